@@ -7,22 +7,17 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"time"
 	_ "time/tzdata" // windows name IANA zones; the image has no zone files
 
 	_ "golang.org/x/crypto/x509roots/fallback"  // authorities for gates and notifications; the image has none
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of people who run it by hand
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
-)
-
-const (
-	usageError = 2
-	// stopLimit is how long after SIGTERM there is to end in order, the Lease given back.
-	stopLimit = 4500 * time.Millisecond
 )
 
 func main() {
@@ -33,7 +28,7 @@ func main() {
 	options.Bind(flags)
 	logging.BindFlags(flags)
 	if err := parse(flags, &options); err != nil {
-		exit(usageError, err)
+		exit(lifecycle.UsageError, err)
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 	if err := run(options); err != nil {
@@ -51,7 +46,7 @@ func parse(flags *flag.FlagSet, options *controllers.Options) error {
 		os.Exit(0)
 	}
 	if err != nil {
-		os.Exit(usageError) // flag has printed the line
+		os.Exit(lifecycle.UsageError) // flag has printed the line
 	}
 	if options.PrintVersion {
 		fmt.Fprintf(os.Stdout, "manager %s (%s, %s/%s)\n", controllers.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
@@ -72,10 +67,11 @@ func run(options controllers.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(controllers.SetupPolicies(mgr, options), controllers.SetupAgents(mgr, options)); err != nil {
+	metrics.Registry.MustRegister(lifecycle.BuildInfo(controllers.Version))
+	if err := errors.Join(controllers.SetupPolicies(mgr, options, clock.RealClock{}), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
-	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr, stopLimit)
+	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr)
 }
 
 func exit(code int, err error) {

@@ -25,11 +25,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 const (
-	// shutdownPeriod is what a drain and the last events get when the agent is stopped.
-	shutdownPeriod = 3 * time.Second
 	// An agent writes a few times per reboot. Evictions are limited by the drain itself, which has few under way at once: a
 	// limit here is for what has gone wrong, and is not to be felt where a node of 250 pods is drained.
 	qps, burst           = 5, 10
@@ -139,7 +138,7 @@ func newManager(config *rest.Config, o options, ready readiness, renewAfter time
 		},
 		Metrics:                 metricsserver.Options{BindAddress: o.metrics},
 		HealthProbeBindAddress:  o.probes,
-		GracefulShutdownTimeout: new(shutdownPeriod),
+		GracefulShutdownTimeout: new(lifecycle.ShutdownPeriod),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

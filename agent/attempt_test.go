@@ -50,7 +50,7 @@ var _ = Describe("An attempt", func() {
 		node := m.node(ctx)
 		Expect(cordonOf(node)).To(Equal("schedulable"))
 		Expect(progressOf(node).Message).To(And(ContainSubstring("longer than 30s"), ContainSubstring("protected")))
-		m.emits(ctx, v1alpha1.EventDrainTimedOut)
+		m.emits(ctx, string(v1alpha1.ReasonDrainTimedOut))
 		m.emits(ctx, v1alpha1.EventDrainAborted)
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventEvictionBlocked, 1))
 
@@ -69,8 +69,8 @@ var _ = Describe("An attempt", func() {
 		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1), "the pod that is left")
 		Eventually(m.logind.Reboots).Should(Equal(1))
 		Expect(conditionOf(corev1.NodeDrained)(m.node(ctx))).To(Equal("True DrainTimedOut"))
-		m.emits(ctx, v1alpha1.EventDrainTimedOut)
-		m.emits(ctx, v1alpha1.EventRebooting)
+		m.emits(ctx, string(v1alpha1.ReasonDrainTimedOut))
+		m.emits(ctx, string(v1alpha1.ReasonRebooting))
 	})
 
 	It("counts the pods that it deletes past their budget, in the write that there is anyway", func(ctx SpecContext) {

@@ -56,7 +56,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, Equal(isActive))
-		m.emits(ctx, v1alpha1.EventCoordinatorConflict)
+		m.emits(ctx, string(v1alpha1.ReasonCoordinatorConflict))
 
 		By("looking again, at no cost")
 		writes, asked := len(m.requests.writes()), units.Asked()
@@ -67,7 +67,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		units.Set(locksmithUnit, "inactive")
 		looks(ctx, m)
 		m.shows(ctx, objectionOf, BeEmpty())
-		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonCoordinatorConflict), 1))
 	})
 
 	It("is reported before the host needs anything: by the condition, and by one event", func(ctx SpecContext) {
@@ -80,14 +80,14 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(zincati))
 		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: "+zincati))
-		m.emits(ctx, v1alpha1.EventCoordinatorConflict)
+		m.emits(ctx, string(v1alpha1.ReasonCoordinatorConflict))
 
 		By("turning it off in its configuration")
 		units.SetStatusText("zincati.service", "initialization complete, auto-updates logic disabled by configuration")
 		looks(ctx, m)
 		m.shows(ctx, objectionOf, BeEmpty())
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), Not(ContainSubstring("Zincati")))
-		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonCoordinatorConflict), 1))
 	})
 
 	It("is detected by signal: a unit that starts, a shutdown that is scheduled, at no cost while nothing is", func(ctx SpecContext) {
@@ -198,7 +198,7 @@ func TestCoordinatorConflict(t *testing.T) {
 				s.eventually(ctx, func() bool {
 					return strings.HasPrefix(s.permitted(ctx, host.name), "False CoordinatorConflict: locksmithd is active")
 				})
-				s.eventually(ctx, func() bool { return s.emitted(ctx, host.name, v1alpha1.EventCoordinatorConflict) })
+				s.eventually(ctx, func() bool { return s.emitted(ctx, host.name, string(v1alpha1.ReasonCoordinatorConflict)) })
 				if host.reboots.Load() != 0 {
 					t.Error("rebooted beside locksmithd")
 				}

@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // process is one of the programs: its first and every later life after a kill.
@@ -107,13 +109,14 @@ func (s *scenario) count(write string) bool {
 }
 
 func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.Manager, error) {
-	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"})
+	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}, testenv.SeveralManagers)
 	if err != nil {
 		return nil, err
 	}
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
-		Paces: controllers.Paces{Counts: 200 * time.Millisecond}, // a status that could not be written is soon written
+		Metrics: controllers.NewMetrics(prometheus.NewRegistry()),
+		Paces:   controllers.Paces{Counts: 200 * time.Millisecond}, // a status that could not be written is soon written
 	}
 	return mgr, r.SetupWithManager(mgr)
 }

@@ -32,8 +32,8 @@ var _ = Describe("logind", func() {
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
-		m.emits(ctx, v1alpha1.EventRebootRefused)
-		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventRebooting))
+		m.emits(ctx, string(v1alpha1.ReasonRebootRefused))
+		Expect(m.eventsOf(ctx)).NotTo(HaveKey(string(v1alpha1.ReasonRebooting)))
 		Eventually(m.logind.Reboots).Should(BeNumerically(">", 1))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"time"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,13 +17,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
-)
-
-const (
-	// usageError is the exit code of a command line that cannot work.
-	usageError = 2
-	// stopLimit is how long after SIGTERM there is to end in order.
-	stopLimit = 4500 * time.Millisecond
 )
 
 // version is set by the linker.
@@ -41,7 +33,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return fail(stderr, usageError, err)
+		return fail(stderr, lifecycle.UsageError, err)
 	case o.printVersion:
 		fmt.Fprintf(stdout, "agent %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return 0
@@ -52,13 +44,13 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, 1, fmt.Errorf("finding the API server: %w", err))
 	}
-	metrics.Registry.MustRegister(reboot.BuildInfo(version))
+	metrics.Registry.MustRegister(lifecycle.BuildInfo(version))
 	ctx := ctrl.SetupSignalHandler()
 	agent, err := newAgent(ctx, config, o, hostEnvironment(), reboot.NewMetrics(metrics.Registry))
 	if err != nil {
 		return fail(stderr, 1, err)
 	}
-	if err := lifecycle.Run(ctx, agent, stopLimit); err != nil {
+	if err := lifecycle.Run(ctx, agent); err != nil {
 		return fail(stderr, 1, err)
 	}
 	return 0

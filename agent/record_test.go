@@ -16,15 +16,15 @@ var _ = Describe("A record that cannot be read", func() {
 			m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 			m.annotate(ctx, v1alpha1.AnnotationGrant, grant)
 			m.start(ctx)
-			m.emits(ctx, v1alpha1.EventRecordUnreadable)
+			m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 			m.shows(ctx, needOf, Equal("True Requested"))
 			Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 			Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-			Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventRecordUnreadable, 1))
+			Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonRecordUnreadable), 1))
 
 			m.annotate(ctx, v1alpha1.AnnotationGrant, grant+" and more")
-			Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKeyWithValue(v1alpha1.EventRecordUnreadable, 2))
+			Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKeyWithValue(string(v1alpha1.ReasonRecordUnreadable), 2))
 		},
 		Entry("no JSON", "yes"),
 		Entry("another type", `[1, 2]`),
@@ -53,7 +53,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
-		m.emits(ctx, v1alpha1.EventRecordUnreadable)
+		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 		m.allowEvictions(ctx)
 		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
@@ -66,7 +66,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.start(ctx)
-		m.emits(ctx, v1alpha1.EventRecordUnreadable)
+		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 		m.shows(ctx, phaseOf, HavePrefix("1 Aborted RecordUnreadable"))
 	})
 
@@ -78,7 +78,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.grant(ctx, 1, protocol.GrantActive)
 		Eventually(m.logind.Reboots).Should(Equal(1))
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
-		m.emits(ctx, v1alpha1.EventRecordUnreadable)
+		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 		m.restart(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))

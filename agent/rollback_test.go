@@ -51,7 +51,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		rebootsInVain()
 		asks("5000.1.0")
 		stopped("5000.1.0")
-		m.emits(ctx, v1alpha1.EventUpdateNotApplied)
+		m.emits(ctx, string(v1alpha1.ReasonUpdateNotApplied))
 
 		By("no third one, not even by a grant that was on its way, nor after a restart")
 		seq++
@@ -86,7 +86,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		asks("5000.2.0")
 		stopped("5000.2.0")
 		Expect(m.logind.Reboots()).To(Equal(6))
-		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventUpdateNotApplied, BeNumerically(">=", 2)), "one for each time")
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonUpdateNotApplied), BeNumerically(">=", 2)), "one for each time")
 	})
 
 	It("is stopped without a version too: a need that is there again after two reboots (behaviour 27)", func(ctx SpecContext) {
@@ -128,7 +128,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		m.restart(ctx)
 		rebootsInVain()
 		stopped()
-		m.emits(ctx, v1alpha1.EventUpdateNotApplied)
+		m.emits(ctx, string(v1alpha1.ReasonUpdateNotApplied))
 
 		By("no third one, not even by a grant, nor after a restart or somebody else's reboot")
 		m.kill()

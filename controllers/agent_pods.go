@@ -19,8 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// agentPods are the agents' pods as the cache has them. Nothing waits for them: a manager that may not read them decides
-// about reboots as ever, and reports that it cannot know whether the agents work.
+// agentPods are the agents' pods as the cache has them. Nothing waits for them: a manager that may not read them still
+// decides about reboots, and reports that it cannot know whether the agents work.
 type agentPods struct {
 	cache     cache.Cache
 	namespace string
@@ -159,7 +159,7 @@ func (f *fleetReader) awaitAgents(ctx context.Context, hasSynced func() bool, qu
 			queue.Add(request(policies[i].Name))
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, f.paces.agentList())
+	limited, cancel := context.WithTimeout(ctx, f.paces.AgentList)
 	defer cancel()
 	if !toolscache.WaitForCacheSync(limited.Done(), hasSynced) && ctx.Err() == nil {
 		reach(agentsOverdue)
@@ -181,6 +181,6 @@ func (f *fleetReader) agentChanged(ctx context.Context, object any, queue workqu
 		return // its own event comes when it is there
 	}
 	for _, policy := range f.policiesOf(ctx, node) {
-		queue.AddAfter(policy, f.paces.agentEvent())
+		queue.AddAfter(policy, f.paces.AgentEvent)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/config/agent"
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 var agentNamespaces atomic.Int32
@@ -47,7 +48,7 @@ func (a *agents) start(image string) {
 	options := controllers.Options{
 		MetricsAddr: "0", ProbeAddr: "0", Namespace: a.namespace, ManageAgents: true, AgentImage: image,
 	}
-	mgr, err := controllers.NewManager(config, options)
+	mgr, err := controllers.NewManager(config, options, testenv.SeveralManagers)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(controllers.SetupAgents(mgr, options)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

@@ -30,8 +30,15 @@ type announcer struct {
 	// notifier sends to the services of spec.notify. Nil: nothing is sent.
 	notifier *notify.Notifier
 	clock    clock.PassiveClock
+	metrics  *Metrics
 	// freed is when a slot last became free, by policy; for a metric alone.
 	freed map[string]time.Time
+}
+
+// forget drops what is remembered of a policy that is gone.
+func (a *announcer) forget(policy string) {
+	a.metrics.forget(policy)
+	delete(a.freed, policy)
 }
 
 // maxReason bounds, in bytes, what an event has of a reason that people wrote on a Node.
@@ -43,12 +50,12 @@ func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Re
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
 	a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, node.Name))
 	if due := plan.IgnoresWindowsFrom(s.Policy, n); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
-		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDeadlinePassed, "Grant"},
+		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
 			"node %s is rebooted outside the windows: its deadline ended %s", node.Name, timing.Instant(due.UTC()))
 	}
 	if plan.Urgent(s.Policy, n) {
 		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", node.Name, message.Shorten(maxReason, n.UrgentReason))
-		a.both(s, node, what{corev1.EventTypeWarning, string(v1alpha1.ReasonUrgent), "Grant"}, "%s", text)
+		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
 		a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
 	}
 }
@@ -56,26 +63,26 @@ func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Re
 func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Reboot) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
 		a.failed(s, node.Name, "hook_failed", t.Message)
-		a.both(s, node, what{corev1.EventTypeWarning, string(t.Reason), "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
 	}
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
 		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
 }
 
 func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Reboot, uncordoned bool) {
-	observeReboot(s, n, t.Entry)
+	a.metrics.observeReboot(s, n, t.Entry)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service", node.Name)
 	a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyBack, fmt.Sprintf("Policy %s: node %s is back in service after %s", s.Policy.Name, node.Name,
 		s.Now.Sub(t.Entry.At.Time).Round(time.Second)))
 	if uncordoned {
-		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
+		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, string(v1alpha1.ReasonUncordoned), "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}
 }
 
-// hooksBegan names the hooks that are asked, for whoever wonders what the node waits for.
+// hooksBegan emits which hooks the node waits for.
 func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookPhase) {
-	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventWaitingForHook, "BeginHooks"},
+	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, joined(phase.Hooks))
 }
 
@@ -84,44 +91,82 @@ func (a *announcer) explained(s *state, node *corev1.Node, d plan.Decision) {
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut:
 		a.failed(s, node.Name, "timed_out", d.Message)
-		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonRebootTimedOut, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
 		a.failed(s, node.Name, "hook_failed", d.Message)
-		a.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
-		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
-		a.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
-	case v1alpha1.ReasonPolicyConflict:
-		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
-	case v1alpha1.ReasonRecordUnreadable:
-		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRecordUnreadable, "Decide", "%s", d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
+	case v1alpha1.ReasonPolicyConflict, v1alpha1.ReasonRecordUnreadable:
+		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, string(d.Reason), "Decide", "%s", d.Message)
 	}
 }
 
-// policyEvents emits what changed between two statuses that were both written.
+// policyEvents emits and notifies what has changed between two statuses that were both written.
 func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
-	a.haltEvent(before, after)
-	a.worsened(before, after, v1alpha1.ConditionWindowOpen, v1alpha1.ReasonUrgent, "Window")
-	a.worsened(before, after, v1alpha1.ConditionAccepted, v1alpha1.ReasonPolicyConflict, "Accept")
-	a.worsened(before, after, v1alpha1.ConditionProgressing, v1alpha1.ReasonNodeWriteRefused, "WriteNode")
-	if c := deadlineCame(before, after); c != nil {
-		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, c.Reason, "WatchDeadlines", "%s", c.Message)
+	for _, is := range after.Status.Conditions {
+		was := metav1.Condition{}
+		if c := meta.FindStatusCondition(before.Status.Conditions, is.Type); c != nil {
+			was = *c
+		}
+		if was.Status != is.Status || was.Reason != is.Reason {
+			a.conditionChanged(after, was, is)
+		}
 	}
-	a.agentsEvent(before, after)
 	a.runHookEvents(before, after)
+	a.gateEvents(before, after)
+}
+
+// conditionChanged emits what is new about a condition of the policy. The zero value: it had none.
+func (a *announcer) conditionChanged(policy *v1alpha1.RebootPolicy, was, is metav1.Condition) {
+	switch reason := v1alpha1.Reason(is.Reason); {
+	case is.Type == v1alpha1.ConditionHalted:
+		a.haltChanged(policy, was, is)
+	case is.Reason == was.Reason:
+	case reason == v1alpha1.ReasonUrgent:
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Window", is.Message)
+		a.notify(policy, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s is %s", policy.Name, is.Message))
+	case reason == v1alpha1.ReasonPolicyConflict:
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Accept", is.Message)
+	case reason == v1alpha1.ReasonNodeWriteRefused:
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WriteNode", is.Message)
+	case reason == v1alpha1.ReasonDeadlinePassed, reason == v1alpha1.ReasonDeadlineNear && was.Reason != string(v1alpha1.ReasonDeadlinePassed):
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WatchDeadlines", is.Message)
+		a.notify(policy, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", policy.Name, is.Message))
+	case reason == v1alpha1.ReasonAgentsMissing:
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WatchAgents", is.Message)
+	case reason == v1alpha1.ReasonAgentsReady && was.Status == metav1.ConditionFalse:
+		a.ofPolicy(policy, corev1.EventTypeNormal, reason, "WatchAgents", is.Message)
+	}
+}
+
+func (a *announcer) haltChanged(policy *v1alpha1.RebootPolicy, was, is metav1.Condition) {
+	switch {
+	case is.Status == metav1.ConditionTrue && was.Status != metav1.ConditionTrue:
+		a.ofPolicy(policy, corev1.EventTypeWarning, v1alpha1.ReasonHalted, "Halt", is.Reason+": "+is.Message)
+		a.notify(policy, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", policy.Name, is.Message))
+	case is.Status != metav1.ConditionTrue && was.Status == metav1.ConditionTrue:
+		a.ofPolicy(policy, corev1.EventTypeNormal, v1alpha1.ReasonResumed, "Halt", is.Reason+": "+is.Message)
+	}
+}
+
+// ofPolicy emits an event on a policy.
+func (a *announcer) ofPolicy(policy *v1alpha1.RebootPolicy, kind string, reason v1alpha1.Reason, action, note string) {
+	a.recorder.Eventf(policy, nil, kind, string(reason), action, "%s", note)
 }
 
 // runHookEvents names the hooks of the run that are asked, and those that have refused or were silent for too long.
 func (a *announcer) runHookEvents(before, after *v1alpha1.RebootPolicy) {
 	was, is := runHooksOf(before), runHooksOf(after)
 	if is.Reason != "" && (is.Reason != was.Reason || is.Message != was.Message) {
-		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(is.Reason), "AwaitHooks", "%s", is.Message)
+		a.ofPolicy(after, corev1.EventTypeWarning, is.Reason, "AwaitHooks", is.Message)
 		a.notify(after, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: %s", after.Name, is.Message))
 	}
 	if len(is.Asked) > 0 && is.Number != was.Number {
-		a.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventWaitingForHook, "BeginHooks", "the %s-hooks of the run are asked, number %d: %s",
-			strings.ToLower(string(is.Stage)), is.Number, joined(is.Asked))
+		a.ofPolicy(after, corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks",
+			fmt.Sprintf("the %s-hooks of the run are asked, number %d: %s", strings.ToLower(string(is.Stage)), is.Number, joined(is.Asked)))
 	}
 }
 
@@ -134,88 +179,39 @@ func runHooksOf(policy *v1alpha1.RebootPolicy) v1alpha1.RunHooks {
 }
 
 func joined(keys []v1alpha1.AnnotationKey) string {
-	asked := make([]string, len(keys))
-	for i, key := range keys {
-		asked[i] = string(key)
-	}
-	return strings.Join(asked, ", ")
+	return message.List(keys, len(keys), func(k v1alpha1.AnnotationKey) string { return string(k) })
+}
+
+// gateReasons are the events of the states in which a gate blocks.
+var gateReasons = map[v1alpha1.GateState]v1alpha1.Reason{
+	v1alpha1.GateFiring:      v1alpha1.ReasonAlertFiring,
+	v1alpha1.GateNotReady:    v1alpha1.ReasonObjectNotReady,
+	v1alpha1.GateUnreachable: v1alpha1.ReasonGateUnreachable,
 }
 
 // gateEvents emits a warning for each gate that blocks now and did not, or blocked for another cause, in the status before.
 func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 	for _, g := range after.Status.Gates {
 		same := func(b v1alpha1.GateStatus) bool { return b.Name == g.Name && b.State == g.State }
-		if slices.ContainsFunc(before.Status.Gates, same) {
-			continue
+		if reason, blocks := gateReasons[g.State]; blocks && !slices.ContainsFunc(before.Status.Gates, same) {
+			a.ofPolicy(after, corev1.EventTypeWarning, reason, "AskGate", fmt.Sprintf("gate %s: %s", g.Name, g.Message))
 		}
-		switch g.State {
-		case v1alpha1.GateFiring:
-			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAlertFiring, "AskGate", "gate %s: %s", g.Name, g.Message)
-		case v1alpha1.GateNotReady:
-			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventObjectNotReady, "AskGate", "gate %s: %s", g.Name, g.Message)
-		case v1alpha1.GateUnreachable:
-			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventGateUnreachable, "AskGate", "gate %s: %s", g.Name, g.Message)
-		case v1alpha1.GateClear:
-		}
-	}
-}
-
-func (a *announcer) haltEvent(before, after *v1alpha1.RebootPolicy) {
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionHalted)
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionHalted)
-	if was == nil || is == nil || was.Status == is.Status {
-		return
-	}
-	kind, reason := corev1.EventTypeNormal, v1alpha1.EventResumed
-	if is.Status == metav1.ConditionTrue {
-		kind, reason = corev1.EventTypeWarning, v1alpha1.EventHalted
-	}
-	a.recorder.Eventf(after, nil, kind, reason, "Halt", "%s: %s", is.Reason, is.Message)
-}
-
-func (a *announcer) agentsEvent(before, after *v1alpha1.RebootPolicy) {
-	was := meta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionAgentsReady)
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAgentsReady)
-	switch {
-	case is == nil:
-	case !was && is.Status == metav1.ConditionFalse:
-		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAgentsMissing, "WatchAgents", "%s", is.Message)
-	case was && is.Status == metav1.ConditionTrue:
-		a.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventAgentsReady, "WatchAgents", "%s", is.Message)
-	}
-}
-
-// deadlineCame is condition DeadlineNear where a deadline of nodes has come near, or has passed. Nil: neither has.
-func deadlineCame(before, after *v1alpha1.RebootPolicy) *metav1.Condition {
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeadlineNear)
-	switch {
-	case is == nil || is.Status != metav1.ConditionTrue:
-		return nil
-	case was != nil && (was.Reason == is.Reason || was.Reason == string(v1alpha1.ReasonDeadlinePassed)):
-		return nil
-	}
-	return is
-}
-
-// worsened emits a warning of a reason that a condition has now and did not have before.
-func (a *announcer) worsened(before, after *v1alpha1.RebootPolicy, kind string, reason v1alpha1.Reason, action string) {
-	was := meta.FindStatusCondition(before.Status.Conditions, kind)
-	is := meta.FindStatusCondition(after.Status.Conditions, kind)
-	if is != nil && is.Reason == string(reason) && (was == nil || was.Reason != is.Reason) {
-		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, action, "%s", is.Message)
 	}
 }
 
 // what an event reports: its type, its reason and what the manager was doing.
-type what struct{ kind, reason, action string }
+type what struct {
+	kind   string
+	reason v1alpha1.Reason
+	action string
+}
 
 // both emits an event on the Node and one on the policy, each related to the other. In all versions of both, so that what is
 // repeated within minutes becomes a series: a node that comes and goes floods nobody.
 func (a *announcer) both(s *state, node *corev1.Node, w what, note string, args ...any) {
 	n, p := eventing.Node(node), policyReference(s.Policy)
-	a.recorder.Eventf(n, p, w.kind, w.reason, w.action, note, args...)
-	a.recorder.Eventf(p, n, w.kind, w.reason, w.action, note, args...)
+	a.recorder.Eventf(n, p, w.kind, string(w.reason), w.action, note, args...)
+	a.recorder.Eventf(p, n, w.kind, string(w.reason), w.action, note, args...)
 }
 
 func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
@@ -223,12 +219,12 @@ func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
 }
 
 func (a *announcer) observeGrant(s *state, n *plan.Node) {
-	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
+	a.metrics.phases.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
 	free := n.WaitsSince()
 	if at := a.freed[s.Policy.Name]; at.After(free) {
 		free = at
 	}
-	grantLatency.Observe(since(free, a.clock.Now()))
+	a.metrics.grantLatency.Observe(since(free, a.clock.Now()))
 }
 
 // observeReleases notes when a slot became free, how old the ended needs were, and which reboots were given up. Each attempt that has
@@ -237,7 +233,7 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 	for _, t := range p.Released() {
 		a.freed[s.Policy.Name] = s.Now
 		if age, ok := t.NeedAge(s.Now); ok {
-			needAge.WithLabelValues(s.Policy.Name).Observe(age.Seconds())
+			a.metrics.needAge.WithLabelValues(s.Policy.Name).Observe(age.Seconds())
 		}
 		if past := t.Past(s.Now); past != nil {
 			logEnded(ctx, s.Policy, past, t.Entry)

@@ -65,7 +65,6 @@ func (r *DaemonSetReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	warm := true
 	options := controller.Options{
 		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
-		SkipNameValidation: new(true), // a process that tests this runs several managers
 	}
 	only := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Template.Namespace, Name: agentset.Name}}}

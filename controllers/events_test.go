@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -25,10 +24,8 @@ func announcing(t *testing.T) (*announcer, *events.FakeRecorder, *state) {
 	t.Helper()
 	s := newState([]corev1.Node{*serverNode(1, true, time.Now())})
 	s.Policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: t.Name()}}
-	zero(t.Name())
-	t.Cleanup(func() { forget(t.Name()) })
 	recorder := events.NewFakeRecorder(10)
-	return &announcer{recorder: recorder}, recorder, s
+	return &announcer{recorder: recorder, metrics: NewMetrics(prometheus.NewRegistry())}, recorder, s
 }
 
 // emitted are types and reasons of the events.
@@ -40,10 +37,12 @@ func emitted(recorder *events.FakeRecorder) (all []string) {
 	return all
 }
 
-// measured are the sums of a counter, gauge or histogram of a policy by the values of a label, without those that are 0.
-func measured(t *testing.T, name, policy, by string) map[string]float64 {
+// measured are the sums of a metric of the announcer by the values of a label, without those that are 0.
+func (a *announcer) measured(t *testing.T, name, by string) map[string]float64 {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(a.metrics.nodes, a.metrics.reboots, a.metrics.phases, a.metrics.needAge)
+	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +53,7 @@ func measured(t *testing.T, name, policy, by string) map[string]float64 {
 			for _, label := range m.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			if sum := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum(); family.GetName() == prefix+name && labels["policy"] == policy && sum != 0 {
+			if sum := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum(); family.GetName() == prefix+name && sum != 0 {
 				sums[labels[by]] += sum
 			}
 		}
@@ -82,7 +81,7 @@ func TestExplained(t *testing.T) {
 		t.Run(string(reason), func(t *testing.T) {
 			r, recorder, s := announcing(t)
 			r.explained(s, s.nodes[0], plan.Decision{Node: s.nodes[0].Name, Reason: reason, Message: "why"})
-			if diff := cmp.Diff([]any{tc.events, tc.counts}, []any{emitted(recorder), measured(t, "reboots_total", t.Name(), "result")}); diff != "" {
+			if diff := cmp.Diff([]any{tc.events, tc.counts}, []any{emitted(recorder), r.measured(t, "reboots_total", "result")}); diff != "" {
 				t.Errorf("events and failures (-want +got):\n%s", diff)
 			}
 		})
@@ -219,10 +218,10 @@ func TestFinished(t *testing.T) {
 	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
 	r.finished(s, s.nodes[0], n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
 	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
-	if diff := cmp.Diff(want, measured(t, "reboot_duration_seconds", t.Name(), "phase")); diff != "" {
+	if diff := cmp.Diff(want, r.measured(t, "reboot_duration_seconds", "phase")); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]float64{"succeeded": 1}, measured(t, "reboots_total", t.Name(), "result")); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"succeeded": 1}, r.measured(t, "reboots_total", "result")); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if text, want := <-recorder.Events, "Normal RebootSucceeded node "+s.nodes[0].Name+" is back in service"; text != want {
@@ -250,10 +249,9 @@ func TestObserveReleases_Lost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, recorder, s := announcing(t)
 			r.freed, s.Now = map[string]time.Time{}, now
-			s.Policy.Name = t.Name()
 			e := v1alpha1.LedgerEntry{Node: "gone", Seq: 7, RebootingAt: &metav1.Time{Time: now.Add(-tc.since)}}
 			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Action: plan.ReleaseEntry, Reason: tc.reason}}})
-			if diff := cmp.Diff([]any{tc.counts, tc.events}, []any{measured(t, "reboots_total", t.Name(), "result"), emitted(recorder)}); diff != "" {
+			if diff := cmp.Diff([]any{tc.counts, tc.events}, []any{r.measured(t, "reboots_total", "result"), emitted(recorder)}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -304,14 +302,13 @@ func TestObserveReleases(t *testing.T) {
 			r, _, s := announcing(t)
 			r.freed = map[string]time.Time{}
 			s.Policy.Name, s.Now = "TestObserveReleases", at(6).Time
-			needAge.DeletePartialMatch(prometheus.Labels{"policy": s.Policy.Name})
 			var lines []string
 			ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 			r.observeReleases(ctx, s, plan.Plan{Reboots: []plan.Reboot{{Node: tc.node, Entry: tc.entry, Action: plan.ReleaseEntry}}})
 			if diff := cmp.Diff(tc.lines, lines); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
-			if got := measured(t, "need_age_seconds", s.Policy.Name, "policy")[s.Policy.Name]; got != tc.age {
+			if got := r.measured(t, "need_age_seconds", "policy")[s.Policy.Name]; got != tc.age {
 				t.Errorf("the age of the need: %v, want %v", got, tc.age)
 			}
 		})

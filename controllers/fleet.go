@@ -109,8 +109,8 @@ type fleetReader struct {
 	live   client.Reader
 	paces  Paces
 	agents agentPods
-	// freed are the policies of which a slot can be handed over, by the events that have come in.
-	freed freedSlots
+	// freed takes the policies of which a slot can be handed over, by the events that have come in.
+	freed *freedSlots
 }
 
 func (f *fleetReader) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
@@ -124,15 +124,15 @@ func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
 		return nil, err
 	}
 	// Whole Nodes have passed through this list and, before it, through the cache: more than all that stays of them. Measured
-	// with 1,000 nodes the manager at rest takes 72 MiB, 88 MiB without this.
+	// with 1,000 nodes the manager at rest takes 16 MiB less with this.
 	debug.FreeOSMemory()
 	s := newState(nodes)
 	s.listed = true
 	return s, nil
 }
 
-// cachedNodes reads the nodes from the cache without a copy. The Nodes are everybody's and must not be changed; nothing here
-// does, a write makes a Node of its own.
+// cachedNodes reads the nodes from the cache without a copy. The Nodes are shared with the cache: do not change
+// them. A write makes a Node of its own.
 func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 	var nodes corev1.NodeList
 	if err := f.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {

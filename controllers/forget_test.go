@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,7 +20,7 @@ func TestRebootPolicyReconciler_ForgetsPoliciesThatAreGone(t *testing.T) {
 			adopted: map[types.UID]bool{"old": true, "stays": true},
 			wrote:   map[types.UID]time.Time{"old": at, "stays": at}, estimates: map[types.UID]time.Time{"old": at, "stays": at},
 		},
-		announce: announcer{freed: map[string]time.Time{"gone": at, "stays": at}},
+		announce: announcer{metrics: NewMetrics(prometheus.NewRegistry()), freed: map[string]time.Time{"gone": at, "stays": at}},
 	}
 	r.forget("gone", []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "stays", UID: "stays"}}})
 	if diff := cmp.Diff(map[types.UID]bool{"stays": true}, r.ledger.adopted); diff != "" {

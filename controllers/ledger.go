@@ -36,6 +36,12 @@ type ledgerWriter struct {
 	estimates map[types.UID]time.Time
 }
 
+// noteAdopted remembers that a policy's ledger has been compared with Nodes that were listed live.
+func (l *ledgerWriter) noteAdopted(policy types.UID) { l.adopted[policy] = true }
+
+// hasAdopted reports whether a policy's ledger has been compared with Nodes that were listed live.
+func (l *ledgerWriter) hasAdopted(policy types.UID) bool { return l.adopted[policy] }
+
 // forget drops what is remembered of policies that are gone.
 func (l *ledgerWriter) forget(isGone func(types.UID) bool) {
 	maps.DeleteFunc(l.adopted, func(uid types.UID, _ bool) bool { return isGone(uid) })
@@ -53,7 +59,7 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 		// A new leader finds a status that somebody wrote; its counts may wait like any others.
 		l.wrote[s.Policy.UID] = l.clock.Now()
 	}
-	if age, pace := l.clock.Since(l.wrote[s.Policy.UID]), l.paces.counts(); !urgent(s.Policy.Status, after) && age < pace {
+	if age, pace := l.clock.Since(l.wrote[s.Policy.UID]), l.paces.Counts; !urgent(s.Policy.Status, after) && age < pace {
 		return pace - age, nil
 	}
 	if s.Policy.DeletionTimestamp != nil && len(s.Policy.Finalizers) == 0 {
@@ -129,9 +135,8 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 		return err
 	}
 	l.wrote[s.Policy.UID] = l.clock.Now()
-	l.announce.policyEvents(before, s.Policy)
-	l.announce.gateEvents(before, s.Policy)
 	l.announce.notifyRun(before, s.Policy, p, s.Now)
+	l.announce.policyEvents(before, s.Policy)
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -71,7 +71,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 	if d.Status == "" {
 		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	} else {
-		patch.Condition(w.permitted(d, before))
+		patch.Condition(w.condition(v1alpha1.NodeRebootPermitted, d, before))
 	}
 	w.writeFailed(patch, n, d.RebootFailed())
 	if d.PlanOver {
@@ -131,22 +131,10 @@ func same(current *corev1.NodeCondition, d plan.Decision) bool {
 	return current.Status == d.Status && current.Reason == string(d.Reason) && current.Message == d.Message
 }
 
-// permitted makes the condition RebootPermitted of a decision.
-func (w *nodeWriter) permitted(d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
-	return w.condition(v1alpha1.NodeRebootPermitted, d, before)
-}
-
-// condition makes a condition of a decision. The transition time moves only with the status.
+// condition makes a condition of a decision.
 func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
-	now := metav1.NewTime(w.clock.Now())
-	c := corev1.NodeCondition{
-		Type: kind, Status: d.Status, Reason: string(d.Reason), Message: d.Message,
-		LastHeartbeatTime: now, LastTransitionTime: now,
-	}
-	if before != nil && before.Status == d.Status {
-		c.LastTransitionTime = before.LastTransitionTime
-	}
-	return c
+	c := corev1.NodeCondition{Type: kind, Status: d.Status, Reason: string(d.Reason), Message: d.Message}
+	return nodepatch.Dated(c, ptr.Deref(before, corev1.NodeCondition{}), w.clock.Now())
 }
 
 // mark writes the marks of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
@@ -210,7 +198,7 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node,
 const refusedPause = time.Minute
 
 // refusals are the Nodes that took no write lately, and since when. A pass writes only so many, the first by name first: Nodes
-// that refuse would else keep those behind them waiting for ever. It only ever orders requests, and is forgotten with the process.
+// that refuse would otherwise block all nodes after them. It only orders requests, and is forgotten with the process.
 type refusals map[string]time.Time
 
 // waits is how long a Node is left alone. 0: it may be asked.

@@ -47,14 +47,11 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 		return nil
 	}
 	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
-	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String()).
-		Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
-		Condition(w.permitted(plan.Decision{
-			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
-		}, n.Permitted))
+	granted := plan.Decision{Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq)}
+	patch := grantPatch(live, n, grant).Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
+		Condition(w.condition(v1alpha1.NodeRebootPermitted, granted, n.Permitted))
 	setMarkers(patch, n, &grant)
 	w.announceMaintenance(patch, s, n, t)
-	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
@@ -70,15 +67,9 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 		return nil
 	}
 	grant.Reason, grant.Message, grant.Annotations = t.Reason, t.CancelMessage(), n.AnnotationsToKeep(s.Policy)
-	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
+	patch := grantPatch(live, n, grant)
 	removeMarkers(patch, n, grant)
-	if n.Permitted != nil {
-		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
-	}
-	if n.Planned != nil {
-		patch.RemoveCondition(corev1.NodeMaintenancePlanned)
-	}
-	endHooks(patch, n, t.Entry.Seq)
+	removeConditions(patch, n)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
@@ -95,7 +86,7 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 		return nil
 	}
 	grant.Need, grant.Annotations = n.Grant.Need, n.AnnotationsToKeep(s.Policy)
-	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
+	patch := grantPatch(live, n, grant)
 	removeMarkers(patch, n, grant)
 	if n.Preflight != "" {
 		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
@@ -107,22 +98,31 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 	if n.Pending != "" {
 		patch.Taint(plan.WithPending(live.Spec.Taints, ""))
 	}
-	if patch.Spec == nil && n.Permitted != nil {
-		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
+	if patch.Spec == nil { // it goes to the status endpoint
+		removeConditions(patch, n)
 	}
-	if patch.Spec == nil && n.Failed != nil {
-		patch.RemoveCondition(v1alpha1.NodeRebootFailed)
-	}
-	if patch.Spec == nil && n.Planned != nil {
-		patch.RemoveCondition(corev1.NodeMaintenancePlanned)
-	}
-	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Confirmed a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", n.BootID)
 	w.announce.finished(s, live, n, t, uncordon)
 	return nil
+}
+
+// grantPatch writes a grant, and ends the hooks before it.
+func grantPatch(live *corev1.Node, n *plan.Node, grant protocol.Grant) *nodepatch.Patch {
+	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
+	endHooks(patch, n, grant.Seq)
+	return patch
+}
+
+// removeConditions removes the manager's conditions.
+func removeConditions(patch *nodepatch.Patch, n *plan.Node) {
+	for _, c := range []*corev1.NodeCondition{n.Permitted, n.Failed, n.Planned} {
+		if c != nil {
+			patch.RemoveCondition(c.Type)
+		}
+	}
 }
 
 // hookLabels mark the node for the pods that are the hooks.
@@ -202,30 +202,37 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, node *corev1.Node,
 
 // refusedWrites are the refused writes about the granted reboots of a policy, by node, as far as its ledger still holds them.
 func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]plan.Refusal {
-	if w.refused[policy] == nil {
-		w.refused[policy] = map[string]plan.Refusal{}
-	}
-	byNode := w.refused[policy]
-	maps.DeleteFunc(byNode, func(node string, _ plan.Refusal) bool {
+	maps.DeleteFunc(w.refused[policy], func(node string, _ plan.Refusal) bool {
 		return !slices.ContainsFunc(ledger, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 	})
-	return byNode
+	return maps.Clone(w.refused[policy])
+}
+
+// forget drops what is remembered of policies that are gone.
+func (w *nodeWriter) forget(isGone func(types.UID) bool) {
+	maps.DeleteFunc(w.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
 }
 
 // noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write
 // that was refused, but a race was lost or the API server is down, the last answer stays. A webhook may word each answer
 // differently, so a newer one is kept only after a while: the status has it, and would be written in every pass.
 func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
-	switch last, now := s.Refused[node], w.clock.Now(); {
+	refused := w.refused[s.Policy.UID]
+	switch last, now := refused[node], w.clock.Now(); {
 	case err == nil:
-		delete(s.Refused, node)
+		delete(refused, node)
 	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
 	case now.Sub(last.At) >= refusedPause:
 		status, _ := errors.AsType[*apierrors.StatusError](err)
 		if last.Since.IsZero() {
 			last.Since = now
 		}
-		s.Refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, Since: last.Since, At: now}
+		if refused == nil {
+			refused = map[string]plan.Refusal{}
+			w.refused[s.Policy.UID] = refused
+		}
+		refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, Since: last.Since, At: now}
 	}
+	s.Refused = maps.Clone(refused)
 	return err
 }

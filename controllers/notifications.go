@@ -6,8 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,17 +14,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // named is how many nodes a message names.
 const named = 10
 
-// NewNotifier notifies the services of spec.notify, with Secrets of the operator's namespace. What cannot be delivered becomes an event.
+// NewNotifier notifies the services of spec.notify, with Secrets of the namespace. What cannot be delivered becomes an event.
 // The clock is what it waits by.
-func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options, clock clock.WithTicker) (*notify.Notifier, error) {
-	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
+func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, metrics *Metrics, namespace string, clock clock.WithTicker) (*notify.Notifier, error) {
+	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: namespace}
 	n := notify.New(secrets, clock, func(m notify.Message, r notify.Result, err error) {
-		notificationsTotal.WithLabelValues(m.Policy, string(m.Event), string(r)).Inc()
+		metrics.notifications.WithLabelValues(m.Policy, string(m.Event), string(r)).Inc()
 		if err != nil {
 			notificationFailed(recorder, m.Policy, err.Error())
 		}
@@ -57,11 +56,11 @@ func (a *announcer) notifyOfNode(policy *v1alpha1.RebootPolicy, node string, eve
 
 // failed counts and reports a reboot that failed.
 func (a *announcer) failed(s *state, node, result, message string) {
-	countFailure(s, node, result)
+	a.metrics.countFailure(s, node, result)
 	a.notifyOfNode(s.Policy, node, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
 }
 
-// notifyRun reports a run that begins or ends, a halt, and deadlines that come near, with a status that was written.
+// notifyRun reports a run that begins or ends, with a status that was written.
 func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
 	switch was, is := before.Status.Run, after.Status.Run; {
 	case was == nil && is != nil:
@@ -69,26 +68,6 @@ func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan,
 	case was != nil && is == nil:
 		run, _ := p.Run(before.Status, now)
 		a.notify(after, v1alpha1.NotifyFinished, finished(after, p, run, now))
-	}
-	halted := func(p *v1alpha1.RebootPolicy) bool {
-		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted)
-	}
-	urgent := func(p *v1alpha1.RebootPolicy) *metav1.Condition {
-		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionWindowOpen)
-		if c == nil || c.Reason != string(v1alpha1.ReasonUrgent) {
-			return nil
-		}
-		return c
-	}
-	if c := urgent(after); c != nil && urgent(before) == nil {
-		a.notify(after, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s is %s", after.Name, c.Message))
-	}
-	if c := deadlineCame(before, after); c != nil {
-		a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, c.Message))
-	}
-	if !halted(before) && halted(after) {
-		a.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name,
-			meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionHalted).Message))
 	}
 }
 
@@ -137,8 +116,5 @@ func slowest(history []v1alpha1.PastReboot, seq int64) (node string, took time.D
 
 // some names the first nodes of a list.
 func some(nodes []string) string {
-	if len(nodes) <= named {
-		return strings.Join(nodes, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:named], ", "), len(nodes)-named)
+	return message.List(nodes, named, func(name string) string { return name })
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -35,11 +36,10 @@ import (
 )
 
 const (
-	leaseName      = "reboot-operator-manager"
-	leaseDuration  = 15 * time.Second
-	renewDeadline  = 10 * time.Second
-	retryPeriod    = 2 * time.Second
-	shutdownPeriod = 3 * time.Second // and then the Lease is given back
+	leaseName     = "reboot-operator-manager"
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
 
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -57,37 +57,21 @@ type Options struct {
 	AgentArgs    []string
 	// PrintVersion: the program prints its version and exits.
 	PrintVersion bool
-
-	// Lease paces the leader election. The zero value: the defaults, which are no flags.
-	Lease Lease
-	// Clock is what windows, backoffs and time-outs go by. Nil: the real one.
-	Clock clock.PassiveClock
 }
 
-// Lease paces the leader election; what is zero is the default.
-type Lease struct {
-	// Duration is how long a leader is one after it renewed last. Absent: 15s.
-	Duration time.Duration
-	// Renew is how long a leader tries to renew before it gives up. Absent: 10s.
-	Renew time.Duration
-	// Retry is how often it is tried. Absent: 2s.
-	Retry time.Duration
-}
-
-// Paces are how long what is not urgent waits for more of its kind; what is zero is the default.
+// Paces are how long what is not urgent waits for more of its kind.
 type Paces struct {
 	// Counts is how old a status may grow before counts alone are written. Grants, conditions and windows are written at once,
-	// and the counts with them. Absent: 15s.
+	// and the counts with them.
 	Counts time.Duration
-	// AgentEvent is how long an event of an agent's pod waits for others: a rollout of agents replaces thousands. Absent: 5s.
+	// AgentEvent is how long an event of an agent's pod waits for others: a rollout of agents replaces thousands.
 	AgentEvent time.Duration
-	// AgentList is how long the first list of the agents' pods may take before it is reported. Absent: 15s.
+	// AgentList is how long the first list of the agents' pods may take before it is reported.
 	AgentList time.Duration
 }
 
-func (p Paces) counts() time.Duration     { return cmp.Or(p.Counts, 15*time.Second) }
-func (p Paces) agentEvent() time.Duration { return cmp.Or(p.AgentEvent, 5*time.Second) }
-func (p Paces) agentList() time.Duration  { return cmp.Or(p.AgentList, 15*time.Second) }
+// DefaultPaces are those that ship.
+var DefaultPaces = Paces{Counts: 15 * time.Second, AgentEvent: 5 * time.Second, AgentList: 15 * time.Second}
 
 // Bind registers the flags with their defaults.
 func (o *Options) Bind(flags *flag.FlagSet) {
@@ -151,13 +135,13 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 // NewManager makes the manager: caches of Nodes (trimmed), RebootPolicies, the one DaemonSet with --manage-agents, and of
-// nothing else; one leader, probes and metrics.
-func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
+// nothing else; one leader, probes and metrics. Edits change how controller-runtime runs it.
+func NewManager(config *rest.Config, o Options, edit ...func(*ctrl.Options)) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	options := ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
@@ -171,11 +155,15 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 new(cmp.Or(o.Lease.Duration, leaseDuration)),
-		RenewDeadline:                 new(cmp.Or(o.Lease.Renew, renewDeadline)),
-		RetryPeriod:                   new(cmp.Or(o.Lease.Retry, retryPeriod)),
-		GracefulShutdownTimeout:       new(shutdownPeriod),
-	})
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
+		GracefulShutdownTimeout:       new(lifecycle.ShutdownPeriod),
+	}
+	for _, e := range edit {
+		e(&options)
+	}
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
@@ -204,34 +192,23 @@ func (o *Options) metrics() metricsserver.Options {
 	return options
 }
 
-// SetupPolicies registers the controller of policies as the manager runs it.
-func SetupPolicies(mgr ctrl.Manager, o Options) error {
+// SetupPolicies registers the controller of policies as the manager runs it. The clock is what windows, backoffs and time-outs go by.
+func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
 	recorder := eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
-	notifier, err := NewNotifier(mgr, recorder, o, clock.RealClock{})
+	counted := NewMetrics(metrics.Registry)
+	notifier, err := NewNotifier(mgr, recorder, counted, o.Namespace, clock.RealClock{})
 	if err != nil {
 		return err
 	}
-	now := o.Clock
-	if now == nil {
-		now = clock.RealClock{}
-	}
-	gates, err := NewGates(mgr, o)
-	if err != nil {
-		return err
-	}
-	r := &RebootPolicyReconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now,
-		Gates: gates, Notifier: notifier, AgentNamespace: o.Namespace,
-	}
-	return r.SetupWithManager(mgr)
-}
-
-// NewGates asks Prometheus servers, with Secrets of the operator's namespace, and reads objects with the manager's rights.
-func NewGates(mgr ctrl.Manager, o Options) (*gate.Evaluator, error) {
-	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
 	objects, err := gate.NewObjects(mgr.GetConfig())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return gate.NewEvaluator(&gate.Prometheus{Secrets: secrets}, objects, clock.RealClock{}, gate.Interval), nil
+	prometheus := &gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}}
+	r := &RebootPolicyReconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now, Metrics: counted,
+		Gates:    gate.NewEvaluator(prometheus, objects, clock.RealClock{}, gate.Interval),
+		Notifier: notifier, AgentNamespace: o.Namespace, Paces: DefaultPaces,
+	}
+	return r.SetupWithManager(mgr)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -70,6 +71,7 @@ func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	}
 	s.reconciler = &RebootPolicyReconciler{
 		Client: s, Live: s, Recorder: &events.FakeRecorder{}, Clock: now,
+		Metrics: NewMetrics(prometheus.NewRegistry()), Paces: DefaultPaces,
 	}
 	s.reconciler.assemble()
 	for range 2 * needy / conditionsPerPass {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -62,22 +61,26 @@ type RebootPolicyReconciler struct {
 	Notifier *notify.Notifier
 	// AgentNamespace is where the agents' pods are. Empty: nobody knows, and nothing is reported about them.
 	AgentNamespace string
-	// Paces are how long what is not urgent waits. The zero value: the defaults.
+	// Paces are how long what is not urgent waits.
 	Paces Paces
+	// Metrics are set and counted by what has been decided and written.
+	Metrics *Metrics
 
 	// fleet reads, nodes and ledger write, each what it is named after; both writers have announce report what they have written.
 	fleet    fleetReader
 	nodes    nodeWriter
 	ledger   ledgerWriter
 	announce announcer
+	// freed goes from the fleet's events to the writer of Nodes.
+	freed freedSlots
 }
 
 // assemble makes the parts of the reconciler from its exported fields.
 func (r *RebootPolicyReconciler) assemble() {
-	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, freed: map[string]time.Time{}}
-	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces}
+	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freed: map[string]time.Time{}}
+	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, freed: &r.freed}
 	r.nodes = nodeWriter{
-		client: r.Client, clock: r.Clock, freed: &r.fleet.freed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
+		client: r.Client, clock: r.Clock, freed: &r.freed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
 	}
 	r.ledger = ledgerWriter{
 		client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce,
@@ -88,7 +91,7 @@ func (r *RebootPolicyReconciler) assemble() {
 // Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name represents the
 // nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	r.fleet.freed.begin(req.Name)
+	r.freed.begin(req.Name)
 	if req.Name == "" {
 		return r.reconcileUngoverned(ctx)
 	}
@@ -98,7 +101,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	}
 	p, err := r.converge(ctx, s)
 	if err == nil {
-		r.ledger.adopted[s.Policy.UID] = true
+		r.ledger.noteAdopted(s.Policy.UID)
 		err = r.report(ctx, s, p)
 	}
 	if apierrors.IsConflict(err) {
@@ -108,7 +111,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	if err != nil {
 		return ctrl.Result{}, errors.Join(err, s.refused)
 	}
-	observe(s.Policy, p, s.Window)
+	r.Metrics.observe(s.Policy, p, s.Window)
 	next := p.Next
 	if p.WaitsForGates {
 		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy))
@@ -128,7 +131,7 @@ func delay(now, next time.Time, delayed time.Duration) time.Duration {
 	if next.IsZero() {
 		return delayed
 	}
-	// A hair more: a pass that is early decides nothing.
+	// 10 ms are added so that the pass is not early: it would decide nothing.
 	until := min(max(next.Sub(now), 0), farAhead) + 10*time.Millisecond
 	if delayed > 0 {
 		return min(until, delayed)
@@ -151,7 +154,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	observeUngoverned(decisions)
+	r.Metrics.observeUngoverned(decisions)
 	s.putOff(later)
 	later, err = r.nodes.writeMarks(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	s.putOff(later)
@@ -169,13 +172,12 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	}
 	i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 	if i < 0 {
-		forget(name)
 		r.forget(name, policies)
 		return nil, nil
 	}
 	policy := policies[i].DeepCopy()
 	nodes := r.fleet.cachedNodes
-	if !r.ledger.adopted[policy.UID] {
+	if !r.ledger.hasAdopted(policy.UID) {
 		nodes = r.fleet.liveNodes
 	}
 	s, err := nodes(ctx)
@@ -199,8 +201,8 @@ func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolic
 	}
 	isGone := func(uid types.UID) bool { return !there[uid] }
 	r.ledger.forget(isGone)
-	maps.DeleteFunc(r.nodes.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
-	delete(r.announce.freed, name)
+	r.nodes.forget(isGone)
+	r.announce.forget(name)
 }
 
 // converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;

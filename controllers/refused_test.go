@@ -159,7 +159,7 @@ func (s *server) reported(t *testing.T) reported {
 	t.Helper()
 	c := meta.FindStatusCondition(s.policy.Status.Conditions, v1alpha1.ConditionProgressing)
 	message, _, _ := strings.Cut(c.Message, "; unavailable: ")
-	return reported{v1alpha1.Reason(c.Reason), message, measured(t, "nodes", workers, "state")["node_write_refused"]}
+	return reported{v1alpha1.Reason(c.Reason), message, s.reconciler.announce.measured(t, "nodes", "state")["node_write_refused"]}
 }
 
 // A write about a granted reboot that the API server refuses is reported on the policy: once, for as long as it is refused, and

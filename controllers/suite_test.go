@@ -33,6 +33,8 @@ var (
 	now = &shiftedClock{}
 	// logs are what they log.
 	logs = &footprint.Log{To: GinkgoWriter}
+	// counted are the metrics of every manager under test.
+	counted = controllers.NewMetrics(metrics.Registry)
 )
 
 func TestControllers(t *testing.T) {
@@ -69,15 +71,15 @@ func startManager(log *requestLog, agents ...string) func() {
 	config := rest.CopyConfig(env.Config)
 	config.Wrap(log.wrap)
 	namespace := strings.Join(agents, "")
-	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace})
+	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace}, testenv.SeveralManagers)
 	Expect(err).NotTo(HaveOccurred())
 	log.cache = mgr.GetCache()
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
 		Gates:          newGates(mgr),
-		AgentNamespace: namespace, Paces: paces,
+		AgentNamespace: namespace, Paces: paces, Metrics: counted,
 	}
-	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"}, hurriedClock{})
+	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, counted, "default", hurriedClock{})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(r.SetupWithManager(mgr)).To(Succeed())
 	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })

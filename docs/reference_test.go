@@ -15,13 +15,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // The lists of docs/reference.md have every word of the program, and no other.
@@ -105,11 +105,34 @@ func (c constants) of(prefix string) []string {
 	return slices.Compact(values)
 }
 
-// reasonsOfEvents are the reasons that are the reason of an event, too, and have no constant of their own for that.
+// reasonsOfEvents are the reasons that events carry, too.
 func reasonsOfEvents() []string {
 	return []string{
-		string(v1alpha1.ReasonBlockingPod), string(v1alpha1.ReasonHookFailed), string(v1alpha1.ReasonHookTimedOut),
-		string(v1alpha1.ReasonNodeWriteRefused), string(v1alpha1.ReasonUndrainablePod), string(v1alpha1.ReasonUrgent),
+		string(v1alpha1.ReasonAgentsMissing),
+		string(v1alpha1.ReasonAgentsReady),
+		string(v1alpha1.ReasonAlertFiring),
+		string(v1alpha1.ReasonBlockingPod),
+		string(v1alpha1.ReasonCoordinatorConflict),
+		string(v1alpha1.ReasonDeadlineNear),
+		string(v1alpha1.ReasonDeadlinePassed),
+		string(v1alpha1.ReasonDrainTimedOut),
+		string(v1alpha1.ReasonGateUnreachable),
+		string(v1alpha1.ReasonHalted),
+		string(v1alpha1.ReasonHookFailed),
+		string(v1alpha1.ReasonHookTimedOut),
+		string(v1alpha1.ReasonNodeWriteRefused),
+		string(v1alpha1.ReasonObjectNotReady),
+		string(v1alpha1.ReasonPolicyConflict),
+		string(v1alpha1.ReasonRebootRefused),
+		string(v1alpha1.ReasonRebootTimedOut),
+		string(v1alpha1.ReasonRebooting),
+		string(v1alpha1.ReasonRecordUnreadable),
+		string(v1alpha1.ReasonResumed),
+		string(v1alpha1.ReasonUncordoned),
+		string(v1alpha1.ReasonUndrainablePod),
+		string(v1alpha1.ReasonUpdateNotApplied),
+		string(v1alpha1.ReasonUrgent),
+		string(v1alpha1.ReasonWaitingForHook),
 	}
 }
 
@@ -150,16 +173,13 @@ func literalOf(literal *ast.BasicLit) string {
 // allMetrics are those of both programs, as docs/reference.md writes them: name{labels}.
 func allMetrics(t *testing.T) []string {
 	t.Helper()
-	manager, ok := metrics.Registry.(prometheus.Collector)
-	if !ok {
-		t.Fatal("the registry does not contain what it has")
-	}
-	agent := prometheus.NewRegistry()
+	manager, agent := prometheus.NewRegistry(), prometheus.NewRegistry()
+	controllers.NewMetrics(manager)
 	reboot.NewMetrics(agent)
-	agent.MustRegister(reboot.BuildInfo(""))
+	agent.MustRegister(lifecycle.BuildInfo(""))
 	pattern := regexp.MustCompile(`fqName: "(reboot_operator_\w+)".*variableLabels: (\{.*\})\}`)
 	var all []string
-	for _, registry := range []prometheus.Collector{manager, agent} {
+	for _, registry := range []*prometheus.Registry{manager, agent} {
 		descs := make(chan *prometheus.Desc)
 		go func() {
 			defer close(descs)

@@ -40,7 +40,7 @@ func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 	} {
 		value := node.Annotations[key]
 		if err != nil && a.once(key, value) {
-			a.warn(node, v1alpha1.EventRecordUnreadable, "Read", "no reboot by this record: %v", err)
+			a.warn(node, v1alpha1.ReasonRecordUnreadable, "Read", "no reboot by this record: %v", err)
 		}
 	}
 	blocked := evictionsBlocked(inTheWay)
@@ -121,7 +121,7 @@ func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress pr
 			o.Settings().Drain.VolumeDetachTimeoutOrDefault(), step.VolumeNames(volumes))
 	}
 	if progress.Reason == v1alpha1.ReasonDrainTimedOut {
-		a.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
+		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
 		return
 	}
 	note := fmt.Sprintf("drained (number %d)", progress.Seq)
@@ -135,7 +135,7 @@ func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress pr
 func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
 	p := next.Progress
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
-		a.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s", p.Message)
+		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s", p.Message)
 	}
 	cordon := "the cordon was not the agent's and stays"
 	switch {
@@ -148,11 +148,11 @@ func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned 
 }
 
 func (a *Announcer) accepted(node *corev1.Node, o step.Observation) {
-	a.event(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d)", o.Record.Progress.Seq)
+	a.event(node, v1alpha1.ReasonRebooting, "Reboot", "logind accepted the reboot (number %d)", o.Record.Progress.Seq)
 }
 
 func (a *Announcer) refused(node *corev1.Node, message string) {
-	a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRebootRefused, "Reboot", "%s", message)
+	a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
 }
 
 // refusal is what logind, or the way to it, answered.
@@ -160,19 +160,16 @@ func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
 }
 
-func (a *Announcer) event(node *corev1.Node, reason, action, note string, args ...any) {
-	a.recorder.Eventf(node, nil, corev1.EventTypeNormal, reason, action, note, args...)
+func (a *Announcer) event(node *corev1.Node, reason v1alpha1.Reason, action, note string, args ...any) {
+	a.recorder.Eventf(node, nil, corev1.EventTypeNormal, string(reason), action, note, args...)
 }
 
-func (a *Announcer) warn(node *corev1.Node, reason, action, note string, args ...any) {
-	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, reason, action, note, args...)
+func (a *Announcer) warn(node *corev1.Node, reason v1alpha1.Reason, action, note string, args ...any) {
+	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, string(reason), action, note, args...)
 }
 
-// objectionEvents are the events of the objections that do not end by themselves.
-var objectionEvents = map[v1alpha1.Reason]string{
-	v1alpha1.ReasonUpdateNotApplied:    v1alpha1.EventUpdateNotApplied,
-	v1alpha1.ReasonCoordinatorConflict: v1alpha1.EventCoordinatorConflict,
-}
+// objectionEvents are the objections that do not end by themselves: each has an event.
+var objectionEvents = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.ReasonCoordinatorConflict}
 
 // objected emits the event of an objection that an administrator has to end. One that was in the report before had its event then.
 func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
@@ -186,8 +183,8 @@ func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
 	}
 	for _, o := range current.Objection.All() {
 		announced := slices.ContainsFunc(earlier.Objection.All(), func(s protocol.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
-		if event := objectionEvents[o.Reason]; event != "" && !announced {
-			a.warn(node, event, "Report", "%s", o.Message)
+		if slices.Contains(objectionEvents, o.Reason) && !announced {
+			a.warn(node, o.Reason, "Report", "%s", o.Message)
 		}
 	}
 }

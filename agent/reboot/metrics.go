@@ -1,10 +1,6 @@
 package reboot
 
-import (
-	"runtime"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics are the agent's.
 type Metrics struct {
@@ -51,12 +47,3 @@ func (m *Metrics) EngineUp(engine string) func(up bool) {
 
 // Malformed counts what an engine sent and the agent cannot read.
 func (m *Metrics) Malformed(engine string) func() { return m.malformed.WithLabelValues(engine).Inc }
-
-// BuildInfo is a metric that names a version. It has the labels of the manager's metric of the same name.
-func BuildInfo(version string) prometheus.Collector {
-	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "reboot_operator_build_info", Help: "1, with the program's version.",
-	}, []string{"version", "goversion"})
-	gauge.WithLabelValues(version, runtime.Version()).Set(1)
-	return gauge
-}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -47,7 +46,7 @@ func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 	return true
 }
 
-// changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.
+// changed are the wanted conditions that are not there yet, with their times.
 func changed(have, want []corev1.NodeCondition, now time.Time) []any {
 	var conditions []any
 	for _, c := range want {
@@ -55,11 +54,7 @@ func changed(have, want []corev1.NodeCondition, now time.Time) []any {
 		if c.Status == before.Status && c.Reason == before.Reason && c.Message == before.Message {
 			continue
 		}
-		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
-		if c.Status == before.Status {
-			c.LastTransitionTime = before.LastTransitionTime
-		}
-		conditions = append(conditions, c)
+		conditions = append(conditions, nodepatch.Dated(c, before, now))
 	}
 	return conditions
 }

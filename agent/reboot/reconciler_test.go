@@ -27,6 +27,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // apiServer is a Node and a policy, and what goes wrong with them.
@@ -487,7 +488,7 @@ func TestReconciler_Before(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)
-	registry.MustRegister(BuildInfo("v1"))
+	registry.MustRegister(lifecycle.BuildInfo("v1"))
 	m.EngineUp("update-engine")(true)
 	m.EngineUp("rpm-ostree")(false)
 	m.Malformed("update-engine")()

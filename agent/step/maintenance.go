@@ -32,7 +32,7 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	case o.Record.ProgressErr != nil:
 		return nil
 	case o.InPhase(protocol.PhaseRebooting):
-		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, down))
+		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, string(v1alpha1.ReasonRebooting), down))
 	case o.InPhase(protocol.PhaseDraining):
 		return drainProgress(o)
 	case o.rebooted():
@@ -87,7 +87,7 @@ func emptied(o Observation) []corev1.NodeCondition {
 	_, waits := detached(o)
 	switch p := o.Record.Last(); {
 	case p.Reason == v1alpha1.ReasonDrainTimedOut:
-		reason, message = v1alpha1.EventDrainTimedOut, p.Message
+		reason, message = string(v1alpha1.ReasonDrainTimedOut), p.Message
 	case waits && o.InPhase(protocol.PhaseDraining):
 		reason = v1alpha1.EventVolumesInUse
 		message, _ = volumesReported(o)

@@ -92,7 +92,7 @@ func TestRemoved(t *testing.T) {
 		"the need has fallen before":            {list{is(need, no, ""), answer}, list{is(need, unknown, "")}, nil},
 		"the host is back":                      {list{is(progress, yes, ""), ours}, list{back}, []corev1.NodeConditionType{planned}},
 		"another program announced maintenance": {list{is(progress, yes, ""), is(planned, yes, "Theirs")}, list{back}, nil},
-		"the host goes down":                    {list{ours}, list{is(progress, yes, v1alpha1.EventRebooting)}, nil},
+		"the host goes down":                    {list{ours}, list{is(progress, yes, string(v1alpha1.ReasonRebooting))}, nil},
 		"the drain goes on":                     {list{ours}, list{is(corev1.NodeDrainInProgress, yes, v1alpha1.EventDraining)}, nil},
 		"it was no reboot":                      {list{is(progress, no, ""), ours}, list{back}, nil},
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	Timeout = 10 * time.Second
 	// fresh is for how many intervals an answer counts; an older one is as good as none.
 	fresh = 2
-	// forgotten is for how many an answer is kept that nobody asks for.
+	// forgotten is after how many intervals an unused answer is dropped.
 	forgotten = 20
 	// wakes is how many policies can be woken before the reconciler listens; what is lost is looked at an Interval later.
 	wakes = 1024
@@ -128,9 +129,7 @@ func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time
 			k.asked, k.asking = now, true
 			go e.ask(context.WithoutCancel(ctx), q, k)
 		}
-		if at := k.asked.Add(e.interval); next.IsZero() || at.Before(next) {
-			next = at
-		}
+		next = timing.Earliest(next, k.asked.Add(e.interval))
 	}
 	return next
 }

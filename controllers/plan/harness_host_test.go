@@ -205,7 +205,7 @@ func (h *host) goDown(c *cluster, progress protocol.Progress) {
 	c.add("%s is drained and goes down", h.name)
 	c.update(h, func(node *corev1.Node) {
 		annotate(node, v1alpha1.AnnotationProgress, progress.String())
-		c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, "")
+		c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.ReasonRebooting, "")
 		c.condition(node, corev1.NodeReady, corev1.ConditionFalse, "", "")
 	})
 	h.down = true

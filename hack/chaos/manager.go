@@ -16,11 +16,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// lease is shorter than the shipped one, so that a leader that is gone is missed within two seconds.
-var lease = controllers.Lease{Duration: 2 * time.Second, Renew: 1400 * time.Millisecond, Retry: 300 * time.Millisecond}
-
-// stopLimit is how long after SIGTERM there is to end in order.
-const stopLimit = 4500 * time.Millisecond
+// shortLease is shorter than the shipped one, so that a leader that is gone is missed within two seconds.
+func shortLease(o *ctrl.Options) {
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(2*time.Second), new(1400*time.Millisecond), new(300*time.Millisecond)
+}
 
 // manage is the manager: the root folder's main with a shorter Lease and a clock that can be set.
 func manage(args []string) int {
@@ -44,15 +43,13 @@ func startManager(args []string) error {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
 	config.QPS = -1 // as ctrl.GetConfig has it
-	options := controllers.Options{
-		LeaderElect: true, MetricsAddr: "0", ProbeAddr: "0", Namespace: "default", Lease: lease, Clock: &worker.FileClock{Path: *clock},
-	}
-	mgr, err := controllers.NewManager(config, options)
+	options := controllers.Options{LeaderElect: true, MetricsAddr: "0", ProbeAddr: "0", Namespace: "default"}
+	mgr, err := controllers.NewManager(config, options, shortLease)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(controllers.SetupPolicies(mgr, options), controllers.SetupAgents(mgr, options)); err != nil {
+	if err := errors.Join(controllers.SetupPolicies(mgr, options, &worker.FileClock{Path: *clock}), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
-	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr, stopLimit)
+	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr)
 }

@@ -115,7 +115,7 @@ var _ = Describe("three machines", Ordered, func() {
 			status := here.policyStatus(ctx, g)
 			g.Expect(status.Grants).To(ConsistOf(HaveField("Node", dead)))
 			g.Expect(status.Nodes.Failed).To(Equal(int32(1)))
-			g.Expect(here.events(ctx, g, dead, v1alpha1.EventRebootTimedOut)).To(HaveLen(1))
+			g.Expect(here.events(ctx, g, dead, string(v1alpha1.ReasonRebootTimedOut))).To(HaveLen(1))
 		})
 		here.adapt(ctx, `{"reboot":{"timeout":"1m"}}`)
 		permitted := condition(here.node(ctx, next), v1alpha1.NodeRebootPermitted)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -100,6 +101,7 @@ func (r *replica) runManager(p *process.Process) {
 	reconciler := &controllers.RebootPolicyReconciler{
 		Client: process.NewClient(p, "reconcile", cache, true), Live: process.NewLive(p, "live"),
 		Recorder: process.Recorder{Counts: w.counts}, Clock: clock.RealClock{},
+		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces,
 	}
 	if err := reconciler.SetupWithManager(shell, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
 		w.fail(err)

@@ -14,9 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
+
+// SeveralManagers lets a process run several managers, whose controllers have the same names.
+func SeveralManagers(o *manager.Options) { o.Controller.SkipNameValidation = new(true) }
 
 // Environment is a running API server.
 type Environment struct {

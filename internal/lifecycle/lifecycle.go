@@ -6,19 +6,39 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Run runs a manager until ctx ends, and returns its error. After that it returns within limit, whether the manager has ended or
+const (
+	// UsageError is the exit code of a command line that cannot work.
+	UsageError = 2
+	// ShutdownPeriod is what a reconcile, a drain and the last events get after SIGTERM. Then the manager gives back its Lease.
+	ShutdownPeriod = 3 * time.Second
+	// stopLimit is how long after SIGTERM there is to end in order.
+	stopLimit = 4500 * time.Millisecond
+)
+
+// BuildInfo is a metric that names a program's version.
+func BuildInfo(version string) prometheus.Collector {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "reboot_operator_build_info", Help: "1, with the program's version.",
+	}, []string{"version", "goversion"})
+	gauge.WithLabelValues(version, runtime.Version()).Set(1)
+	return gauge
+}
+
+// Run runs a manager until ctx ends, and returns its error. After that it returns within stopLimit, whether the manager has ended or
 // not, and then the process is to end, too. There are two cases in which it has not. Until the first lists of its caches are
 // answered a manager does not notice that it has to end (controller-runtime 0.25): it has done nothing yet, and is left at once.
 // And an API server that does not answer keeps it from giving back its Lease, which then runs out by itself.
-func Run(ctx context.Context, mgr manager.Manager, limit time.Duration) error {
+func Run(ctx context.Context, mgr manager.Manager) error {
 	began := make(Listed)
 	if err := mgr.Add(began); err != nil {
 		return fmt.Errorf("adding what detects that the caches are filled: %w", err)
@@ -32,21 +52,21 @@ func Run(ctx context.Context, mgr manager.Manager, limit time.Duration) error {
 	}
 	select {
 	case <-began:
-		return within(context.WithoutCancel(ctx), limit, ended)
+		return within(context.WithoutCancel(ctx), ended)
 	default:
 		ctrl.Log.Info("Ended before the API server had listed what is watched")
 		return nil
 	}
 }
 
-func within(ctx context.Context, limit time.Duration, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func within(ctx context.Context, ended <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("not everything has ended within %s", limit)
+		return fmt.Errorf("not everything has ended within %s", stopLimit)
 	}
 }
 

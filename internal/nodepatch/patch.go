@@ -4,8 +4,10 @@ package nodepatch
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -63,6 +65,15 @@ func set(values *map[string]*string, key string, value *string) {
 func (p *Patch) Condition(c corev1.NodeCondition) *Patch {
 	p.condition(c)
 	return p
+}
+
+// Dated is a condition with its times: the transition time moves with the status alone. Before is the zero value where there was none.
+func Dated(c, before corev1.NodeCondition, now time.Time) corev1.NodeCondition {
+	c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+	if c.Status == before.Status {
+		c.LastTransitionTime = before.LastTransitionTime
+	}
+	return c
 }
 
 // RemoveCondition removes a condition.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -75,10 +76,11 @@ var _ = BeforeSuite(func() {
 
 // startManager runs a manager the way main does, without the Lease; what it returns ends it, once.
 func startManager() func() {
-	mgr, err := controllers.NewManager(env.Config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"})
+	mgr, err := controllers.NewManager(env.Config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}, testenv.SeveralManagers)
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
+		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces,
 	}
 	Expect(r.SetupWithManager(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

@@ -47,7 +47,9 @@ func (s *Shell) GetRESTMapper() meta.RESTMapper { return nil }
 func (s *Shell) GetLogger() logr.Logger { return logr.Discard() }
 
 // GetControllerOptions implements manager.Manager.
-func (s *Shell) GetControllerOptions() config.Controller { return config.Controller{} }
+func (s *Shell) GetControllerOptions() config.Controller {
+	return config.Controller{SkipNameValidation: new(true)} // the world has several managers in one process
+}
 
 // Run runs everything until the process ends, which it does when one thing fails. What needs to lead begins once lead is
 // closed; nil: everything leads.
