@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -40,33 +41,30 @@ the reboot, and this writes nothing.`,
 
 // abortDrain takes back the cordon of an agent that drains. The write is refused if the agent has gone on by then.
 func abortDrain(n *corev1.Node) (string, bool, error) {
-	grant, err := protocol.ParseGrant(n.Annotations)
-	if err != nil {
+	r := protocol.RecordOf(n)
+	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
 		return "", false, err
 	}
-	progress, err := protocol.ParseProgress(n.Annotations)
-	if err != nil {
-		return "", false, err
-	}
-	hooks, err := protocol.ParseHookPhase(n.Annotations)
-	if err != nil {
-		return "", false, err
-	}
-	asked := hooks != nil && hooks.Stage == v1alpha1.HooksBefore && hooks.BootID == n.Status.NodeInfo.BootID
-	active := grant != nil && grant.State == protocol.GrantActive
-	begun := progress != nil && (grant == nil || progress.Seq == grant.Seq) && progress.BootID == n.Status.NodeInfo.BootID
+	grant, progress, boot := r.Grant, r.Progress, n.Status.NodeInfo.BootID
+	begun := progress != nil && (grant == nil || progress.Seq == grant.Seq) && progress.BootID == boot
 	switch {
 	case begun && progress.Phase == protocol.PhaseRebooting:
 		return "", false, errors.New("the drain is over, the node is being rebooted: nothing stops that")
-	case !begun && (active || asked):
+	case !begun && hasSlot(r, boot):
 		return "", false, fmt.Errorf("the node has a slot and has not begun to drain: kubectl reboot pause node/%s takes the slot back", n.Name)
 	case !begun || progress.Phase != protocol.PhaseDraining:
 		return "is not draining", false, nil
 	case !n.Spec.Unschedulable:
 		return "drain already being stopped", false, nil
 	case !progress.Cordoned:
-		return "", false, fmt.Errorf("somebody cordoned the node before the drain began: kubectl uncordon %s stops the drain, and ends that cordon", n.Name)
+		return "", false, fmt.Errorf("the node was cordoned before the drain began: kubectl uncordon %s stops the drain, and ends that cordon", n.Name)
 	}
 	n.Spec.Unschedulable = false
 	return "drain stopped", true, nil
+}
+
+// hasSlot reports whether the node has a grant, or its hooks are asked before it gets one.
+func hasSlot(r protocol.Record, boot string) bool {
+	asked := r.Hooks != nil && r.Hooks.Stage == v1alpha1.HooksBefore && r.Hooks.BootID == boot
+	return asked || r.Grant != nil && r.Grant.State == protocol.GrantActive
 }

@@ -243,7 +243,7 @@ var _ = Describe("abort", func() {
 			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
 			"spec":     map[string]any{"unschedulable": true},
 		})
-		Expect(fails("abort", name)).To(ContainSubstring("somebody cordoned the node before the drain began: kubectl uncordon " + name))
+		Expect(fails("abort", name)).To(ContainSubstring("the node was cordoned before the drain began: kubectl uncordon " + name))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
 })
