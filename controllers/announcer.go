@@ -115,8 +115,21 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 			a.conditionChanged(after, was, is)
 		}
 	}
+	a.deadlineEvents(before, after)
 	a.runHookEvents(before, after)
 	a.gateEvents(before, after)
+}
+
+// deadlineEvents reports that a first deadline has come near, and each that has passed: a node that is overdue for long, such as a paused
+// one, keeps none of the others.
+func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy) {
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+	near := is != nil && is.Reason == string(v1alpha1.ReasonDeadlineNear) && !meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+	if !near && after.Status.Nodes.Overdue <= before.Status.Nodes.Overdue {
+		return
+	}
+	a.ofPolicy(after, corev1.EventTypeWarning, v1alpha1.Reason(is.Reason), "WatchDeadlines", is.Message)
+	a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, is.Message))
 }
 
 // conditionChanged emits what is new about a condition of the policy. The zero value: it had none.
@@ -132,9 +145,6 @@ func (a *announcer) conditionChanged(policy *v1alpha1.RebootPolicy, was, is meta
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Accept", is.Message)
 	case reason == v1alpha1.ReasonNodeWriteRefused:
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WriteNode", is.Message)
-	case reason == v1alpha1.ReasonDeadlinePassed, reason == v1alpha1.ReasonDeadlineNear && was.Reason != string(v1alpha1.ReasonDeadlinePassed):
-		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WatchDeadlines", is.Message)
-		a.notify(policy, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", policy.Name, is.Message))
 	case reason == v1alpha1.ReasonAgentsMissing:
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WatchAgents", is.Message)
 	case reason == v1alpha1.ReasonAgentsReady && was.Status == metav1.ConditionFalse:

@@ -44,6 +44,11 @@ var _ = Describe("A deadline", func() {
 		Eventually(nodes).Should(And(HaveKeyWithValue("deadline_near", 0.0), HaveKeyWithValue("deadline_passed", 1.0)))
 		Eventually(hook.messages).Should(ContainElement(HavePrefix("Policy " + p.Name + ": 1 node past the deadline")))
 
+		By("another node passing it")
+		f.needSince(f.nodes[1], now.Now().Add(-5*time.Hour))
+		Eventually(hook.messages).Should(ContainElement(HavePrefix("Policy " + p.Name + ": 2 nodes past the deadline")))
+		Expect(policyStatus(p).Nodes.Overdue).To(Equal(int32(2)))
+
 		By("taking it out of the policy")
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Deadline = nil })
 		Eventually(deadlineOf).WithArguments(p).Should(Equal("none"))

@@ -142,6 +142,10 @@ type NodeCounts struct {
 	// failed nodes have an attempt behind them that failed, for whatever reason, or are past a deadline.
 	// +required
 	Failed int32 `json:"failed"`
+	// overdue nodes have needed a reboot for longer than spec.deadline.
+	// Absent: none has, or there is no deadline.
+	// +optional
+	Overdue int32 `json:"overdue,omitempty"`
 }
 
 // AgentsStatus counts the agents that work: those that have reported whether their node needs a reboot, and whose pod is Ready.

@@ -161,6 +161,9 @@ func (d *draft) complete() {
 	p.Counts, p.Blocked = d.count()
 	p.Versions, p.Agents = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected))
 	p.Deadlines, p.OldestPending = deadlinesOf(d.f), d.oldestPending()
+	if p.Deadlines != nil {
+		p.Counts.Overdue = p.Deadlines.Passed
+	}
 	if waitsForGates(p, d.waiting) {
 		p.WaitsForGates, p.Gates = len(d.f.gates) > 0, gateStatus(d.f)
 	}
