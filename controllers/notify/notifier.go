@@ -123,8 +123,8 @@ type worker struct {
 	*Notifier
 
 	queue <-chan delivery
-	// ahead was read from the queue, and could not be sent with the message before it.
-	ahead *delivery
+	// ahead are read from the queue, and were not sent with the message before them.
+	ahead []delivery
 	// services are those of the Secret, by their addresses.
 	services map[string]*service
 }
@@ -148,9 +148,10 @@ func (w *worker) run(ctx context.Context) {
 
 // next is the next message; false: ctx has ended.
 func (w *worker) next(ctx context.Context) (delivery, bool) {
-	if d := w.ahead; d != nil {
-		w.ahead = nil
-		return *d, true
+	if len(w.ahead) > 0 {
+		d := w.ahead[0]
+		w.ahead = w.ahead[1:]
+		return d, true
 	}
 	select {
 	case d := <-w.queue:
@@ -160,20 +161,26 @@ func (w *worker) next(ctx context.Context) (delivery, bool) {
 	}
 }
 
-// gather adds the failures that have come meanwhile.
+// gather adds the policy's failures that have come meanwhile, up to the first message about the policy itself or another one. What
+// came of other nodes between them is sent after them.
 func (w *worker) gather(d delivery) delivery {
-	for {
-		select {
-		case more := <-w.queue:
-			if more.Event != d.Event || more.Policy != d.Policy {
-				w.ahead = &more
-				return d
-			}
+	for len(w.queue) > 0 {
+		w.ahead = append(w.ahead, <-w.queue)
+	}
+	var others []delivery
+	for i, more := range w.ahead {
+		switch {
+		case more.Event == d.Event && more.Policy == d.Policy:
 			d.Text += "\n" + more.Text
-		default:
+		case more.Node == "" || more.Policy != d.Policy:
+			w.ahead = append(others, w.ahead[i:]...)
 			return d
+		default:
+			others = append(others, more)
 		}
 	}
+	w.ahead = others
+	return d
 }
 
 // deliver tries until every service has taken the message, or gives up. A service that has taken it does not get it again.

@@ -178,6 +178,8 @@ func TestNotifier_GroupsFailures(t *testing.T) {
 	a := newReceiver(t)
 	b := newBench(t, secrets{"one": a.address()})
 	b.send(v1alpha1.NotifyFailed, "n1 failed", "one")
+	back := []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "one"}, Events: []v1alpha1.NotifyEvent{v1alpha1.NotifyBack}}}
+	b.Notify(back, Message{Event: v1alpha1.NotifyBack, Policy: "workers", Node: "n9", Text: "n9 is back"})
 	b.send(v1alpha1.NotifyFailed, "n2 failed", "one")
 	b.send(v1alpha1.NotifyFinished, "done", "one")
 	b.send(v1alpha1.NotifyFailed, "n3 failed", "one")
@@ -187,6 +189,7 @@ func TestNotifier_GroupsFailures(t *testing.T) {
 	}
 	b.step(Grouping)
 	a.expect(t, "n1 failed\nn2 failed")
+	a.expect(t, "n9 is back")
 	a.expect(t, "done")
 	b.step(Grouping)
 	a.expect(t, "n3 failed")
