@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
-	_ "github.com/reboot-operator/reboot-operator/controllers" // registers the manager's metrics
+	"github.com/reboot-operator/reboot-operator/controllers"
 )
 
 // exported are the labels of a metric with all values that were seen, and those it has where it has no series yet.
@@ -40,11 +40,12 @@ func (m *monitored) exported(t *testing.T, metric string) map[string][]string {
 
 // described are the metrics that the programs register, with their labels: some have no series as long as all is well.
 func described() map[string][]string {
-	agent := prometheus.NewRegistry()
+	agent, manager := prometheus.NewRegistry(), prometheus.NewRegistry()
 	reboot.NewMetrics(agent)
+	controllers.NewMetrics(manager)
 	pattern := regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{(.*)\}\}`)
 	all := map[string][]string{}
-	for _, registry := range []prometheus.Collector{metrics.Registry.(prometheus.Collector), agent} {
+	for _, registry := range []prometheus.Collector{metrics.Registry.(prometheus.Collector), agent, manager} {
 		descs := make(chan *prometheus.Desc)
 		go func() {
 			defer close(descs)

@@ -160,7 +160,7 @@ func TestEngines_ThatWereThereInThisBootAreNotAbsentForTheNextProcess_Behaviour7
 	})
 }
 
-func TestEngines_AreAbsentUntilTheyComeAndUnknownOnceTheyAreGone_Behaviours7And25(t *testing.T) {
+func TestEngines_AreAbsentUntilTheyComeAndUnknownOnceTheyAreGone_Behaviours6And7(t *testing.T) {
 	for optional, first := range map[bool]engine.State{false: engine.Unknown, true: engine.Absent} {
 		t.Run(fmt.Sprintf("optional %v", optional), func(t *testing.T) {
 			forEach(t, true, func(t *testing.T, r *rig) {

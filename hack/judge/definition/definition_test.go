@@ -38,7 +38,7 @@ func TestRefusal(t *testing.T) {
 			s.Seq = 8
 			s.Grants = append(s.Grants, v1alpha1.LedgerEntry{Node: "b", Seq: 8, At: at})
 		}, "no new grant"},
-		"a number that goes back":          {func(s *v1alpha1.RebootPolicyStatus) { s.Seq, s.Grants = 6, nil }, "never shrinks"},
+		"a number that goes back":          {func(s *v1alpha1.RebootPolicyStatus) { s.Seq, s.Grants = 6, nil }, "may not shrink"},
 		"an entry above the number":        {func(s *v1alpha1.RebootPolicyStatus) { s.Grants[0].Seq = 9 }, "status.seq"},
 		"a limit above the spec's":         {func(s *v1alpha1.RebootPolicyStatus) { s.Limit = 2 }, "status.limit"},
 		"a name that is longer than names": {func(s *v1alpha1.RebootPolicyStatus) { s.Grants[0].Node = strings.Repeat("a", 300) }, "may not be more than 253"},
