@@ -353,7 +353,8 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
 		}
 		grantedAt := gocmp.FilterPath(func(path gocmp.Path) bool {
-			return path.String() == "Granted.At" || strings.HasSuffix(path.String(), ".WithdrawnAt")
+			entered := slices.Contains([]string{"Granted.At", "Adopted.At", "Unlisted.Entry.At"}, path.String())
+			return entered || strings.HasSuffix(path.String(), ".WithdrawnAt")
 		}, gocmp.Ignore())
 		for _, then := range []time.Time{timing.Earliest(evening.Add(ahead), last), last} {
 			snapshot.Now = then
