@@ -43,14 +43,14 @@ func LastReboot(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
 
 // incredible states why the record of a node that the ledger does not hold is not believed, and until when; empty: it is believed.
 // An outstanding grant of the future is: its agent acts on it, so it has to be in a ledger, which gives it a time.
-func (f *fleet) incredible(n *Node) (why string, until time.Time) {
-	latest := f.Now.Add(clockAhead)
-	switch g, p := n.Grant, n.Progress; {
-	case !f.numbers.credible(n.Seen()):
-		return fmt.Sprintf("the record has number %d, which no policy has given", n.Seen()), time.Time{}
-	case g != nil && g.At.After(latest) && !n.Outstanding():
+func (n numbers) incredible(node *Node, now time.Time) (why string, until time.Time) {
+	latest := now.Add(clockAhead)
+	switch g, p := node.Grant, node.Progress; {
+	case !n.credible(node.Seen()):
+		return fmt.Sprintf("the record has number %d, which no policy has given", node.Seen()), time.Time{}
+	case g != nil && g.At.After(latest) && !node.Outstanding():
 		return fmt.Sprintf("the grant is of %s, more than an hour ahead", instant(g.At.Time)), g.At.Add(-clockAhead)
-	case p != nil && p.At.After(latest) && n.GrantSeq() < p.Seq: // otherwise the grant's own time bounds it
+	case p != nil && p.At.After(latest) && node.GrantSeq() < p.Seq: // otherwise the grant's own time bounds it
 		return fmt.Sprintf("the progress is of %s, more than an hour ahead", instant(p.At.Time)), p.At.Add(-clockAhead)
 	}
 	return "", time.Time{}

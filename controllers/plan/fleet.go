@@ -169,7 +169,7 @@ func (f *fleet) windowState() v1alpha1.WindowState {
 func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
 
 func (f *fleet) add(n *Node) {
-	if why, until := f.incredible(n); why != "" && !f.inEntry[n.Name] {
+	if why, until := f.numbers.incredible(n, f.Now); why != "" && !f.inEntry[n.Name] {
 		n = n.disbelieved(why, until)
 	}
 	held := f.held(n)
