@@ -124,7 +124,10 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 // one, keeps none of the others.
 func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy) {
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeadlineNear)
-	near := is != nil && is.Reason == string(v1alpha1.ReasonDeadlineNear) && !meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+	if is == nil {
+		return
+	}
+	near := is.Reason == string(v1alpha1.ReasonDeadlineNear) && !meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
 	if !near && after.Status.Nodes.Overdue <= before.Status.Nodes.Overdue {
 		return
 	}
