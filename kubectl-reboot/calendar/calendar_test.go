@@ -44,27 +44,27 @@ func TestLines(t *testing.T) {
 		policy v1alpha1.RebootPolicy
 		now    time.Time
 		next   int
-		look   calendar.Look
+		look   terminal.Look
 	}{
-		"weeknights":      {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "Black Friday")), Now, 5, calendar.Look{Width: 80}},
-		"weeknights-wide": {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "Black Friday")), Now, 5, calendar.Look{Wide: true}},
-		"colour":          {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "")), Now, 5, calendar.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
-		"open-now":        {Policy("w", Weeknights), Now.Add(8 * time.Hour), 2, calendar.Look{}},
+		"weeknights":      {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "Black Friday")), Now, 5, terminal.Look{Width: 80}},
+		"weeknights-wide": {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "Black Friday")), Now, 5, terminal.Look{Wide: true}},
+		"colour":          {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "")), Now, 5, terminal.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
+		"open-now":        {Policy("w", Weeknights), Now.Add(8 * time.Hour), 2, terminal.Look{}},
 		"clocks-forward": {
-			Policy("w", windows(window("skipped", "02:30", 1, berlin), window("across", "23:00", 5, berlin, "Sat"))), day("2026-03-28"), 3, calendar.Look{},
+			Policy("w", windows(window("skipped", "02:30", 1, berlin), window("across", "23:00", 5, berlin, "Sat"))), day("2026-03-28"), 3, terminal.Look{},
 		},
 		"clocks-back": {
-			Policy("w", windows(window("twice", "02:30", 1, berlin), window("across", "23:00", 3, berlin, "Sat"))), day("2026-10-24"), 3, calendar.Look{},
+			Policy("w", windows(window("twice", "02:30", 1, berlin), window("across", "23:00", 3, berlin, "Sat"))), day("2026-10-24"), 3, terminal.Look{},
 		},
-		"skipped-start":        {Policy("w", windows(window("early", "02:30", 1, berlin))), day("2026-03-28"), 2, calendar.Look{}},
-		"two-zones":            {Policy("w", windows(window("berlin", "22:00", 2, berlin), window("auckland", "22:00", 2, "Pacific/Auckland"))), Now, 4, calendar.Look{}},
-		"union":                {Policy("w", windows(window("early", "20:00", 2, ""), window("late", "21:00", 4, ""), window("touches", "01:00", 1, ""))), Now, 2, calendar.Look{}},
-		"blackout-cuts":        {Policy("w", Weeknights, blackout("freeze", "2026-11-24", "2026-11-25", "")), Now, 2, calendar.Look{}},
-		"always":               {Policy("w"), Now, 10, calendar.Look{}},
-		"always-with-blackout": {Policy("w", blackout("freeze", "2026-12-19", "2027-01-04", "year end")), Now, 10, calendar.Look{Zone: time.UTC}},
-		"all-day-every-day":    {Policy("w", windows(window("daily", "00:00", 24, ""))), Now, 3, calendar.Look{}},
-		"never":                {Policy("w", windows(window("rare", "00:00", 1, "")), blackout("for-good", "2020-01-01", "2200-01-01", "")), Now, 3, calendar.Look{}},
-		"invalid":              {Policy("w", windows(window("here", "00:00", 1, "Local"))), Now, 3, calendar.Look{}},
+		"skipped-start":        {Policy("w", windows(window("early", "02:30", 1, berlin))), day("2026-03-28"), 2, terminal.Look{}},
+		"two-zones":            {Policy("w", windows(window("berlin", "22:00", 2, berlin), window("auckland", "22:00", 2, "Pacific/Auckland"))), Now, 4, terminal.Look{}},
+		"union":                {Policy("w", windows(window("early", "20:00", 2, ""), window("late", "21:00", 4, ""), window("touches", "01:00", 1, ""))), Now, 2, terminal.Look{}},
+		"blackout-cuts":        {Policy("w", Weeknights, blackout("freeze", "2026-11-24", "2026-11-25", "")), Now, 2, terminal.Look{}},
+		"always":               {Policy("w"), Now, 10, terminal.Look{}},
+		"always-with-blackout": {Policy("w", blackout("freeze", "2026-12-19", "2027-01-04", "year end")), Now, 10, terminal.Look{Zone: time.UTC}},
+		"all-day-every-day":    {Policy("w", windows(window("daily", "00:00", 24, ""))), Now, 3, terminal.Look{}},
+		"never":                {Policy("w", windows(window("rare", "00:00", 1, "")), blackout("for-good", "2020-01-01", "2200-01-01", "")), Now, 3, terminal.Look{}},
+		"invalid":              {Policy("w", windows(window("here", "00:00", 1, "Local"))), Now, 3, terminal.Look{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,20 +9,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Look is how a calendar is shown.
-type Look struct {
-	// Theme paints.
-	Theme terminal.Theme
-	// Width is the terminal's, to which lines are cut; 0: a pipe, nothing is.
-	Width int
-	// Wide shows how long and how far off, too.
-	Wide bool
-	// Zone is the one in which instants are shown that no zone of the policy's belongs to.
-	Zone *time.Location
-}
-
 // Lines is the calendar for people, from now on.
-func (c Calendar) Lines(l Look, now time.Time) []string {
+func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 	head := l.Theme.Paint(terminal.Strong, "policy "+c.Policy)
 	switch {
 	case c.Invalid != "":
@@ -46,7 +34,7 @@ func (c Calendar) Lines(l Look, now time.Time) []string {
 // styles are how the kinds look.
 var styles = map[Kind]terminal.Style{Open: terminal.Good, Blackout: terminal.Bad, ClockChange: terminal.Wait}
 
-func (e Period) row(l Look, now time.Time) []terminal.Cell {
+func (e Period) row(l terminal.Look, now time.Time) []terminal.Cell {
 	zone, err := time.LoadLocation(e.TimeZone)
 	if err != nil || e.TimeZone == "" {
 		zone = l.Zone

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -26,13 +25,7 @@ the reboot, and this writes nothing.`,
 		Args:              atLeast("at least one node"),
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, bool, error) {
-				node, ok := object.(*corev1.Node)
-				if !ok {
-					return "", false, fmt.Errorf("%T is no node", object)
-				}
-				return abortDrain(node)
-			})
+			return w.each(cmd.Context(), args, findNode, byKind(abortDrain, nil))
 		},
 	}
 	w.bind(cmd)

@@ -35,8 +35,7 @@ func choose(policies []v1alpha1.RebootPolicy, names []string) ([]v1alpha1.Reboot
 		return policies, nil
 	}
 	var chosen []v1alpha1.RebootPolicy
-	for _, name := range names {
-		name = bare(name)
+	for _, name := range bare(policyKinds, names...) {
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no policy %q%s", name, existing(policies))
@@ -46,12 +45,15 @@ func choose(policies []v1alpha1.RebootPolicy, names []string) ([]v1alpha1.Reboot
 	return chosen, nil
 }
 
-// bare takes the kind away from a policy's name.
-func bare(name string) string {
-	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains(policyKinds, kind) {
-		return rest
+// bare takes the kind away from names.
+func bare(kinds []string, names ...string) []string {
+	names = slices.Clone(names)
+	for i, name := range names {
+		if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains(kinds, kind) {
+			names[i] = rest
+		}
 	}
-	return name
+	return names
 }
 
 func existing(policies []v1alpha1.RebootPolicy) string {

@@ -34,9 +34,6 @@ stays, and is named: the operator may not have been the only one to want it.`,
   kubectl reboot cleanup`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := w.check(); err != nil {
-				return err
-			}
 			c, err := s.client()
 			if err != nil {
 				return err
@@ -78,14 +75,10 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 		if clean(node.DeepCopy()) == "" {
 			continue
 		}
-		err := w.write(ctx, c, node, func(object client.Object) (string, bool, error) {
-			n, ok := object.(*corev1.Node)
-			if !ok {
-				return "", false, fmt.Errorf("%T is no node", object)
-			}
+		err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, bool, error) {
 			removed := clean(n)
 			return removed, removed != "", nil
-		})
+		}, nil))
 		if err == nil && w.dryRun != dryRunClient {
 			err = w.cleanStatus(ctx, c, node.Name)
 		}

@@ -33,9 +33,7 @@ It is served on 127.0.0.1 until Ctrl-C, below a path that nobody can guess. Open
   kubectl reboot dashboard workers --port=8080`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for i := range args {
-				args[i] = bare(args[i])
-			}
+			args = bare(policyKinds, args...)
 			f, err := s.fleet(cmd.Context())
 			if err != nil {
 				return err

@@ -38,23 +38,19 @@ ClusterRole reboot-operator-doctor gives the rights for all checks.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: named(1, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
 			cluster, err := readCluster(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
 			report := doctor.Examine(cluster)
 			if len(args) > 0 {
-				name := bareNode(args[0])
+				name := bare(nodeKinds, args[0])[0]
 				if node, _ := cluster.Fleet.Node(name); node == nil {
 					return fmt.Errorf("there is no node %q", name)
 				}
 				report = report.About(name)
 			}
-			look := doctor.Look{Theme: s.Screen.Theme, Width: s.width()}
-			if err := s.print(o, report, func() []string { return report.Lines(look) }); err != nil {
+			if err := s.print(o, report, func() []string { return report.Lines(s.look(o)) }); err != nil {
 				return err
 			}
 			if bad := report.Bad(); bad > 0 {
@@ -141,7 +137,7 @@ func readVersion(s *Session, is *doctor.Cluster) error {
 	config = rest.CopyConfig(config)
 	var served time.Time
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if err == nil {
 				served, _ = http.ParseTime(response.Header.Get("Date")) // zero: unknown
@@ -171,9 +167,3 @@ func readVersion(s *Session, is *doctor.Cluster) error {
 	}
 	return nil
 }
-
-// roundTrip is a transport of one function.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-// RoundTrip sends a request.
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -25,9 +25,6 @@ the one reason why it waits, every check in its order, what has happened and wha
 		Args:              exactly(1, "the node"),
 		ValidArgsFunction: named(1, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
 			f, err := s.fleet(cmd.Context())
 			if err != nil {
 				return err
@@ -40,8 +37,7 @@ the one reason why it waits, every check in its order, what has happened and wha
 			if err != nil {
 				return err
 			}
-			look := explanation.Look{Theme: s.Screen.Theme, Width: s.width(), Zone: s.Zone}
-			return s.print(o, e, func() []string { return e.Lines(look) })
+			return s.print(o, e, func() []string { return e.Lines(s.look(o)) })
 		},
 	}
 	o.bind(cmd, asJSON, asYAML)

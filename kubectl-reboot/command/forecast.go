@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/gantt"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
@@ -28,9 +29,6 @@ nothing from elsewhere.`,
   kubectl reboot forecast -o html > forecast.html`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
 			return showForecast(cmd.Context(), s, args, o)
 		},
 	}
@@ -58,27 +56,20 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 	case asSVG:
 		return s.put(gantt.SVG(tables[0], s.Zone))
 	case asHTML:
-		for i := range names {
-			names[i] = bare(names[i])
-		}
-		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Names: names, Zone: s.Zone}))
+		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Names: bare(policyKinds, names...), Zone: s.Zone}))
 		if err != nil {
 			return err
 		}
 		return s.put(page.HTML)
 	}
-	look := timetable.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
 	return s.print(o, tables, func() []string {
-		lines := []string{}
+		if len(tables) == 0 {
+			return []string{"No RebootPolicy."}
+		}
+		blocks := make([][]string, len(tables))
 		for i, t := range tables {
-			if i > 0 {
-				lines = append(lines, "")
-			}
-			lines = append(lines, t.Lines(look)...)
+			blocks[i] = t.Lines(s.look(o))
 		}
-		if len(lines) == 0 {
-			lines = append(lines, "No RebootPolicy.")
-		}
-		return lines
+		return terminal.Blocks(blocks...)
 	})
 }

@@ -1,9 +1,6 @@
 package command
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -21,12 +18,7 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
   kubectl reboot history -o wide`,
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			for i := range args {
-				args[i] = bareNode(args[i])
-			}
+			args = bare(nodeKinds, args...)
 			c, err := s.client()
 			if err != nil {
 				return err
@@ -36,18 +28,9 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 				return err
 			}
 			entries := history.Of(policies, args...)
-			look := history.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
-			return s.print(o, entries, func() []string { return history.Lines(entries, look, args...) })
+			return s.print(o, entries, func() []string { return history.Lines(entries, s.look(o), args...) })
 		},
 	}
 	o.bind(cmd, asJSON, asYAML, asWide)
 	return cmd
-}
-
-// bareNode takes the kind away from a node's name.
-func bareNode(name string) string {
-	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains(nodeKinds, kind) {
-		return rest
-	}
-	return name
 }

@@ -33,6 +33,7 @@ type output struct {
 
 func (o *output) bind(cmd *cobra.Command, formats ...string) {
 	o.formats = formats
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+").")
 	complete(cmd, "output", formats...)
 }
@@ -43,8 +44,6 @@ func (o *output) check() error {
 	}
 	return nil
 }
-
-func (o *output) wide() bool { return o.format == asWide }
 
 // print prints a value for programs, or its lines for people.
 func (s *Session) print(o output, value any, lines func() []string) error {
@@ -72,6 +71,11 @@ func (s *Session) put(text string) error {
 		return fmt.Errorf("writing the output: %w", err)
 	}
 	return nil
+}
+
+// look is how something is shown in the terminal.
+func (s *Session) look(o output) terminal.Look {
+	return terminal.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.format == asWide, Zone: s.Zone}
 }
 
 // width is that of the terminal; 0 for a pipe, which has none.

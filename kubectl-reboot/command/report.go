@@ -24,9 +24,6 @@ Without names it is all nodes of the cluster, also those that no policy governs.
   kubectl reboot report -l pool=blue -o json`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
 			return runReport(cmd.Context(), s, args, selector, o)
 		},
 	}

@@ -26,13 +26,8 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
   kubectl reboot status -o wide`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := v.check(); err != nil {
-				return err
-			}
-			for i := range args {
-				args[i] = bare(args[i])
-			}
-			if follow && v.format != "" && !v.wide() {
+			args = bare(policyKinds, args...)
+			if follow && v.format != "" && v.format != asWide {
 				return errors.New("--watch shows text only: leave out --output")
 			}
 			v.names = args
@@ -62,13 +57,9 @@ type statusView struct {
 	names   []string
 }
 
-func (v *statusView) look() status.Look {
-	return status.Look{Theme: v.session.Screen.Theme, Width: v.session.width(), Wide: v.wide(), Zone: v.session.Zone}
-}
-
 func (v *statusView) show(f fleet.Fleet) error {
 	s, is := v.session, status.Of(f, v.names...)
-	return s.print(v.output, is, func() []string { return is.Lines(v.look()) })
+	return s.print(v.output, is, func() []string { return is.Lines(s.look(v.output)) })
 }
 
 // watch shows the status again and again until the context ends.
@@ -99,7 +90,7 @@ func (v *statusView) watch(ctx context.Context) error {
 func (v *statusView) frame(is status.Status, trouble string) []string {
 	screen := v.session.Screen
 	width, height := screen.Size()
-	lines := is.Lines(v.look())
+	lines := is.Lines(v.session.look(v.output))
 	foot := is.At.In(v.session.Zone).Format("15:04:05") + "  Ctrl-C ends"
 	if trouble != "" {
 		foot = screen.Theme.Paint(terminal.Bad, terminal.Cut(trouble, width))

@@ -31,9 +31,6 @@ func versionCommand(s *Session) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
 			b := buildOf(s)
 			return s.print(o, b, func() []string { return []string{b.String()} })
 		},

@@ -142,6 +142,7 @@ func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// roundTripper is a transport of one function.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // mostOpenings is the most that --next takes.
@@ -27,9 +28,6 @@ that come in between. They are computed from the spec, here.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if next < 1 || next > mostOpenings {
 				return errors.New("--next must be from 1 to 1000")
-			}
-			if err := o.check(); err != nil {
-				return err
 			}
 			return showWindows(cmd.Context(), s, args, o, next)
 		},
@@ -56,18 +54,14 @@ func showWindows(ctx context.Context, s *Session, names []string, o output, next
 	for i := range policies {
 		calendars[i] = calendar.Of(&policies[i], now, next)
 	}
-	look := calendar.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
 	return s.print(o, calendars, func() []string {
-		lines := []string{}
+		if len(calendars) == 0 {
+			return []string{"No RebootPolicy."}
+		}
+		blocks := make([][]string, len(calendars))
 		for i, c := range calendars {
-			if i > 0 {
-				lines = append(lines, "")
-			}
-			lines = append(lines, c.Lines(look, now)...)
+			blocks[i] = c.Lines(s.look(o), now)
 		}
-		if len(lines) == 0 {
-			lines = append(lines, "No RebootPolicy.")
-		}
-		return lines
+		return terminal.Blocks(blocks...)
 	})
 }

@@ -38,6 +38,7 @@ type writing struct {
 }
 
 func (w *writing) bind(cmd *cobra.Command) {
+	cmd.PreRunE = func(*cobra.Command, []string) error { return w.check() }
 	w.print = genericclioptions.NewPrintFlags("")
 	w.print.AddFlags(cmd)
 	cmd.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "Must be none, server or client. Server: send the request and keep nothing; client: send nothing.")
@@ -64,9 +65,6 @@ type edit func(object client.Object) (done string, changed bool, err error)
 // each finds what every argument means, or what is selected, and edits it. One that fails keeps no other. With --wait it then
 // follows what it wrote until it is done.
 func (w *writing) each(ctx context.Context, arguments []string, find finder, e edit) error {
-	if err := w.check(); err != nil {
-		return err
-	}
 	c, err := w.session.client()
 	if err != nil {
 		return err
@@ -162,7 +160,7 @@ func annotate(object client.Object, key, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// byKind edits what the object is.
+// byKind edits what the object is. A nil policy: only nodes are found.
 func byKind(node func(*corev1.Node) (string, bool, error), policy func(*v1alpha1.RebootPolicy) (string, bool, error)) edit {
 	return func(object client.Object) (string, bool, error) {
 		switch o := object.(type) {

@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
@@ -301,8 +302,8 @@ func TestLines(t *testing.T) {
 	sick.Unread = map[doctor.Check]string{doctor.Rights: "asking what the ServiceAccounts may do: forbidden"}
 	for name, tc := range map[string]struct {
 		c    *installed
-		look doctor.Look
-	}{"well": {healthy(), doctor.Look{}}, "sick": {sick, doctor.Look{}}, "80-columns": {sick, doctor.Look{Width: 80}}} {
+		look terminal.Look
+	}{"well": {healthy(), terminal.Look{}}, "sick": {sick, terminal.Look{}}, "80-columns": {sick, terminal.Look{Width: 80}}} {
 		t.Run(name, func(t *testing.T) { terminaltest.Golden(t, name, tc.c.examine().Lines(tc.look)) })
 	}
 }

@@ -1,18 +1,10 @@
 package doctor
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
-
-// Look is how a report is shown.
-type Look struct {
-	// Theme paints.
-	Theme terminal.Theme
-	// Width is the terminal's, at which text is wrapped; 0: a pipe, nothing is.
-	Width int
-}
 
 // indent is the width of a mark and of a check's name.
 const indent = 16
@@ -26,7 +18,7 @@ var marks = map[Level]struct {
 }
 
 // Lines is the report for people: every check, what is wrong with the command that goes on from there, and the sum.
-func (r Diagnosis) Lines(l Look) []string {
+func (r Diagnosis) Lines(l terminal.Look) []string {
 	var lines []string
 	for _, k := range checks {
 		well := true
@@ -43,22 +35,15 @@ func (r Diagnosis) Lines(l Look) []string {
 	return append(lines, "", r.sum())
 }
 
-func (f Finding) lines(l Look) []string {
+func (f Finding) lines(l terminal.Look) []string {
 	m := marks[f.Level]
 	message := f.Message
 	if f.Level == Unchecked {
 		message = "could not be checked: " + message
 	}
-	var lines []string
-	for i, line := range terminal.Wrap(message, max(0, l.Width-indent)) {
-		head := fmt.Sprintf("%*s", indent, "")
-		if i == 0 {
-			head = l.Theme.Paint(m.style, m.mark) + " " + terminal.Fit(string(f.Check), indent-2)
-		}
-		lines = append(lines, head+line)
-	}
+	lines := l.Hang(l.Theme.Paint(m.style, m.mark)+" "+terminal.Fit(string(f.Check), indent-2), indent, message)
 	if f.Command != "" {
-		lines = append(lines, fmt.Sprintf("%*s", indent, "")+l.Theme.Paint(terminal.Strong, f.Command))
+		lines = append(lines, strings.Repeat(" ", indent)+l.Theme.Paint(terminal.Strong, f.Command))
 	}
 	return lines
 }

@@ -2,7 +2,6 @@ package explanation
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,35 +16,17 @@ import (
 // indent is how far what belongs to a heading is moved in, and the width of a fact's name.
 const indent = 10
 
-// Look is how an explanation is shown.
-type Look struct {
-	// Theme paints.
-	Theme terminal.Theme
-	// Width is the terminal's, at which text is wrapped; 0: a pipe, nothing is.
-	Width int
-	// Zone is the one in which instants are shown.
-	Zone *time.Location
-}
-
 // Lines is the explanation for people: the answer first, then what it rests on.
-func (e Explanation) Lines(l Look) []string {
+func (e Explanation) Lines(l terminal.Look) []string {
 	var head []string
 	if e.Request != nil {
-		head = l.wrap("", e.Node+" has a request for a reboot"+e.Request.text(e.At, l.Zone))
+		head = l.Hang("", 2, moment.Local(e.Node+" has a request for a reboot"+e.Request.text(e.At, l.Zone), l.Zone))
 	}
 	head = append(head, e.headline(l))
 	if e.Message != "" && (e.Reboot == nil || !strings.EqualFold(e.Message, string(e.Reboot.Phase))) {
-		head = append(head, l.wrap("  ", e.Message)...)
+		head = append(head, l.Hang("  ", 2, moment.Local(e.Message, l.Zone))...)
 	}
-	blocks := [][]string{head, e.facts(l), e.checks(l), e.timeline(l), e.manager(l)}
-	var lines []string
-	for _, block := range blocks {
-		if len(block) > 0 && len(lines) > 0 {
-			lines = append(lines, "")
-		}
-		lines = append(lines, block...)
-	}
-	return lines
+	return terminal.Blocks(head, e.facts(l), e.checks(l), e.timeline(l), e.manager(l))
 }
 
 func (r *Request) text(now time.Time, zone *time.Location) string {
@@ -72,7 +53,7 @@ var headlines = map[Verdict]struct {
 	InProgress: {"is being rebooted", terminal.Busy},
 }
 
-func (e Explanation) headline(l Look) string {
+func (e Explanation) headline(l terminal.Look) string {
 	h := headlines[e.Verdict]
 	suffix := string(e.Reason)
 	if f := e.Reboot; f != nil {
@@ -88,11 +69,11 @@ func (e Explanation) headline(l Look) string {
 }
 
 // facts are what the answer rests on, each with its name.
-func (e Explanation) facts(l Look) []string {
+func (e Explanation) facts(l terminal.Look) []string {
 	var lines []string
 	fact := func(name, text string) {
 		if text != "" {
-			lines = append(lines, l.named(name, text)...)
+			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Quiet, terminal.Fit(name, indent)), indent, moment.Local(text, l.Zone))...)
 		}
 	}
 	fact("Policy", e.Policy.text())
@@ -180,7 +161,7 @@ var marks = map[plan.Result]struct {
 	plan.Passed: {"✓", terminal.Good}, plan.Objects: {"✗", terminal.Bad}, plan.NotReached: {"·", terminal.Quiet},
 }
 
-func (e Explanation) checks(l Look) []string {
+func (e Explanation) checks(l terminal.Look) []string {
 	if len(e.Checks) == 0 {
 		return nil
 	}
@@ -196,17 +177,14 @@ func (e Explanation) checks(l Look) []string {
 			lines = append(lines, lead+l.Theme.Paint(terminal.Quiet, terminal.Fit(string(c.Name), name)+"  not reached"))
 			continue
 		}
-		text := terminal.Wrap(moment.Local(c.Message, l.Zone), max(0, l.Width-name-6))
-		lines = append(lines, lead+terminal.Fit(string(c.Name), name)+"  "+text[0])
-		for _, more := range text[1:] {
-			lines = append(lines, strings.Repeat(" ", name+6)+more)
-		}
+		lead += terminal.Fit(string(c.Name), name) + "  "
+		lines = append(lines, l.Hang(lead, name+6, moment.Local(c.Message, l.Zone))...)
 	}
 	return lines
 }
 
 // timeline marks where now is.
-func (e Explanation) timeline(l Look) []string {
+func (e Explanation) timeline(l terminal.Look) []string {
 	if len(e.Timeline) == 0 {
 		return nil
 	}
@@ -216,23 +194,18 @@ func (e Explanation) timeline(l Look) []string {
 		if m.At.After(e.At) {
 			away = moment.Until(m.At, e.At)
 		}
-		stamp := moment.Exact(m.At, l.Zone)
-		lead := "  " + stamp + "  " + terminal.Fit(away, 10) + "  "
-		text := terminal.Wrap(m.What, max(0, l.Width-len([]rune(lead))))
-		line := lead + text[0]
+		lead := "  " + moment.Exact(m.At, l.Zone) + "  " + terminal.Fit(away, 10) + "  "
+		what := l.Hang(lead, len([]rune(lead)), m.What)
 		if m.At.After(e.At) {
-			line = l.Theme.Paint(terminal.Quiet, line)
+			what[0] = l.Theme.Paint(terminal.Quiet, what[0])
 		}
-		lines = append(lines, line)
-		for _, more := range text[1:] {
-			lines = append(lines, strings.Repeat(" ", len([]rune(lead)))+more)
-		}
+		lines = append(lines, what...)
 	}
 	return lines
 }
 
 // manager reports where the manager's word differs.
-func (e Explanation) manager(l Look) []string {
+func (e Explanation) manager(l terminal.Look) []string {
 	if e.Manager == nil {
 		return nil
 	}
@@ -240,32 +213,7 @@ func (e Explanation) manager(l Look) []string {
 	if e.Manager.Status != "" {
 		text = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
 	}
-	lines := l.wrap(l.Theme.Paint(terminal.Bad, "!")+" ", "the manager last reported something else on this node: "+text)
-	lines = append(lines, l.wrap("  ", "It follows within seconds while it runs. If this stays, see whether it does:")...)
+	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, moment.Local("the manager last reported something else on this node: "+text, l.Zone))
+	lines = append(lines, l.Hang("  ", 2, "It follows within seconds while it runs. If this stays, see whether it does:")...)
 	return append(lines, "  "+l.Theme.Paint(terminal.Strong, managerPods))
-}
-
-// named is a fact: its name, and its text beside it.
-func (l Look) named(name, text string) []string {
-	lines := terminal.Wrap(moment.Local(text, l.Zone), max(0, l.Width-indent))
-	for i, line := range lines {
-		lead := strings.Repeat(" ", indent)
-		if i == 0 {
-			lead = l.Theme.Paint(terminal.Quiet, terminal.Fit(name, indent))
-		}
-		lines[i] = lead + line
-	}
-	return lines
-}
-
-// wrap puts the lead, which is two columns wide, before the first line and blanks before the others.
-func (l Look) wrap(lead, text string) []string {
-	lines := slices.Clone(terminal.Wrap(moment.Local(text, l.Zone), max(0, l.Width-2)))
-	for i, line := range lines {
-		if i > 0 {
-			lead = "  "
-		}
-		lines[i] = lead + line
-	}
-	return lines
 }

@@ -108,11 +108,11 @@ func TestLines(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := few(explain(t, tc.policies, tc.nodes...))
-			terminaltest.Golden(t, name, e.Lines(explanation.Look{Zone: berlin}))
-			terminaltest.Fits(t, 100, e.Lines(explanation.Look{Zone: berlin, Width: 100}))
+			terminaltest.Golden(t, name, e.Lines(terminal.Look{Zone: berlin}))
+			terminaltest.Fits(t, 100, e.Lines(terminal.Look{Zone: berlin, Width: 100}))
 		})
 	}
 	wide := few(explain(t, cases["backing-off"].policies, cases["backing-off"].nodes...))
-	terminaltest.Golden(t, "80-columns", wide.Lines(explanation.Look{Zone: berlin, Width: 80}))
-	terminaltest.Golden(t, "colour", wide.Lines(explanation.Look{Zone: berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
+	terminaltest.Golden(t, "80-columns", wide.Lines(terminal.Look{Zone: berlin, Width: 80}))
+	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
 }

@@ -46,20 +46,8 @@ func (e Attempt) over() time.Time {
 	return e.EndedAt.Time
 }
 
-// Look is how a history is shown.
-type Look struct {
-	// Theme paints.
-	Theme terminal.Theme
-	// Width is the terminal's, to which lines are cut; 0: a pipe, nothing is.
-	Width int
-	// Wide shows the grant, too.
-	Wide bool
-	// Zone is the one in which instants are shown.
-	Zone *time.Location
-}
-
 // Lines is the history for people.
-func Lines(entries []Attempt, l Look, nodes ...string) []string {
+func Lines(entries []Attempt, l terminal.Look, nodes ...string) []string {
 	if len(entries) == 0 {
 		of := "any node"
 		if len(nodes) > 0 {
@@ -83,7 +71,7 @@ var styles = map[v1alpha1.RebootResult]terminal.Style{
 	v1alpha1.RebootWithdrawn: terminal.Wait,
 }
 
-func (e Attempt) row(l Look) []terminal.Cell {
+func (e Attempt) row(l terminal.Look) []terminal.Cell {
 	ended := "never"
 	if !e.EndedAt.IsZero() {
 		ended = moment.Exact(e.EndedAt.Time, l.Zone)

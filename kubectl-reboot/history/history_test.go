@@ -44,13 +44,13 @@ func policies() []v1alpha1.RebootPolicy {
 func TestLines(t *testing.T) {
 	cases := map[string]struct {
 		nodes []string
-		look  history.Look
+		look  terminal.Look
 	}{
-		"one-node": {[]string{"n1"}, history.Look{}},
-		"all":      {nil, history.Look{Width: 100}},
-		"wide":     {nil, history.Look{Wide: true}},
-		"colour":   {nil, history.Look{Theme: terminal.Theme{Color: true}}},
-		"none":     {[]string{"n7", "n8"}, history.Look{Width: 40}},
+		"one-node": {[]string{"n1"}, terminal.Look{}},
+		"all":      {nil, terminal.Look{Width: 100}},
+		"wide":     {nil, terminal.Look{Wide: true}},
+		"colour":   {nil, terminal.Look{Theme: terminal.Theme{Color: true}}},
+		"none":     {[]string{"n7", "n8"}, terminal.Look{Width: 40}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,52 +13,24 @@ import (
 // barWidth is how wide the bar of progress is.
 const barWidth = 24
 
-// Look is how a status is shown.
-type Look struct {
-	// Theme paints.
-	Theme terminal.Theme
-	// Width is the terminal's, to which lines are cut; 0: a pipe, nothing is cut and there is no bar.
-	Width int
-	// Wide shows more columns and every name.
-	Wide bool
-	// Zone is the one in which instants are shown.
-	Zone *time.Location
-}
-
 // Lines is the status for people.
-func (s Status) Lines(l Look) []string {
+func (s Status) Lines(l terminal.Look) []string {
 	if len(s.Policies) == 0 && len(s.Ungoverned) == 0 {
 		none := "No RebootPolicy, and no node needs a reboot."
 		if s.Silent > 0 {
 			none = "No RebootPolicy, and no node is known to need a reboot."
 		}
-		return slices.Concat(apart([][]string{{none}, proposed(s)})...)
+		return terminal.Blocks([]string{none}, proposed(s))
 	}
-	var blocks [][]string
+	var bar []string
 	if l.Width > 0 {
-		blocks = append(blocks, []string{s.bar(l)})
+		bar = []string{s.bar(l)}
 	}
-	blocks = append(blocks, s.policies(l), s.inProgress(l), s.waiting(l), s.versions(l), s.notices(l), proposed(s))
-	return slices.Concat(apart(blocks)...)
-}
-
-// apart puts an empty line between blocks that have content.
-func apart(blocks [][]string) [][]string {
-	var list [][]string
-	for _, block := range blocks {
-		if len(block) == 0 {
-			continue
-		}
-		if len(list) > 0 {
-			list = append(list, []string{""})
-		}
-		list = append(list, block)
-	}
-	return list
+	return terminal.Blocks(bar, s.policies(l), s.inProgress(l), s.waiting(l), s.versions(l), s.notices(l), proposed(s))
 }
 
 // bar reports how far the whole is.
-func (s Status) bar(l Look) string {
+func (s Status) bar(l terminal.Look) string {
 	var sum Nodes
 	for _, p := range s.Policies {
 		sum.Selected += p.Nodes.Selected
@@ -93,17 +64,11 @@ func (s Status) completionAt() time.Time {
 }
 
 // notices are wrapped, and their commands are whole: somebody copies them.
-func (s Status) notices(l Look) []string {
+func (s Status) notices(l terminal.Look) []string {
 	var lines []string
 	for _, p := range s.Policies {
 		for _, n := range p.Notices {
-			for i, line := range terminal.Wrap(moment.Local(n.Message, l.Zone), max(0, l.Width-2)) {
-				mark := "  "
-				if i == 0 {
-					mark = l.Theme.Paint(terminal.Bad, "!") + " "
-				}
-				lines = append(lines, mark+line)
-			}
+			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, moment.Local(n.Message, l.Zone))...)
 			if n.Command != "" {
 				lines = append(lines, "  "+l.Theme.Paint(terminal.Strong, n.Command))
 			}

@@ -103,24 +103,24 @@ func TestLines(t *testing.T) {
 	})}, []corev1.Node{Node("n1", "workers")}, Now)
 	cases := map[string]struct {
 		status status.Status
-		look   status.Look
+		look   terminal.Look
 	}{
-		"hooks-of-a-run":    {status.Of(asked), status.Look{Width: 100}},
-		"paused-and-halted": {status.Of(both), status.Look{Width: 100}},
-		"conflict":          {status.Of(tie, "workers"), status.Look{Width: 100}},
-		"pipe":              {status.Of(busy()), status.Look{}},
-		"wide":              {status.Of(busy()), status.Look{Wide: true}},
-		"80-columns":        {status.Of(busy()), status.Look{Width: 80}},
-		"120-columns":       {status.Of(busy()), status.Look{Width: 120}},
-		"colour":            {status.Of(busy()), status.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
-		"one-policy":        {status.Of(busy(), "workers"), status.Look{Width: 80}},
-		"nothing-to-do":     {status.Of(quiet), status.Look{Width: 80}},
-		"versions":          {status.Of(versions()), status.Look{}},
-		"due":               {status.Of(due), status.Look{Width: 80}},
-		"agents-missing":    {status.Of(silent), status.Look{Width: 100}},
-		"write-refused":     {status.Of(refused), status.Look{Width: 100}},
-		"nothing-known":     {status.Of(fleet.New(nil, []corev1.Node{unreported}, Now)), status.Look{Width: 80}},
-		"empty":             {status.Of(fleet.New(nil, nil, Now)), status.Look{Width: 80}},
+		"hooks-of-a-run":    {status.Of(asked), terminal.Look{Width: 100}},
+		"paused-and-halted": {status.Of(both), terminal.Look{Width: 100}},
+		"conflict":          {status.Of(tie, "workers"), terminal.Look{Width: 100}},
+		"pipe":              {status.Of(busy()), terminal.Look{}},
+		"wide":              {status.Of(busy()), terminal.Look{Wide: true}},
+		"80-columns":        {status.Of(busy()), terminal.Look{Width: 80}},
+		"120-columns":       {status.Of(busy()), terminal.Look{Width: 120}},
+		"colour":            {status.Of(busy()), terminal.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
+		"one-policy":        {status.Of(busy(), "workers"), terminal.Look{Width: 80}},
+		"nothing-to-do":     {status.Of(quiet), terminal.Look{Width: 80}},
+		"versions":          {status.Of(versions()), terminal.Look{}},
+		"due":               {status.Of(due), terminal.Look{Width: 80}},
+		"agents-missing":    {status.Of(silent), terminal.Look{Width: 100}},
+		"write-refused":     {status.Of(refused), terminal.Look{Width: 100}},
+		"nothing-known":     {status.Of(fleet.New(nil, []corev1.Node{unreported}, Now)), terminal.Look{Width: 80}},
+		"empty":             {status.Of(fleet.New(nil, nil, Now)), terminal.Look{Width: 80}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-func (s Status) policies(l Look) []string {
+func (s Status) policies(l terminal.Look) []string {
 	if len(s.Policies) == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (s Status) policies(l Look) []string {
 	return l.Theme.Table(rows, l.Width)
 }
 
-func (p Policy) row(l Look, now time.Time) []terminal.Cell {
+func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 	text, style := p.windowCell(l.Zone, now)
 	row := []terminal.Cell{
 		{Text: p.Name, Style: terminal.Strong},
@@ -86,7 +86,7 @@ var phaseStyle = map[plan.RebootState]terminal.Style{
 	fleet.Booted: terminal.Away, fleet.Settling: terminal.Good, fleet.Aborted: terminal.Wait,
 }
 
-func (s Status) inProgress(l Look) []string {
+func (s Status) inProgress(l terminal.Look) []string {
 	rows := [][]terminal.Cell{terminal.Header("IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE")}
 	for _, p := range s.Policies {
 		for _, t := range p.InProgress {
@@ -136,7 +136,7 @@ func timesOut(t fleet.Reboot, now time.Time) string {
 	return "times out " + moment.Until(t.Until, now)
 }
 
-func (s Status) waiting(l Look) []string {
+func (s Status) waiting(l terminal.Look) []string {
 	rows := [][]terminal.Cell{terminal.Header("WAITING FOR", "POLICY", ">NODES", "WHICH")}
 	add := func(reason, policy string, nodes []string, style terminal.Style) {
 		if len(nodes) == 0 {
@@ -162,7 +162,7 @@ func (s Status) waiting(l Look) []string {
 }
 
 // versions are what the nodes run. A policy whose nodes report none has no row.
-func (s Status) versions(l Look) []string {
+func (s Status) versions(l terminal.Look) []string {
 	rows := [][]terminal.Cell{terminal.Header("SYSTEM", "POLICY", "NEWEST", ">ON IT", "OTHERS")}
 	for _, p := range s.Policies {
 		for _, v := range p.Versions {

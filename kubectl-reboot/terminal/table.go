@@ -99,6 +99,28 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
+// Hang wraps a text behind a lead that takes so many columns: the lead before the first line, blanks before the others.
+func (l Look) Hang(lead string, columns int, text string) []string {
+	lines := Wrap(text, max(0, l.Width-columns))
+	for i := range lines {
+		lines[i] = lead + lines[i]
+		lead = strings.Repeat(" ", columns)
+	}
+	return lines
+}
+
+// Blocks puts an empty line between blocks that have content.
+func Blocks(blocks ...[]string) []string {
+	var lines []string
+	for _, block := range blocks {
+		if len(block) > 0 && len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, block...)
+	}
+	return lines
+}
+
 // Crop leaves out the last of more lines than there is room for, and reports it.
 func Crop(lines []string, height int) []string {
 	height = max(height, 1)

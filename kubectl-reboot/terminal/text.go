@@ -28,6 +28,17 @@ type Theme struct {
 	Color bool
 }
 
+// Look is how something is shown.
+type Look struct {
+	Theme Theme
+	// Width is the terminal's, to which tables are cut and text is wrapped. 0: a pipe, nothing is.
+	Width int
+	// Wide shows more columns, and every name.
+	Wide bool
+	// Zone is the one in which instants are shown.
+	Zone *time.Location
+}
+
 // Paint gives a text its style, and leaves it none of its own.
 func (t Theme) Paint(style Style, text string) string {
 	text = Harmless(text)

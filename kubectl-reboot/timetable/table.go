@@ -12,20 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Look is how a timetable is shown.
-type Look struct {
-	// Theme paints.
-	Theme terminal.Theme
-	// Width is the terminal's, to which lines are cut; 0: a pipe, nothing is.
-	Width int
-	// Wide shows each phase, and what a node waits for now.
-	Wide bool
-	// Zone is the one in which instants are shown.
-	Zone *time.Location
-}
-
 // Lines is the timetable for people.
-func (t Timetable) Lines(l Look) []string {
+func (t Timetable) Lines(l terminal.Look) []string {
 	lines := []string{l.Theme.Paint(terminal.Strong, "policy "+t.Policy)}
 	if len(t.Reboots) > 0 {
 		lines = append(append(lines, l.Theme.Table(t.rows(l), l.Width)...), "")
@@ -50,7 +38,7 @@ func (t Timetable) Lines(l Look) []string {
 	return lines
 }
 
-func (t Timetable) rows(l Look) [][]terminal.Cell {
+func (t Timetable) rows(l terminal.Look) [][]terminal.Cell {
 	header := terminal.Header("NODE", "STARTS", "ENDS", "WINDOW")
 	if l.Wide {
 		header = terminal.Header("NODE", "STARTS", "DRAINS", "REBOOTS", "SETTLES", "ENDS", ">IN", "WAITS FOR", "WINDOW")
@@ -62,7 +50,7 @@ func (t Timetable) rows(l Look) [][]terminal.Cell {
 	return rows
 }
 
-func (t Timetable) row(r forecast.Reboot, l Look) []terminal.Cell {
+func (t Timetable) row(r forecast.Reboot, l terminal.Look) []terminal.Cell {
 	from, to := moment.Ends(r.StartsAt, r.EndsAt, t.At, l.Zone)
 	starts, ends := terminal.Cell{Text: from}, terminal.Cell{Text: to}
 	window := terminal.Cell{Text: r.Window, Style: terminal.Quiet}
@@ -94,7 +82,7 @@ func (t Timetable) stays() [][]terminal.Cell {
 }
 
 // due are the nodes that need no reboot yet.
-func (t Timetable) due(l Look) [][]terminal.Cell {
+func (t Timetable) due(l terminal.Look) [][]terminal.Cell {
 	rows := append(make([][]terminal.Cell, 0, 1+len(t.Due)), terminal.Header("COMES DUE", "AT", ">IN", "BECAUSE OF"))
 	for _, d := range t.Due {
 		rows = append(rows, []terminal.Cell{

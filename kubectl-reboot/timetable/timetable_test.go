@@ -62,15 +62,15 @@ func TestLines(t *testing.T) {
 		now    time.Time
 		nodes  []corev1.Node
 		policy []func(*v1alpha1.RebootPolicy)
-		look   timetable.Look
+		look   terminal.Look
 	}{
 		"nothing":          {nodes: []corev1.Node{Node("node-1", "w")}},
 		"nothing-known":    {nodes: []corev1.Node{Node("node-1", "w")}, policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-1")}},
 		"some-unknown":     {nodes: append(needy(1), Node("node-2", "w")), policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-2")}},
 		"always-open":      {nodes: needy(3)},
 		"in-progress":      {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}},
-		"in-progress-wide": {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: timetable.Look{Wide: true}},
-		"weeknights":       {nodes: append(needy(3), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: timetable.Look{Width: 80}},
+		"in-progress-wide": {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: terminal.Look{Wide: true}},
+		"weeknights":       {nodes: append(needy(3), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
 		"overruns":         {nodes: needy(7), policy: []func(*v1alpha1.RebootPolicy){Weeknights, settles(56 * time.Minute)}},
 		"over-the-freeze":  {now: Now.AddDate(0, 0, 2).Add(6 * time.Hour), nodes: needy(3), policy: []func(*v1alpha1.RebootPolicy){Weeknights, Spec(freeze), settles(50 * time.Minute)}},
 		"deadline": {
@@ -79,10 +79,10 @@ func TestLines(t *testing.T) {
 				s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 70 * time.Minute}}
 			})},
 		},
-		"comes-due": {nodes: append(needy(1), upFor("node-2", 29*24*time.Hour), upFor("node-3", 20*24*time.Hour)), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: timetable.Look{Width: 80}},
+		"comes-due": {nodes: append(needy(1), upFor("node-2", 29*24*time.Hour), upFor("node-3", 20*24*time.Hour)), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
 		"dry-run":   {nodes: needy(1), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })}},
-		"paused":    {nodes: needy(2), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: timetable.Look{Width: 60}},
-		"colour":    {nodes: append(inProgress(), Node("node-9", "w", Needs(time.Hour), NotReady)), policy: []func(*v1alpha1.RebootPolicy){AtMost("2"), Holds("node-0", 7, 3*time.Minute), Weeknights}, look: timetable.Look{Width: 100, Theme: terminal.Theme{Color: true}}},
+		"paused":    {nodes: needy(2), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: terminal.Look{Width: 60}},
+		"colour":    {nodes: append(inProgress(), Node("node-9", "w", Needs(time.Hour), NotReady)), policy: []func(*v1alpha1.RebootPolicy){AtMost("2"), Holds("node-0", 7, 3*time.Minute), Weeknights}, look: terminal.Look{Width: 100, Theme: terminal.Theme{Color: true}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
