@@ -82,7 +82,7 @@ func started(policy string, p plan.Plan) string {
 			nodes = append(nodes, d.Node)
 		}
 	}
-	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %d need it: %s.", policy, p.Limit, len(nodes), some(nodes))
+	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %d need it: %s.", policy, p.Limit, len(nodes), message.Names(nodes, named))
 }
 
 // finished states how the run went, from what the status has kept of it.
@@ -99,7 +99,7 @@ func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatu
 		}
 	}
 	for _, b := range p.Blocked {
-		fmt.Fprintf(&text, "\n%d still wait: %s (%s).", b.Count, b.Reason, some(b.Nodes))
+		fmt.Fprintf(&text, "\n%d still wait: %s (%s).", b.Count, b.Reason, message.Names(b.Nodes, named))
 	}
 	return text.String()
 }
@@ -112,9 +112,4 @@ func slowest(history []v1alpha1.PastReboot, seq int64) (node string, took time.D
 		}
 	}
 	return node, took
-}
-
-// some names the first nodes of a list.
-func some(nodes []string) string {
-	return message.List(nodes, named, func(name string) string { return name })
 }

@@ -72,5 +72,5 @@ const maxVolumes = 5
 
 // VolumeNames names a few volumes as the kubelet does.
 func VolumeNames(volumes []corev1.UniqueVolumeName) string {
-	return message.List(volumes, maxVolumes, func(v corev1.UniqueVolumeName) string { return string(v) })
+	return message.Names(volumes, maxVolumes)
 }

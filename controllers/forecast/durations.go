@@ -51,34 +51,27 @@ func (d Durations) expected(node string, now time.Time, in window.State) Reboot 
 func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 	p := n.Progress
 	granted = timing.Earliest(granted, now) // what has been has been by now, whatever a node's clock reports
-	r := Reboot{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: later(granted.Add(d.Before.Duration), now)}
-	r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
-	r.SettlesAt = later(r.RebootsAt.Add(d.Reboot.Duration), now)
+	r := Reboot{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: timing.Latest(granted.Add(d.Before.Duration), now)}
+	r.RebootsAt = timing.Latest(r.DrainsAt.Add(d.Drain.Duration), now)
+	r.SettlesAt = timing.Latest(r.RebootsAt.Add(d.Reboot.Duration), now)
 	switch {
 	case p == nil || p.Phase == protocol.PhaseAborted:
 	case p.Phase == protocol.PhaseDraining:
 		r.DrainsAt = timing.Earliest(p.At.Time, now)
-		r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
+		r.RebootsAt = timing.Latest(r.DrainsAt.Add(d.Drain.Duration), now)
 		r.SettlesAt = r.RebootsAt.Add(d.Reboot.Duration)
 	default:
 		r.RebootsAt = timing.Earliest(p.At.Time, now)
-		r.DrainsAt, r.SettlesAt = r.RebootsAt, later(r.RebootsAt.Add(d.Reboot.Duration), now)
+		r.DrainsAt, r.SettlesAt = r.RebootsAt, timing.Latest(r.RebootsAt.Add(d.Reboot.Duration), now)
 		if p.DrainStartedAt != nil {
 			r.DrainsAt = timing.Earliest(p.DrainStartedAt.Time, r.RebootsAt)
 		}
 		if n.BootID != "" && n.BootID != p.BootID && n.Ready && !n.Maintenance {
-			r.SettlesAt = timing.Earliest(later(n.ReadySince, n.MaintenanceSince), now)
+			r.SettlesAt = timing.Earliest(timing.Latest(n.ReadySince, n.MaintenanceSince), now)
 		}
 	}
-	r.EndsAt = later(r.SettlesAt.Add(d.Settle.Duration), now)
+	r.EndsAt = timing.Latest(r.SettlesAt.Add(d.Settle.Duration), now)
 	return r
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // Expect is the median of what the policy's reboots took, each phase by itself. Until one has succeeded it is what plan

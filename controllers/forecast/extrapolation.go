@@ -30,15 +30,15 @@ func (u *future) extrapolate() int {
 		f.Now, ring = u.afterRings(rest[0]), f.rings.Of(rest[0])
 	}
 	for i, n := range rest {
-		at := later(slots[0], f.Now)
+		at := timing.Latest(slots[0], f.Now)
 		if limit, ok := f.rings.Limit(f.rings.Of(n)); ok && 0 < limit && limit < len(slots) {
-			at = later(slots[len(slots)-limit], at)
+			at = timing.Latest(slots[len(slots)-limit], at)
 		}
 		if is := plan.Domain(f.Policy, n); is != domain && i > 0 {
-			at = later(slots[len(slots)-1], at)
+			at = timing.Latest(slots[len(slots)-1], at)
 		}
 		if is := f.rings.Of(n); is != ring {
-			at = later(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
+			at = timing.Latest(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
 		}
 		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
 		if at = f.opening(at, u.end, reserve, plan.IgnoresWindowsFrom(f.Policy, n)); at.IsZero() {
@@ -61,12 +61,12 @@ func (u *future) afterRings(n *plan.Node) time.Time {
 	ring := f.rings.Of(n)
 	for _, other := range f.shown {
 		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == protocol.GrantFinished && !other.Paused {
-			at = later(at, other.Grant.At.Add(f.rings.Soak(earlier)))
+			at = timing.Latest(at, other.Grant.At.Add(f.rings.Soak(earlier)))
 		}
 	}
 	for name, t := range u.reboots.current {
 		if earlier := f.rings.Of(f.shown[name]); earlier < ring {
-			at = later(at, t.EndsAt.Add(f.rings.Soak(earlier)))
+			at = timing.Latest(at, t.EndsAt.Add(f.rings.Soak(earlier)))
 		}
 	}
 	return at

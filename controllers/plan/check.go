@@ -224,9 +224,7 @@ func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {
 func list(names []string) string { return strings.Join(names, ", ") }
 
 // someOf names the first few: an event has a kilobyte for its note, and a fleet thousands of names.
-func someOf(names []string) string {
-	return message.List(names, maxNames, func(name string) string { return name })
-}
+func someOf[T ~string](names []T) string { return message.Names(names, maxNames) }
 
 // FallsWithOthers reports whether the node waits for other nodes alone: for its ring, or its turn.
 func (o *Blocked) FallsWithOthers() bool {

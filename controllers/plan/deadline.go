@@ -82,10 +82,10 @@ func deadlinesOf(f *fleet) *DeadlinesHealth {
 		return r
 	}
 	slices.SortFunc(listed, func(a, b node) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name, b.name)) })
-	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, nodes(int(r.Near))+" close to the deadline"
+	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, message.Count(int(r.Near), "node", "nodes")+" close to the deadline"
 	if r.Passed > 0 {
 		r.Reason = v1alpha1.ReasonDeadlinePassed
-		r.Message = fmt.Sprintf("%s past the deadline, %d close to it", nodes(int(r.Passed)), r.Near)
+		r.Message = fmt.Sprintf("%s past the deadline, %d close to it", message.Count(int(r.Passed), "node", "nodes"), r.Near)
 	}
 	r.Message += ": " + message.List(listed, maxDeadlines, func(n node) string {
 		if f.Now.Before(n.due) {

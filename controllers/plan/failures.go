@@ -48,17 +48,9 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	failed := a.failedSince(a.countFrom(current), governed, reboots)
 	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
-			"%s failed since the last success (failures.max is %d): %s", nodes(len(failed)), most, someOf(failed))}
+			"%s failed since the last success (failures.max is %d): %s", message.Count(len(failed), "node", "nodes"), most, someOf(failed))}
 	}
 	return quiet(current)
-}
-
-// nodes is a number of nodes, for a message.
-func nodes(n int) string {
-	if n == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", n)
 }
 
 // quiet keeps reason Resumed and its message, because failures count from there.

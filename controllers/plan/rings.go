@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Rings are those of spec.order. The nodes that none of them selects are in one more, the last.
@@ -217,7 +218,7 @@ func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 			`kubectl annotate rebootpolicy %s %s="why" goes on`, ring.Name, someOf(lost), d.f.name, v1alpha1.AnnotationResume)
 	case count > 0:
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s left, first %s (%s); a paused node is not waited for",
-			ring.Name, nodes(count), first.node, first.reason)
+			ring.Name, message.Count(count, "node", "nodes"), first.node, first.reason)
 	case d.f.Now.Before(until):
 		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
 			ring.Name, last.Name, d.f.instant(until.Add(-soak)), d.f.instant(until))

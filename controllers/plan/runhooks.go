@@ -33,7 +33,7 @@ func (f *fleet) runHooks() runHooks {
 		if len(before) == 0 || f.dryRun() {
 			return runHooks{}
 		}
-		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(words(before)))}
+		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(before))}
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
 	switch r := (runHooks{is: is, until: is.At.Add(f.hooksTimeout())}); is.Stage {
@@ -52,7 +52,7 @@ func (f *fleet) runHooks() runHooks {
 // after the run are asked.
 func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	if !askedAll(r.is, keys) {
-		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(words(keys)))
+		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(keys))
 		return r
 	}
 	waiting, refused := f.runAnswers(r.is, keys)
@@ -75,7 +75,7 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	waiting, refused := f.runAnswers(r.is, keys)
 	switch {
 	case !askedAll(r.is, keys):
-		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("hooks.runAfter of policy %s are asked: %s", f.name, someOf(words(keys)))
+		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("hooks.runAfter of policy %s are asked: %s", f.name, someOf(keys))
 		return r
 	case len(waiting)+len(refused) > 0 && (!deleted || f.Now.Before(r.until)):
 		if len(refused) > 0 || !f.Now.Before(r.until) {
@@ -137,14 +137,6 @@ func (f *fleet) runAnswers(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey)
 // askedAll reports whether each of the hooks has been asked. One that the policy names later may have done nothing yet.
 func askedAll(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) bool {
 	return !slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(is.Asked, key) })
-}
-
-func words(keys []v1alpha1.AnnotationKey) []string {
-	list := make([]string, len(keys))
-	for i, key := range keys {
-		list[i] = string(key)
-	}
-	return list
 }
 
 // runHookWaits keeps the first nodes of a run waiting for its hooks, and those of the next run for the hooks after this one.

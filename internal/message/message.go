@@ -25,6 +25,19 @@ func Shorten(limit int, text string) string {
 	return text[:end] + ellipsis
 }
 
+// Count is a number of things: 1 node, 2 nodes.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Names is List of things that are names.
+func Names[T ~string](names []T, most int) string {
+	return List(names, most, func(name T) string { return string(name) })
+}
+
 // List names the first few of things, and states how many more there are.
 func List[T any](things []T, most int, name func(T) string) string {
 	named := things[:min(len(things), most)]

@@ -1,7 +1,10 @@
 // Package timing computes instants and pauses.
 package timing
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Earliest is the earliest of the instants. A zero instant means never and does not count.
 func Earliest(instants ...time.Time) time.Time {
@@ -13,6 +16,9 @@ func Earliest(instants ...time.Time) time.Time {
 	}
 	return first
 }
+
+// Latest is the latest of the instants.
+func Latest(instants ...time.Time) time.Time { return slices.MaxFunc(instants, time.Time.Compare) }
 
 // Backoff is the pause after some failures in a row: first, doubled with each failure after the first, and at most limit.
 func Backoff(failures int, first, limit time.Duration) time.Duration {

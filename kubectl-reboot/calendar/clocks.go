@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
@@ -20,7 +21,7 @@ type jump struct {
 func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 	until := from
 	for _, e := range c.Entries {
-		until = latest(until, e.From, e.To)
+		until = timing.Latest(until, e.From, e.To)
 	}
 	starts := map[string]string{}
 	seen := map[string]bool{}
@@ -94,8 +95,4 @@ func jumps(zone *time.Location, from, until time.Time) []jump {
 func offset(zone *time.Location, t time.Time) time.Duration {
 	_, seconds := t.In(zone).Zone()
 	return time.Duration(seconds) * time.Second
-}
-
-func latest(times ...time.Time) time.Time {
-	return slices.MaxFunc(times, time.Time.Compare)
 }

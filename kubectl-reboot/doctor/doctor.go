@@ -4,7 +4,6 @@ package doctor
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -150,14 +149,6 @@ func (r Diagnosis) Bad() int {
 		}
 	}
 	return bad
-}
-
-// counted is a number of things: 1 node, 2 nodes.
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
 }
 
 // sorted are names in order, each once.

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -143,7 +144,7 @@ func budgets(c Cluster) []Finding {
 		if b := &c.Budgets[i]; allowsNothing(b) {
 			found = append(found, Finding{
 				Level:   Warning,
-				Message: fmt.Sprintf("PodDisruptionBudget %s/%s wants all of its %s at any time: a drain of their nodes times out, unless a rule in spec.drain.rules passes it", b.Namespace, b.Name, counted(int(b.Status.ExpectedPods), "pod")),
+				Message: fmt.Sprintf("PodDisruptionBudget %s/%s wants all of its %s at any time: a drain of their nodes times out, unless a rule in spec.drain.rules passes it", b.Namespace, b.Name, message.Count(int(b.Status.ExpectedPods), "pod", "pods")),
 				Command: fmt.Sprintf("kubectl edit poddisruptionbudget -n %s %s", b.Namespace, b.Name),
 			})
 		}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -54,5 +55,5 @@ func (r Diagnosis) sum() string {
 	if bad == 0 && len(r.Findings) == 0 {
 		return "Nothing is wrong."
 	}
-	return counted(bad, "problem") + ", " + counted(len(r.Findings)-bad, "warning") + "."
+	return message.Count(bad, "problem", "problems") + ", " + message.Count(len(r.Findings)-bad, "warning", "warnings") + "."
 }

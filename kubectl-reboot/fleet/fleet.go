@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Fleet is the policies and nodes of a cluster at one instant.
@@ -122,9 +123,7 @@ func (f Fleet) Torn() bool {
 func (f Fleet) Next() time.Time {
 	var next time.Time
 	for i := range f.Policies {
-		if at := f.Plan(&f.Policies[i]).Next; !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
+		next = timing.Earliest(next, f.Plan(&f.Policies[i]).Next)
 	}
 	return next
 }

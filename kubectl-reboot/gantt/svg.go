@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -176,17 +177,10 @@ func (p *picture) windows(s stretch) {
 		if e.Kind != calendar.Open || !e.From.Before(s.to) || !to.After(s.from) {
 			continue
 		}
-		from, _ := p.axis.at(latest(e.From, s.from))
+		from, _ := p.axis.at(timing.Latest(e.From, s.from))
 		end, _ := p.axis.at(to)
 		p.rect("open", from, top, end-from, p.bottom-top, strings.Join(e.Names, ", "))
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // gap is the hours before a stretch in which nobody is rebooted.

@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -46,7 +47,7 @@ func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool
 		}
 		for _, past := range f.Policies[i].Status.History {
 			if past.Result == v1alpha1.RebootSucceeded {
-				last[past.Node] = later(last[past.Node], past.EndedAt.Time)
+				last[past.Node] = timing.Latest(last[past.Node], past.EndedAt.Time)
 			}
 		}
 	}
@@ -60,7 +61,7 @@ func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool
 			continue
 		}
 		r := rowOf(f, n, f.Policy(policy))
-		r.Reason, r.LastRebootAt = reasons[n.Name], later(r.LastRebootAt, last[n.Name])
+		r.Reason, r.LastRebootAt = reasons[n.Name], timing.Latest(r.LastRebootAt, last[n.Name])
 		rows = append(rows, r)
 	}
 	return rows
@@ -81,13 +82,6 @@ func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
 		r.Policy, r.DeadlineAt = policy.Name, plan.DueAt(policy, n)
 	}
 	return r
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // header is the first row of a table and of CSV.

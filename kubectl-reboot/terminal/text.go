@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Style is what a text means.
@@ -80,9 +82,5 @@ func Seconds(d time.Duration) string {
 
 // Some names the first five, and how many more there are.
 func Some(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return message.Names(names, 5)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -107,7 +108,7 @@ func (t Timetable) Verdict(zone *time.Location) string {
 	}
 	done := t.CompletionAt.In(zone).Format("Mon 2006-01-02 15:04 MST") + ", " + moment.Until(t.CompletionAt, t.At)
 	if n := len(t.Stays); n > 0 {
-		done += fmt.Sprintf(", but for %s", counted(n, "node that stays", "nodes that stay"))
+		done += fmt.Sprintf(", but for %s", message.Count(n, "node that stays", "nodes that stay"))
 	}
 	return "Done " + done + t.inside(zone) + "."
 }
@@ -117,7 +118,7 @@ func (t Timetable) late() string {
 	if len(t.MissesDeadline) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s spec.deadline: %s.", counted(len(t.MissesDeadline), "node misses", "nodes miss"), terminal.Some(t.MissesDeadline))
+	return fmt.Sprintf("%s spec.deadline: %s.", message.Count(len(t.MissesDeadline), "node misses", "nodes miss"), terminal.Some(t.MissesDeadline))
 }
 
 func (t Timetable) inside(zone *time.Location) string {
@@ -143,13 +144,13 @@ func (t Timetable) notes() []string {
 		notes = append(notes, "The policy only reports (mode DryRun): this is what it would do.")
 	}
 	if t.Silent > 0 {
-		notes = append(notes, fmt.Sprintf("Whether %s a reboot is not known: no agent works there.", counted(t.Silent, "node needs", "nodes need")))
+		notes = append(notes, fmt.Sprintf("Whether %s a reboot is not known: no agent works there.", message.Count(t.Silent, "node needs", "nodes need")))
 	}
 	if len(t.Reboots) == 0 {
 		return notes
 	}
 	d := t.Durations
-	rests := fmt.Sprintf("the median of %s", counted(d.Measured, "reboot", "reboots"))
+	rests := fmt.Sprintf("the median of %s", message.Count(d.Measured, "reboot", "reboots"))
 	if d.Measured == 0 {
 		rests = "assumed, as no reboot has been measured yet"
 	}
@@ -162,11 +163,4 @@ func (t Timetable) notes() []string {
 		notes = append(notes, fmt.Sprintf("The last %d go by the pace of those before them.", t.Extrapolated))
 	}
 	return notes
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -58,10 +59,10 @@ func (t Timetable) openings() int {
 func (t Timetable) end() time.Time {
 	end := t.CompletionAt
 	if len(t.Reboots) > 0 {
-		end = latest(end, t.Reboots[len(t.Reboots)-1].EndsAt)
+		end = timing.Latest(end, t.Reboots[len(t.Reboots)-1].EndsAt)
 	}
-	if w := t.Window; w != nil && end.Before(w.ClosesAt) {
-		end = w.ClosesAt
+	if w := t.Window; w != nil {
+		end = timing.Latest(end, w.ClosesAt)
 	}
 	return end
 }
@@ -75,11 +76,4 @@ func until(entries []calendar.Period, end time.Time) []calendar.Period {
 		}
 	}
 	return kept
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
