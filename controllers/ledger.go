@@ -76,7 +76,7 @@ func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) e
 		return l.writeStatus(ctx, s, p)
 	}
 	switch {
-	case p.RunMoves():
+	case p.RunMoves:
 		if err := l.writeStatus(ctx, s, p); err != nil || !p.LedgerChanges() {
 			return err
 		}

@@ -222,7 +222,7 @@ func (f *fleet) write(p plan.Plan) {
 
 // writeRun imagines how far the hooks of the run are. Once they are over, those of later runs answer.
 func (f *fleet) writeRun(p plan.Plan) {
-	if !p.RunMoves() {
+	if !p.RunMoves {
 		return
 	}
 	if f.Policy.Status.Run.Hooks = p.RunHooks; p.RunHooks == nil {

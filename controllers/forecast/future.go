@@ -75,7 +75,7 @@ func (u *future) plan() plan.Plan {
 func (u *future) apply(p plan.Plan) (again bool) {
 	u.fleet.write(p)
 	u.reboots.ended = 0
-	again = len(p.Adopted) > 0 || p.RunMoves() || p.LedgerChanges() && u.reboots.room() > 0
+	again = len(p.Adopted) > 0 || p.RunMoves || p.LedgerChanges() && u.reboots.room() > 0
 	for _, t := range p.Reboots {
 		again = u.reboots.follow(t) || again
 	}

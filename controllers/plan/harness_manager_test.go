@@ -284,7 +284,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	c.checkStatus(before, after)
 	c.put(after)
 	switch {
-	case p.InLedgerOf == "" || p.RunMoves() && !p.LedgerChanges():
+	case p.InLedgerOf == "" || p.RunMoves && !p.LedgerChanges():
 	case c.chance(20):
 		c.add("the manager dies between the history and the ledger, another one takes over")
 		c.woken[name] = true
@@ -301,7 +301,7 @@ func (c *cluster) putRun(name string, before v1alpha1.RebootPolicyStatus, s *v1a
 	}
 	s.Run = run
 	switch {
-	case !p.RunMoves():
+	case !p.RunMoves:
 	case p.RunHooks == nil:
 		c.add("the run of %s is over", name)
 	default:

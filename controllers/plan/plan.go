@@ -63,6 +63,8 @@ type Plan struct {
 	// RunHooks is how far the run is after the plan, in status.run.hooks. Nil: no run with hooks goes on. A stage that begins has no
 	// instant yet.
 	RunHooks *v1alpha1.RunHooks
+	// RunMoves reports whether RunHooks differ from those of the status.
+	RunMoves bool
 	// RunWaits states which hooks of the run are waited for. Empty: none.
 	RunWaits string
 	// OldestPending is since when the longest-waiting node has needed its reboot; zero: none waits.
@@ -70,8 +72,6 @@ type Plan struct {
 	// Next is the instant at which time alone changes the answer; zero: never.
 	Next time.Time
 
-	// runMoves: RunHooks differ from those of the status.
-	runMoves bool
 	// notes: another policy's ledger has to know how far a reboot is. The policy's own does with the next write of its status.
 	notes bool
 	// learned: Seq has grown by what is on Nodes, and the ledger must know before more can be adopted.
@@ -152,7 +152,7 @@ func (d *draft) complete() {
 	if d.f.dryRun() || d.f.run.waits != nil {
 		d.slots = slotsOf(d.f, d.plan.Reboots) // the slots that were given away are free again
 	}
-	p.runMoves = !sameStage(d.f.Policy.Status.Run, p.RunHooks)
+	p.RunMoves = !sameStage(d.f.Policy.Status.Run, p.RunHooks)
 	if p.RunHooks != nil && d.f.run.waits != nil {
 		p.RunWaits = d.f.run.waits.Message
 	}
@@ -197,10 +197,7 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 
 // StatusMoves reports whether the ledger, or how far the hooks of the run are, differs after the plan: either is written before the
 // next plan.
-func (p *Plan) StatusMoves() bool { return p.runMoves || p.LedgerChanges() }
-
-// RunMoves reports whether how far the hooks of the run are differs after the plan.
-func (p *Plan) RunMoves() bool { return p.runMoves }
+func (p *Plan) StatusMoves() bool { return p.RunMoves || p.LedgerChanges() }
 
 // LedgerChanges reports whether the ledger differs after the plan.
 func (p *Plan) LedgerChanges() bool {

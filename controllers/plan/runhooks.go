@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -185,12 +186,7 @@ func (d *draft) askAfter() *v1alpha1.RunHooks {
 
 // waitsForRun reports whether a node would be granted but for the hooks before the run.
 func (d *draft) waitsForRun() bool {
-	for _, o := range d.waiting {
-		if o.check == v1alpha1.ReasonRunHookWaits {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(d.waiting)), func(o *Blocked) bool { return o.check == v1alpha1.ReasonRunHookWaits })
 }
 
 // stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots do;

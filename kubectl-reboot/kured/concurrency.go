@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 const (
@@ -28,7 +29,7 @@ func concurrency(c *conversion) error {
 			longest = ", the longest there is"
 		}
 		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
-		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", short(settle), longest))
+		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
 	} else {
 		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
 	}
@@ -78,16 +79,4 @@ func holder(c *conversion) error {
 // wholeSeconds rounds up: a policy takes no fractions.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
-}
-
-// short writes a duration without the zeros at its end.
-func short(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

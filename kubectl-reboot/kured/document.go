@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 // fieldOrder is the order of the spec's fields: who, how, how many, when, how.
@@ -72,15 +73,15 @@ func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
 		return nil, fmt.Errorf("writing the spec: %w", err)
 	}
 	if spec.Settle != nil {
-		fields["settle"] = short(spec.Settle.Duration)
+		fields["settle"] = moment.Short(spec.Settle.Duration)
 	}
 	if drain, ok := fields["drain"].(map[string]any); ok && spec.Drain.Timeout != nil {
-		drain["timeout"] = short(spec.Drain.Timeout.Duration)
+		drain["timeout"] = moment.Short(spec.Drain.Timeout.Duration)
 	}
 	if windows, ok := fields["windows"].([]any); ok {
 		for i := range windows {
 			if window, ok := windows[i].(map[string]any); ok {
-				window["duration"] = short(spec.Windows[i].Duration.Duration)
+				window["duration"] = moment.Short(spec.Windows[i].Duration.Duration)
 			}
 		}
 	}

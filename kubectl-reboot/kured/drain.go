@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 const (
@@ -51,7 +52,7 @@ func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 		timeout, how = longestDrain, ", the longest there is"
 	}
 	d.Timeout = &metav1.Duration{Duration: wholeSeconds(timeout)}
-	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", short(d.Timeout.Duration), how))
+	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", moment.Short(d.Timeout.Duration), how))
 }
 
 func leadTime(c *conversion, d *v1alpha1.Drain) {
@@ -61,7 +62,7 @@ func leadTime(c *conversion, d *v1alpha1.Drain) {
 		return
 	}
 	d.LeadTime = &metav1.Duration{Duration: lead}
-	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s. The node is cordoned meanwhile", short(lead)))
+	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s. The node is cordoned meanwhile", moment.Short(lead)))
 }
 
 func gracePeriod(c *conversion, d *v1alpha1.Drain) {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 const (
@@ -60,7 +61,7 @@ func (h hours) length() time.Duration {
 func (h hours) describe(windows []v1alpha1.Window) string {
 	each := make([]string, len(windows))
 	for i, w := range windows {
-		each[i] = fmt.Sprintf("%s from %s for %s", w.Name, w.Start, short(w.Duration.Duration))
+		each[i] = fmt.Sprintf("%s from %s for %s", w.Name, w.Start, moment.Short(w.Duration.Duration))
 	}
 	how := "windows: " + strings.Join(each, ", ")
 	switch {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 func TestParse(t *testing.T) {
@@ -81,7 +83,7 @@ func TestEnvironment_Sources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []any{c.flags.concurrency, short(c.flags.drainTimeout), c.flags.zone, c.flags.lockAnnotation}
+	got := []any{c.flags.concurrency, moment.Short(c.flags.drainTimeout), c.flags.zone, c.flags.lockAnnotation}
 	if diff := cmp.Diff([]any{1, "2h", "UTC", "example.com/$(LOCK)/$(NOBODY)"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

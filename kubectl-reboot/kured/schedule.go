@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // the zones, built in
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 // schedule: kured's window is open while this very moment's weekday is one of the days and its time of day lies between
@@ -66,7 +67,7 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 		"kured asks for the weekday of this very moment: the hours before midnight and those after it each stand by",
 		"themselves, on the same days. If you meant nights that begin on these days, one window says so:",
 		fmt.Sprintf("{name: nights, days: [%s], start: %q, duration: %s, timeZone: %s}",
-			joinDays(windows[0].Days), windows[0].Start, short(hours.length()), windows[0].TimeZoneOrDefault()),
+			joinDays(windows[0].Days), windows[0].Start, moment.Short(hours.length()), windows[0].TimeZoneOrDefault()),
 	}
 	c.report.open = append(c.report.open, line{
 		"the hours cross midnight",

@@ -70,6 +70,11 @@ func Length(d time.Duration) string {
 	if d >= 2*day && d%day == 0 {
 		return strconv.Itoa(int(d/day)) + "d"
 	}
+	return Short(d)
+}
+
+// Short is a duration without the zeros at its end, as a policy takes it: 90s, 6h, 120h.
+func Short(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {
