@@ -74,25 +74,8 @@ func (s *Session) client() (client.Client, error) {
 	return c, nil
 }
 
-// fleet reads what the manager decides from.
+// fleet reads what the manager decides from, and of each node what its kubelet reports about the host, which no decision looks at.
 func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
-	c, err := s.client()
-	if err != nil {
-		return fleet.Fleet{}, err
-	}
-	policies, err := snapshot.Policies(ctx, c)
-	if err != nil {
-		return fleet.Fleet{}, err
-	}
-	nodes, err := snapshot.Nodes(ctx, c, fleet.Shown...)
-	if err != nil {
-		return fleet.Fleet{}, err
-	}
-	return fleet.New(policies, nodes, s.Clock.Now()), nil
-}
-
-// wholeFleet is the fleet with what kubelets report about their hosts, which no decision looks at.
-func (s *Session) wholeFleet(ctx context.Context) (fleet.Fleet, error) {
 	c, err := s.client()
 	if err != nil {
 		return fleet.Fleet{}, err
@@ -103,7 +86,7 @@ func (s *Session) wholeFleet(ctx context.Context) (fleet.Fleet, error) {
 	}
 	var nodes []corev1.Node
 	err = snapshot.EachNode(ctx, c, func(n *corev1.Node) {
-		trimmed := snapshot.Trim(n)
+		trimmed := snapshot.Trim(n, fleet.Shown...)
 		trimmed.Status.NodeInfo = n.Status.NodeInfo
 		nodes = append(nodes, *trimmed)
 	})

@@ -37,7 +37,7 @@ func runReport(ctx context.Context, s *Session, names []string, selector string,
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	f, err := s.wholeFleet(ctx)
+	f, err := s.fleet(ctx)
 	if err != nil {
 		return err
 	}
