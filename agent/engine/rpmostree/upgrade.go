@@ -98,7 +98,8 @@ func (d *Driver) transact(ctx context.Context, address string) error {
 		return fmt.Errorf("connecting to the transaction: %w", err)
 	}
 	defer func() { _ = peer.Close() }()
-	t := transaction{peer: peer, signals: signals, progressed: d.progress(ctx), malformed: func(err error) { service.Bus{Malformed: d.Malformed}.Ignore(ctx, err) }}
+	malformed := func(err error) { service.Ignore(ctx, d.Malformed, err) }
+	t := transaction{peer: peer, signals: signals, progressed: d.progress(ctx), malformed: malformed}
 	err = t.run(ctx, limit.C())
 	if errors.Is(err, errOverdue) {
 		err = fmt.Errorf("%w: more than %s", err, d.Limit)

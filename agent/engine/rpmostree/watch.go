@@ -58,7 +58,7 @@ func (w *watch) run(ctx context.Context) error {
 func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
-		w.engine.Ignore(ctx, errors.New("no signal"))
+		service.Ignore(ctx, w.engine.Malformed, errors.New("no signal"))
 		return false
 	case service.IsOwnerChange(signal):
 		return w.receiveOwner(ctx, signal)
@@ -66,7 +66,7 @@ func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	case w.Owner != "" && signal.Sender == w.Owner && signal.Name == propertiesChanged:
 		again, err := isOccasion(signal.Body)
 		if err != nil {
-			w.engine.Ignore(ctx, err)
+			service.Ignore(ctx, w.engine.Malformed, err)
 		}
 		return again && signal.Sequence > w.Found
 	}
@@ -109,7 +109,7 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 		return w.unanswered(ctx, fmt.Errorf("%w: %w", errMalformed, err), signalled)
 	}
 	if ignored != nil {
-		w.engine.Ignore(ctx, ignored)
+		service.Ignore(ctx, w.engine.Malformed, ignored)
 	}
 	w.memory.read(list)
 	w.failures = 0
@@ -131,7 +131,7 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 	case isAbsent(err):
 		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged reports when it comes.
 	case errors.Is(err, errMalformed):
-		w.engine.Ignore(ctx, err)
+		service.Ignore(ctx, w.engine.Malformed, err)
 		why = "rpm-ostree reports its deployments in a way that cannot be read."
 	case host.ErrorName(err) != "":
 		why = fmt.Sprintf("rpm-ostree does not report its deployments: %s.", host.ErrorName(err))

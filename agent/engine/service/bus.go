@@ -44,10 +44,10 @@ func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engin
 	host.Supervisor{Connect: b.Connect, Clock: b.Clock, Broken: broken}.Run(ctx, session)
 }
 
-// Ignore counts something malformed. Every program on the host can send such things: a count cannot be flooded, a log can.
-func (b Bus) Ignore(ctx context.Context, err error) {
-	if b.Malformed != nil {
-		b.Malformed()
+// Ignore counts something malformed; count may be nil. Every program on the host can send such things: a count cannot be flooded, a log can.
+func Ignore(ctx context.Context, count func(), err error) {
+	if count != nil {
+		count()
 	}
 	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored something malformed", "reason", err.Error())
 }

@@ -38,7 +38,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
-		s.watch.Ignore(ctx, errors.New("no signal"))
+		Ignore(ctx, s.watch.Malformed, errors.New("no signal"))
 	case IsOwnerChange(signal):
 		return signal.Sequence > s.Found
 	case signal.Path == s.watch.Path:
@@ -60,7 +60,7 @@ func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 		return signal.Sequence > s.Found
 	}
 	if err := s.listener.Receive(member, signal.Body, fromOwner); err != nil {
-		s.watch.Ignore(ctx, err)
+		Ignore(ctx, s.watch.Malformed, err)
 	}
 	return false
 }

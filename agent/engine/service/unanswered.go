@@ -42,7 +42,7 @@ func isBroken(err error) bool {
 func (s *session) unanswered(ctx context.Context, err error) {
 	failed, ok := errors.AsType[*unansweredError](err)
 	if ok && failed.malformed {
-		s.watch.Ignore(ctx, failed.cause)
+		Ignore(ctx, s.watch.Malformed, failed.cause)
 	} else {
 		logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
 	}
