@@ -189,6 +189,15 @@ func (f *fleet) start(name string) {
 	})
 }
 
+// abort: the agent gives the drain up and uncordons.
+func (f *fleet) abort(name string, edit ...func(*protocol.Progress)) {
+	value := f.progress(name, protocol.PhaseAborted, append(edit, func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })...)
+	f.patch(name, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
+		"spec":     map[string]any{"unschedulable": nil},
+	})
+}
+
 // commit: the agent passes the point of no return.
 func (f *fleet) commit(name string, edit ...func(*protocol.Progress)) {
 	before, err := protocol.ParseProgress(f.get(name).Annotations)

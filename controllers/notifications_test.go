@@ -118,13 +118,7 @@ var _ = Describe("A service that is notified", func() {
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(HaveLen(1))
 		f.start(f.nodes[0])
-		f.patch(f.nodes[0], map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(f.nodes[0], protocol.PhaseAborted,
-				func(p *protocol.Progress) {
-					p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"
-				})}},
-			"spec": map[string]any{"unschedulable": nil},
-		})
+		f.abort(f.nodes[0], func(p *protocol.Progress) { p.Message = "db-0 stays" })
 		Eventually(hook.messages).Should(ConsistOf(
 			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays",
 			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then "+

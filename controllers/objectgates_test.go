@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -134,24 +133,6 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Gates.Objects[0].Expression = "object.health == 'good'" })
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(acceptedReason(p)).To(Equal("Accepted"))
-	})
-
-	It("is a no while the API server does not answer, and no other policy waits for it", func() {
-		makeDisk("slow", "good")
-		slow, other := makeFleet(1), makeFleet(1)
-		questions.Lock()
-		release := sync.OnceFunc(questions.Unlock)
-		DeferCleanup(release)
-		slow.policy("workers", diskGate("slow"))
-		slow.need(slow.nodes...)
-		other.need(other.nodes...)
-		Eventually(questions.open.Load).ShouldNot(BeZero())
-		other.policy("workers")
-		Eventually(other.granted).Should(HaveLen(1))
-		Expect(questions.open.Load()).NotTo(BeZero(), "the question is open still")
-		Expect(slow.granted()).To(BeEmpty())
-		release()
-		Eventually(slow.granted).Should(HaveLen(1))
 	})
 
 	It("reports which right is missing, and takes it from the next question on", func() {

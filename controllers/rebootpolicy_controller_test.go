@@ -305,11 +305,7 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		failed := f.granted()[0]
 		f.start(failed)
-		f.patch(failed, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(failed, protocol.PhaseAborted,
-				func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
-			"spec": map[string]any{"unschedulable": nil},
-		})
+		f.abort(failed)
 		Eventually(func() bool {
 			return meta.IsStatusConditionTrue(policyStatus(p).Conditions, v1alpha1.ConditionHalted)
 		}).Should(BeTrue())

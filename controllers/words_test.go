@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -111,11 +110,7 @@ var _ = Describe("A command of docs/words.md", func() {
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(Equal(f.nodes))
 		f.start(f.nodes[0])
-		f.patch(f.nodes[0], map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(f.nodes[0], protocol.PhaseAborted,
-				func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
-			"spec": map[string]any{"unschedulable": nil},
-		})
+		f.abort(f.nodes[0])
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Halted"))
 		Eventually(func() string { return haltOf(p) }).Should(Equal("True TooManyFailures"))
 		run(ctx, f, p, "Resume after failures")

@@ -1,0 +1,183 @@
+package controllers_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// noGrace is a policy under which autoscalers may have a node back with its uncordon.
+func noGrace(s *v1alpha1.RebootPolicySpec) {
+	s.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{}}
+}
+
+// noTraffic is a policy that takes nodes out of load balancers.
+func noTraffic(s *v1alpha1.RebootPolicySpec) {
+	s.Drain = &v1alpha1.Drain{ExcludeFromLoadBalancers: true}
+}
+
+var _ = Describe("Node markers", func() {
+	const (
+		scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
+		exclude            = v1alpha1.LabelExcludeFromLoadBalancers
+		planned            = string(corev1.NodeMaintenancePlanned)
+	)
+	var f *fleet
+	// markers are the annotations for autoscalers, the label for load balancers, and condition MaintenancePlanned.
+	markers := func(name string) map[string]string {
+		node, found := f.get(name), map[string]string{}
+		for key, values := range map[string]map[string]string{scaleDown: node.Annotations, disrupt: node.Annotations, exclude: node.Labels} {
+			if value, there := values[key]; there {
+				found[key] = value
+			}
+		}
+		if c := f.condition(name, corev1.NodeMaintenancePlanned); c != nil {
+			found[planned] = string(c.Status) + " " + c.Reason
+		}
+		return found
+	}
+	all := map[string]string{scaleDown: "true", disrupt: "true", exclude: v1alpha1.ExcludedByOperator, planned: "True RebootGranted"}
+	begin := func(mark func(name string), edit ...func(*v1alpha1.RebootPolicySpec)) (name string, p *v1alpha1.RebootPolicy) {
+		f = makeFleet(1)
+		name = f.nodes[0]
+		mark(name)
+		p = f.policy("workers", edit...)
+		f.need(name)
+		Eventually(f.granted).Should(HaveLen(1))
+		return name, p
+	}
+	nothing := func(string) {}
+	finished := func(name string) {
+		GinkgoHelper()
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+	}
+
+	It("are on a node from the grant until it is back, in the writes that are made anyway", func() {
+		name, _ := begin(nothing, noGrace, noTraffic)
+		Expect(markers(name)).To(Equal(all), "grant and markers are one write")
+		f.start(name)
+		f.commit(name)
+		Expect(markers(name)).To(Equal(all))
+		f.boot(name, 2)
+		finished(name)
+		Expect(markers(name)).NotTo(Or(HaveKey(scaleDown), HaveKey(disrupt), HaveKey(exclude)), "uncordon, end of the grant and of these are one write")
+		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
+		Eventually(markers).WithArguments(name).Should(BeEmpty())
+	})
+
+	It("are gone when the grant is taken back", func() {
+		name, _ := begin(nothing, noGrace, noTraffic)
+		f.annotate(name, v1alpha1.AnnotationPaused, "true")
+		Eventually(f.granted).Should(BeEmpty())
+		Expect(markers(name)).NotTo(Or(HaveKey(scaleDown), HaveKey(disrupt), HaveKey(exclude)))
+		Eventually(markers).WithArguments(name).Should(BeEmpty())
+	})
+
+	It("are gone when the agent has given up", func() {
+		name, p := begin(nothing, noGrace, noTraffic)
+		f.start(name)
+		f.abort(name)
+		Eventually(markers).WithArguments(name).Should(BeEmpty())
+		Expect(f.grant(name).Annotations).To(BeEmpty())
+		Expect(f.grant(name).Excluded).To(BeFalse())
+		Expect(policyStatus(p).Grants).To(BeEmpty())
+		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
+	})
+
+	It("of others stay as they were, and as they were set meanwhile", func() {
+		name, _ := begin(func(name string) {
+			f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{scaleDown: "true"}, "labels": map[string]any{exclude: "mine"}}})
+			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenancePlanned, "True", "Firmware")}})
+		}, noGrace, noTraffic)
+		Expect(f.grant(name).Annotations).To(Equal([]string{disrupt}))
+		Expect(f.grant(name).Excluded).To(BeFalse())
+		f.start(name)
+		f.annotate(name, disrupt, "because I say so")
+		f.commit(name)
+		f.boot(name, 2)
+		finished(name)
+		Expect(markers(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "because I say so", exclude: "mine"}))
+	})
+
+	It("keep autoscalers off until the grace after the reboot has passed", func() {
+		name, p := begin(nothing)
+		f.reboot(name)
+		finished(name)
+		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
+		Eventually(markers).WithArguments(name).Should(Equal(map[string]string{scaleDown: "true", disrupt: "true"}))
+		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
+		now.forward(16 * time.Minute)
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
+		Eventually(markers).WithArguments(name).Should(BeEmpty())
+		Expect(f.grant(name).Annotations).To(BeEmpty())
+	})
+
+	It("keep autoscalers off for the next grant, which begins within the grace", func() {
+		name, _ := begin(nothing)
+		f.reboot(name)
+		finished(name)
+		f.need(name)
+		Eventually(func() int64 { return f.grant(name).Seq }).Should(BeEquivalentTo(2))
+		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
+		Expect(markers(name)).To(And(HaveKey(scaleDown), HaveKey(disrupt)))
+	})
+
+	It("are gone at once when no policy governs the node any more", func() {
+		name, p := begin(nothing)
+		f.reboot(name)
+		finished(name)
+		Expect(api.Delete(context.Background(), p)).To(Succeed())
+		Eventually(markers).WithArguments(name).Should(BeEmpty())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
+		}).Should(BeTrue())
+	})
+
+	It("announce a maintenance of another program no more than it does", func() {
+		name, _ := begin(func(name string) {
+			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenancePlanned, "True", "Firmware")}})
+		})
+		Expect(markers(name)).To(HaveKeyWithValue(planned, "True Firmware"))
+		f.annotate(name, v1alpha1.AnnotationPaused, "true")
+		Eventually(f.granted).Should(BeEmpty())
+		Eventually(f.reason).WithArguments(name).Should(Equal("False NodePaused"))
+		Expect(markers(name)).To(HaveKeyWithValue(planned, "True Firmware"))
+	})
+
+	It("announce a maintenance before hooks are asked, and end that when one refuses", func() {
+		f = makeFleet(1)
+		name := f.nodes[0]
+		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
+			s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/ok"}}
+		})
+		f.need(name)
+		Eventually(func() map[string]string { return f.get(name).Labels }).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		Expect(markers(name)).To(HaveKeyWithValue(planned, "True RebootGranted"), "label and condition are one write")
+		f.annotate(name, "example.com/ok", "false")
+		Eventually(markers).WithArguments(name).Should(BeEmpty())
+	})
+})
+
+var _ = Describe("An autoscaler", func() {
+	It("that is deleting a node has it, and it uses up the limit", func() {
+		f := makeFleet(1)
+		name := f.nodes[0]
+		p := f.policy("workers")
+		f.need(name)
+		Eventually(f.granted).Should(HaveLen(1))
+		f.taint(name, "ToBeDeletedByClusterAutoscaler")
+		Eventually(f.granted).Should(BeEmpty())
+		Eventually(f.reason).WithArguments(name).Should(Equal("False NodeUnavailable"))
+		Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(Equal("cluster-autoscaler is deleting the node"))
+		Eventually(func() int32 { return policyStatus(p).Nodes.Unavailable }).Should(BeEquivalentTo(1))
+	})
+})
