@@ -21,9 +21,11 @@ var _ = Describe("Engines by name", func() {
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
 		m.start(ctx, "--engines=sentinel")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(os.WriteFile(filepath.Join(run, "reboot-required.pkgs"), []byte("libc6\nlinux-image-6.1.0-10-amd64\nlibc6\n\xff\n"), 0o600)).To(Succeed())
 		file := filepath.Join(run, "reboot-required")
 		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 		m.shows(ctx, needOf, Equal("True SentinelPresent"))
+		Expect(message(m.node(ctx))).To(HavePrefix("/run/reboot-required exists on the host, because of libc6, linux-image-6.1.0-10-amd64. "))
 		Expect(os.Remove(file)).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
@@ -66,9 +68,9 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	DescribeTable("detect COS' update_engine of each generation (behaviours 9, 10)", func(ctx SpecContext, platform hosttest.COSPlatform) {
+	It("detect COS' update_engine (behaviour 9)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := hosttest.StartCOSUpdateEngine(m.bus, platform)
+		cos, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx, "--engines=cos-update-engine")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -81,19 +83,6 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, message, HavePrefix("COS update_engine has deferred version 17800.147.54 (UPDATED_BUT_DEFERRED)"))
 		Expect(needOf(m.node(ctx))).To(Equal("False UpToDate"))
 		Expect(cos.DrivingCalls()).To(BeZero())
-	},
-		Entry("current", hosttest.COSCurrent),
-		Entry("transitional", hosttest.COSTransitional),
-		Entry("before GetStatusAdvanced", hosttest.COSBeforeAdvanced),
-	)
-
-	It("detect no need of COS in an install of downloadable content (behaviour 9)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
-		Expect(err).NotTo(HaveOccurred())
-		cos.SetStatus(hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, IsInstall: true})
-		m.start(ctx, "--engines=cos-update-engine")
-		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
 	It("detect what rpm-ostree boots next: neither metadata nor a locked deployment (behaviour 11)", func(ctx SpecContext) {
@@ -118,18 +107,6 @@ var _ = Describe("Engines by name", func() {
 		Expect(message(m.node(ctx))).To(ContainSubstring("version 40.2 (" + hosttest.Commit("40.2")[:12] + ")"))
 	})
 
-	It("report the packages that asked for the reboot (behaviour 12)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		run := filepath.Join(m.root, "run")
-		Expect(os.Mkdir(run, 0o755)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(run, "reboot-required.pkgs"), []byte("libc6\nlinux-image-6.1.0-10-amd64\nlibc6\n\xff\n"), 0o600)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(run, "reboot-required"), []byte("*** System restart required ***\n"), 0o600)).To(Succeed())
-		m.start(ctx, "--engines=sentinel")
-		m.shows(ctx, needOf, Equal("True SentinelPresent"))
-		Expect(message(m.node(ctx))).To(HavePrefix(
-			"/run/reboot-required exists on the host, because of libc6, linux-image-6.1.0-10-amd64. "))
-	})
-
 	It("compare kernels where that is asked for", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		boot := filepath.Join(m.root, "boot")
@@ -140,40 +117,5 @@ var _ = Describe("Engines by name", func() {
 		m.start(ctx, "--engines=auto,kernel")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(message(m.node(ctx))).To(And(ContainSubstring("no newer one"), HaveSuffix("by update-engine, kernel.")))
-	})
-
-	It("keep the version that update_engine forgets when it restarts (behaviour 8)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
-		m.shows(ctx, message, ContainSubstring("installed version 4593.1.0"))
-		before, written, asked := message(m.node(ctx)), len(m.requests.writes()), m.engine.StatusCalls()
-		m.engine.Stop()
-		Expect(m.engine.Start()).To(Succeed()) // It reports 0.0.0 from now on.
-		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
-
-		By("keeping it through a restart of the agent, too")
-		m.restart(ctx)
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a mark". `+before))
-		Expect(m.requests.writes()).To(HaveLen(written + 1))
-	})
-
-	It("make one need of two reasons on one host, both reported (behaviour 12)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		run := filepath.Join(m.root, "run")
-		Expect(os.Mkdir(run, 0o755)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(run, "reboot-required"), nil, 0o600)).To(Succeed())
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx, "--engines=update-engine,sentinel")
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Expect(message(m.node(ctx))).To(And(ContainSubstring("4593.1.0"), ContainSubstring("reboot-required")))
-	})
-
-	It("report it where rpm-ostree is not on the host, and ask for nothing (behaviour 25)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx, "--engines=rpm-ostree")
-		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
 	})
 })

@@ -33,24 +33,14 @@ var _ = Describe("A record that cannot be read", func() {
 	)
 
 	It("ends an attempt when it is the grant's", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.protectedPod(ctx)
-		m.start(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.emits(ctx, v1alpha1.EventEvictionBlocked)
+		m := drainingMachine(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationGrant, "nonsense")
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
 	It("ends an attempt when it is the progress', and leaves the cordon", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.protectedPod(ctx)
-		m.start(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.emits(ctx, v1alpha1.EventEvictionBlocked)
+		m := drainingMachine(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
 		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))

@@ -11,6 +11,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
+// drainingMachine is a machine whose drain waits for a pod.
+func drainingMachine(ctx SpecContext) *machine {
+	GinkgoHelper()
+	m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+	m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+	m.protectedPod(ctx)
+	m.start(ctx)
+	m.grant(ctx, 1, protocol.GrantActive)
+	m.emits(ctx, v1alpha1.EventEvictionBlocked)
+	return m
+}
+
 var _ = Describe("An agent that is killed", func() {
 	needing := func(ctx SpecContext) *machine {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
@@ -29,12 +41,7 @@ var _ = Describe("An agent that is killed", func() {
 	})
 
 	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.protectedPod(ctx)
-		m.start(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.emits(ctx, v1alpha1.EventEvictionBlocked)
+		m := drainingMachine(ctx)
 		begun := progressOf(m.node(ctx)).At
 		m.restart(ctx)
 		m.allowEvictions(ctx)
@@ -44,12 +51,7 @@ var _ = Describe("An agent that is killed", func() {
 	})
 
 	It("while it drains, and misses that the grant was taken back, gives up", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.protectedPod(ctx)
-		m.start(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.emits(ctx, v1alpha1.EventEvictionBlocked)
+		m := drainingMachine(ctx)
 		m.kill()
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.start(ctx)
@@ -58,12 +60,7 @@ var _ = Describe("An agent that is killed", func() {
 	})
 
 	It("while it drains, by a reboot of somebody else, gives up without a failure", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.protectedPod(ctx)
-		m.start(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.emits(ctx, v1alpha1.EventEvictionBlocked)
+		m := drainingMachine(ctx)
 		m.boot(ctx)
 		m.start(ctx)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
