@@ -89,7 +89,7 @@ func measure(ctx context.Context, screen *terminal.Terminal, all []figures.Part,
 			return missed, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		screen.Print(report.Draw(screen.Theme, widthOf(screen))...)
-		missed += report.Missed()
+		missed += len(report.Missed())
 		if o.docs == "" {
 			continue
 		}

@@ -11,12 +11,14 @@ import (
 
 // Asked is what the operator's programs asked of the API server.
 type Asked struct {
-	// Writes are all requests that could change something, but for those counted below; the most frequent first.
+	// All are requests of every kind, the most frequent first.
+	All []Line
+	// Writes are all requests that could change something, but for evictions, events and Leases; the most frequent first.
 	Writes []Line
-	// Reads are gets and lists.
+	// Reads are gets and lists, but for Leases.
 	Reads []Line
-	// Evictions, Events, Leases and Watches count requests of these kinds.
-	Evictions, Events, Leases, Watches int
+	// Evictions, Events and Watches count requests of these kinds.
+	Evictions, Events, Watches int
 	// Refused counts requests of any kind, but evictions, that were answered with an error.
 	Refused int
 }
@@ -43,13 +45,14 @@ func Total(lines []Line) int {
 // Account counts what the operator's programs asked; requests of others are left out.
 func Account(requests []embedded.Request) Asked {
 	var asked Asked
-	writes, reads := map[Line]int{}, map[Line]int{}
+	all, writes, reads := map[Line]int{}, map[Line]int{}, map[Line]int{}
 	for _, r := range requests {
 		program, ours := users[r.User]
 		if !ours {
 			continue
 		}
 		line := Line{Program: program, Verb: r.Verb, Resource: r.Resource}
+		all[line]++
 		if r.Code >= 400 && r.Resource != evictions {
 			asked.Refused++
 		}
@@ -59,7 +62,6 @@ func Account(requests []embedded.Request) Asked {
 		case r.Resource == "events":
 			asked.Events++
 		case r.Resource == "leases":
-			asked.Leases++
 		case r.Verb == "watch":
 			asked.Watches++
 		case r.IsWrite():
@@ -69,7 +71,7 @@ func Account(requests []embedded.Request) Asked {
 			reads[line]++
 		}
 	}
-	asked.Writes, asked.Reads = lines(writes), lines(reads)
+	asked.All, asked.Writes, asked.Reads = lines(all), lines(writes), lines(reads)
 	return asked
 }
 

@@ -84,17 +84,9 @@ func (b *bench) rest(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for _, p := range b.fleet.Agents() {
-		m, err := p.Memory()
-		if err != nil {
-			return err
-		}
-		if m.Resident > b.result.atRest.Resident {
-			b.result.atRest = m
-		}
-	}
+	b.result.atRest = figures.Largest(b.result.atRest, b.fleet.Agents())
 	requests, err := b.fleet.Cluster.Requests(from, b.clock.Now())
-	b.result.requests = requests
+	b.result.asked = fleet.Account(requests)
 	return err
 }
 
@@ -120,8 +112,6 @@ func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest
 	if engine == nil {
 		return 0, errors.New("the machine has no update_engine")
 	}
-	var seen int
-	b.fleet.Recorder.Read(func(line *timeline.Timeline) { seen = len(line.Changes(0)) })
 	from := b.clock.Now()
 	if err := engine.Emit(status); err != nil {
 		return 0, err
@@ -129,8 +119,8 @@ func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest
 	var at time.Time
 	err := b.fleet.Await(ctx, fmt.Sprintf("%s to be %s", host.Name, want), func() bool {
 		b.fleet.Recorder.Read(func(line *timeline.Timeline) {
-			for _, c := range line.Changes(seen) {
-				if at.IsZero() && c.Node == host.Name && c.To == want && c.From != want {
+			for _, c := range line.Changes(0) {
+				if at.IsZero() && !c.At.Before(from) && c.Node == host.Name && c.To == want && c.From != want {
 					at = c.At
 				}
 			}

@@ -10,23 +10,16 @@ import (
 // measured is one drain.
 type measured struct {
 	// took is the time from the cordon to the end: the agent's point of no return, kubectl's exit.
-	took  time.Duration
-	asked asked
+	took time.Duration
+	// asked is what was asked of the API server, by column.
+	asked map[string]int
 	// ended reports that it was not waited for: it takes longer.
 	ended bool
 }
 
-// asked is what was asked of the API server.
-type asked struct {
-	// Lists, watches and gets are reads.
-	lists, watches, gets int
-	// evictions were accepted; refused are those that a budget, or the server's own protection, answered with 429.
-	evictions, refused int
-	// others are writes, and evictions that failed otherwise.
-	others int
-}
-
-func (a asked) total() int { return a.lists + a.watches + a.gets + a.evictions + a.refused + a.others }
+// columns of requests. Evictions were accepted; refused are those that a budget, or the server's own protection, answered with 429; other are
+// writes, and evictions that failed otherwise.
+var columns = []string{"list", "watch", "get", "evictions", "refused", "other", "all"}
 
 // pair is the same pods drained by both.
 type pair struct {
@@ -42,28 +35,28 @@ func (p pair) budgets() string {
 	return "no budgets"
 }
 
-// count counts the requests of somebody.
-func count(requests []embedded.Request, theirs func(embedded.Request) bool) (a asked) {
+// count counts the requests of somebody, by column.
+func count(requests []embedded.Request, theirs func(embedded.Request) bool) map[string]int {
+	counts := map[string]int{}
 	for _, r := range requests {
-		if !theirs(r) {
-			continue
-		}
-		switch {
-		case r.Resource == "pods/eviction" && r.Code < http.StatusMultipleChoices:
-			a.evictions++
-		case r.Resource == "pods/eviction" && r.Code == http.StatusTooManyRequests:
-			a.refused++
-		case r.Verb == "list":
-			a.lists++
-		case r.Verb == "watch":
-			a.watches++
-		case r.Verb == "get":
-			a.gets++
-		default:
-			a.others++
+		if theirs(r) {
+			counts[columnOf(r)]++
+			counts["all"]++
 		}
 	}
-	return a
+	return counts
+}
+
+func columnOf(r embedded.Request) string {
+	switch {
+	case r.Resource == "pods/eviction" && r.Code < http.StatusMultipleChoices:
+		return "evictions"
+	case r.Resource == "pods/eviction" && r.Code == http.StatusTooManyRequests:
+		return "refused"
+	case r.Verb == "list", r.Verb == "watch", r.Verb == "get":
+		return r.Verb
+	}
+	return "other"
 }
 
 func byUser(name string) func(embedded.Request) bool {

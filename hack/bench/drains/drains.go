@@ -6,9 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -20,8 +17,11 @@ import (
 
 // New is the part. Its flags are added to those of the program.
 func New(flags *flag.FlagSet) figures.Part {
-	pods := sizes{30, 110, 250}
-	flags.Var(&pods, "drains-pods", "How many pods there are on the node, once for each measurement, the fewest first.")
+	pods := []int{30, 110, 250}
+	flags.Func("drains-pods", "How many pods there are on the node, once for each measurement, the fewest first. (default 30,110,250)", func(text string) (err error) {
+		pods, err = figures.Sizes(text, 1, room/2)
+		return err
+	})
 	enough := flags.Int("drains-enough", 5, "kubectl is ended once it has taken so many times as long as the operator. 0: it is not.")
 	return figures.Part{
 		Name: "drains", About: "a node emptied by the operator and by kubectl: wall time, API requests",
@@ -37,37 +37,9 @@ func New(flags *flag.FlagSet) figures.Part {
 	}
 }
 
-// sizes are numbers with commas between.
-type sizes []int
-
-// String writes them as Set reads them.
-func (s *sizes) String() string {
-	texts := make([]string, len(*s))
-	for i, n := range *s {
-		texts[i] = strconv.Itoa(n)
-	}
-	return strings.Join(texts, ",")
-}
-
-// Set reads them. Pods are added from one measurement to the next, so the numbers may not fall.
-func (s *sizes) Set(text string) error {
-	*s = nil
-	for number := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(number)
-		if err != nil || n <= 0 || n > room/2 {
-			return fmt.Errorf("%q is no number from 1 to %d", number, room/2)
-		}
-		*s = append(*s, n)
-	}
-	if !slices.IsSorted(*s) {
-		return fmt.Errorf("%s: the fewest first", text)
-	}
-	return nil
-}
-
 // measure drains a node of each size, first without budgets and then with them. The operator moves the pods over to the
 // other node, and kubectl moves the same pods back.
-func (r *rig) measure(ctx context.Context, pods sizes, enough int) (pairs []pair, err error) {
+func (r *rig) measure(ctx context.Context, pods []int, enough int) (pairs []pair, err error) {
 	for _, n := range pods {
 		if err := r.screen.Step(fmt.Sprintf("%d pods", n), func() error { return r.fill(ctx, n) }); err != nil {
 			return pairs, err

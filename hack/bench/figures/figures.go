@@ -3,8 +3,10 @@ package figures
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/hack/document"
@@ -22,6 +24,22 @@ type Part struct {
 	About string
 	// Run measures, step by step on the screen.
 	Run func(ctx context.Context, screen *terminal.Terminal) (Result, error)
+}
+
+// Sizes reads numbers with commas between, the smallest first: what is measured is only ever added to.
+func Sizes(text string, least, most int) ([]int, error) {
+	var sizes []int
+	for field := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < least || n > most {
+			return nil, fmt.Errorf("%q is no number from %d to %d", field, least, most)
+		}
+		sizes = append(sizes, n)
+	}
+	if !slices.IsSorted(sizes) {
+		return nil, errors.New("the smallest number comes first")
+	}
+	return sizes, nil
 }
 
 // Result is what a part found out.
@@ -62,17 +80,16 @@ func Judged(name, measured string, met bool, goal string) Row {
 	return Row{Cells: []string{name, measured}, Goal: goal, Missed: !met}
 }
 
-// Missed counts the goals that are not met.
-func (r Result) Missed() int {
-	n := 0
+// Missed names the rows whose goals are not met, by their first cells.
+func (r Result) Missed() (names []string) {
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
 			if row.Missed {
-				n++
+				names = append(names, row.Cells[0])
 			}
 		}
 	}
-	return n
+	return names
 }
 
 // cells are the table with two more columns where there are goals.

@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
-	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -114,35 +114,19 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	if err := b.fleet.Stage(); err != nil {
 		return err
 	}
-	for !policy.Finished(ctx) {
-		if err := cmp.Or(b.fleet.Err(), context.Cause(ctx)); err != nil {
-			return err
-		}
-		b.result.agentMemory = largest(b.result.agentMemory, b.fleet.Agents())
-		b.result.managerMemory = largest(b.result.managerMemory, b.fleet.Managers())
-		<-b.clock.After(sample)
+	err := wait.PollUntilContextCancel(ctx, sample, true, func(context.Context) (bool, error) {
+		b.result.agentMemory = figures.Largest(b.result.agentMemory, b.fleet.Agents())
+		b.result.managerMemory = figures.Largest(b.result.managerMemory, b.fleet.Managers())
+		return policy.Finished(ctx), b.fleet.Err()
+	})
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	b.fleet.Recorder.Read(func(line *timeline.Timeline) { b.result.runs, b.result.peak = line.Runs(), len(line.Peak().Nodes) })
 	for _, run := range b.result.runs {
 		b.result.wall = max(b.result.wall, run.Done.Sub(from))
 	}
-	var err error
-	b.result.asked, err = b.asked(from)
-	return err
-}
-
-// largest is the memory of the process that holds most, or that of one that held more before.
-func largest(before process.Memory, processes []*process.Process) process.Memory {
-	for _, p := range processes {
-		m, err := p.Memory()
-		if err == nil && m.Resident > before.Resident { // It may just have ended.
-			before = m
-		}
-	}
-	return before
-}
-
-func (b *bench) asked(from time.Time) (fleet.Asked, error) {
 	requests, err := b.fleet.Cluster.Requests(from, b.clock.Now())
-	return fleet.Account(requests), err
+	b.result.asked = fleet.Account(requests)
+	return err
 }

@@ -95,9 +95,9 @@ func (r result) time() []figures.Row {
 		figures.Figure("overhead per node beyond drain and reboot", figures.Milliseconds((r.wall-ideal)/time.Duration(max(1, len(r.runs))))),
 		figures.Judged("slot hand-over, from a node back in service to the next grant: median", figures.Milliseconds(median),
 			median < goalHandover, "below "+figures.Milliseconds(goalHandover)),
-		figures.Figure("the same: 95 of 100", figures.Milliseconds(figures.Quantile(fromService, 0.95))),
-		figures.Figure("from Ready on the new boot ID to the next grant: median, 95 of 100", figures.Milliseconds(figures.Quantile(fromReady, 0.5))+", "+
-			figures.Milliseconds(figures.Quantile(fromReady, 0.95))),
+		figures.Figure("the same: 95 of 100", figures.QuantileText(fromService, 0.95)),
+		figures.Figure("from Ready on the new boot ID to the next grant: median, 95 of 100", figures.QuantileText(fromReady, 0.5)+", "+
+			figures.QuantileText(fromReady, 0.95)),
 		figures.Judged("most nodes unavailable at once", strconv.Itoa(r.peak), r.peak <= 1, "at most 1"),
 	}
 }
@@ -109,8 +109,8 @@ func (r result) cost() []figures.Row {
 			fmt.Sprintf("at most %.0f", goalWrites)),
 		figures.Figure("beside them", fmt.Sprintf("%.1f evictions, %.1f events, %.1f reads, %.1f watches; %d refused in all",
 			r.each(r.asked.Evictions), r.each(r.asked.Events), r.each(fleet.Total(r.asked.Reads)), r.each(r.asked.Watches), r.asked.Refused)),
-		figures.Figure("largest agent", memory(r.agentMemory)),
-		figures.Judged("largest manager", memory(r.managerMemory), r.managerMemory.Resident < goalManagerMemory, "below "+figures.Mebibytes(goalManagerMemory)),
+		figures.Figure("largest agent", figures.Memory(r.agentMemory)),
+		figures.Judged("largest manager", figures.Memory(r.managerMemory), r.managerMemory.Resident < goalManagerMemory, "below "+figures.Mebibytes(goalManagerMemory)),
 	}
 }
 
@@ -120,9 +120,4 @@ func (r result) requests() []figures.Row {
 		rows = append(rows, figures.Row{Cells: []string{fmt.Sprintf("%.1f", r.each(l.Count)), l.Program, l.Verb, l.Resource}})
 	}
 	return rows
-}
-
-// memory is the whole, and what no other process of the same program shares.
-func memory(m process.Memory) string {
-	return fmt.Sprintf("%s, %s of it its own", figures.Mebibytes(m.Resident), figures.Mebibytes(m.Anonymous))
 }

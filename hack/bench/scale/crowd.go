@@ -28,10 +28,10 @@ type crowd struct {
 	clients []*corev1client.CoreV1Client
 	// events is how many changes all of them have been notified of.
 	events atomic.Int64
-	failed atomic.Pointer[error]
+	fail   context.CancelCauseFunc
 }
 
-func newCrowd(l *lab, user string) (*crowd, error) {
+func newCrowd(l *lab, user string, fail context.CancelCauseFunc) (*crowd, error) {
 	kubeconfig, err := l.cluster.UserKubeconfig(user, "system:masters")
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func newCrowd(l *lab, user string) (*crowd, error) {
 	}
 	config = protobuf(config)
 	config.QPS = -1
-	c := &crowd{}
+	c := &crowd{fail: fail}
 	for range l.nodes {
 		client, err := alone(config)
 		if err != nil {
@@ -103,21 +103,12 @@ func (c *crowd) follow(ctx context.Context, changes watch.Interface) {
 	for change := range changes.ResultChan() {
 		switch change.Type {
 		case watch.Bookmark:
-		case watch.Error: // and the end, which is reported below
+		case watch.Error: // and the end: see below
 		default:
 			c.events.Add(1)
 		}
 	}
 	if ctx.Err() == nil {
-		err := errors.New("a watch has ended by itself")
-		c.failed.CompareAndSwap(nil, &err)
+		c.fail(errors.New("a watch has ended by itself"))
 	}
-}
-
-// Err is why a watch has ended; nil while all stand.
-func (c *crowd) Err() error {
-	if err := c.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
 }

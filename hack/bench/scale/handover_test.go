@@ -38,44 +38,6 @@ func TestHandovers(t *testing.T) {
 	}
 }
 
-func TestLatencyOf(t *testing.T) {
-	var took []time.Duration
-	for i := range 100 {
-		took = append(took, time.Duration(100-i)*time.Millisecond)
-	}
-	want := latency{median: 50 * time.Millisecond, high: 95 * time.Millisecond, longest: 100 * time.Millisecond, count: 100}
-	if got := latencyOf(took); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func TestParseSizes(t *testing.T) {
-	cases := map[string]struct {
-		text string
-		want []int
-		err  string
-	}{
-		"some":                      {"1000, 5000,15000", []int{1000, 5000, 15000}, ""},
-		"one":                       {"2", []int{2}, ""},
-		"nodes are only ever added": {"5000,1000", nil, "the smallest number of nodes comes first"},
-		"a word":                    {"many", nil, `"many" is no number of nodes from 2 to 65536`},
-		"nothing":                   {"", nil, `"" is no number of nodes from 2 to 65536`},
-		"more than have addresses":  {"70000", nil, `"70000" is no number of nodes from 2 to 65536`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := parseSizes(tc.text)
-			message := ""
-			if err != nil {
-				message = err.Error()
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || message != tc.err {
-				t.Errorf("%q, want %q (-want +got):\n%s", message, tc.err, diff)
-			}
-		})
-	}
-}
-
 func TestParseHeld(t *testing.T) {
 	const profile = "heap profile: 1: 16 [2: 32] @ heap/1048576\n1: 16 [2: 32] @ 0x1\n\n# runtime.MemStats\n# Alloc = 7\n# HeapAlloc = 1000\n" +
 		"# HeapInuse = 1500\n# Stack = 300 / 400\n# MSpan = 5 / 6\n# PauseNs = [1 2]\n"

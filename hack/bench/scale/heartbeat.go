@@ -16,11 +16,10 @@ import (
 // Lease, which it renews every ten seconds, is left out: the manager and the agents do not look at it.
 const heartbeatPeriod = 5 * time.Minute
 
-// kubelets writes the heartbeats of all nodes, evenly over time. It counts those that were written, and keeps the first error of
-// one that was not.
+// kubelets writes the heartbeats of all nodes, evenly over time. It counts those that were written, and fails with one that was not.
 type kubelets struct {
 	written atomic.Int64
-	failed  atomic.Pointer[error]
+	fail    context.CancelCauseFunc
 }
 
 // run writes heartbeats until ctx ends. A busy API server gets them later, never two at once for one writer.
@@ -56,17 +55,8 @@ func (k *kubelets) beat(ctx context.Context, l *lab, node string) {
 	case err == nil:
 		k.written.Add(1)
 	case ctx.Err() == nil:
-		err = fmt.Errorf("writing the heartbeat of node %q: %w", node, err)
-		k.failed.CompareAndSwap(nil, &err)
+		k.fail(fmt.Errorf("writing the heartbeat of node %q: %w", node, err))
 	}
-}
-
-// Err is the first heartbeat that could not be written; nil when there is none.
-func (k *kubelets) Err() error {
-	if err := k.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // heartbeat is the patch that a kubelet sends when nothing has changed.

@@ -48,32 +48,20 @@ type lab struct {
 // stepper runs a named step, and reports how it goes.
 type stepper func(name string, run func() error) error
 
-// inLab runs something with an API server of its own.
+// inLab runs something with an API server of its own, which has the CRD.
 func inLab(ctx context.Context, step stepper, run func(*lab) error) error {
-	l, err := openLab(ctx, step)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	return run(l)
-}
-
-// openLab starts an API server with the CRD. The caller closes the lab.
-func openLab(ctx context.Context, step stepper) (*lab, error) {
 	// With profiling on, the API server can be asked for a garbage collection, and for what it holds after it.
 	cluster, err := embedded.Start(ctx, embedded.Options{ServerOnly: true, ServerArgs: []string{"--profiling=true"}, Step: step})
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer cluster.Stop()
 	l := &lab{cluster: cluster}
 	if err := l.prepare(ctx); err != nil {
-		l.close()
-		return nil, err
+		return err
 	}
-	return l, nil
+	return run(l)
 }
-
-func (l *lab) close() { l.cluster.Stop() }
 
 func (l *lab) prepare(ctx context.Context) error {
 	config := protobuf(l.cluster.Config())

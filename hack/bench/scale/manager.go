@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -48,7 +49,7 @@ type size struct {
 	rest                    time.Duration
 	// handover is from the last report of one node's agent to the grant of the next one, afterFinish from the manager's
 	// confirmation to that grant, and write from any write to its watch in the meantime.
-	handover, afterFinish, write latency
+	handover, afterFinish, write []time.Duration
 	reboots                      int
 	// took and cpu are the time and the manager's CPU time for all reboots, and end its memory after them.
 	took, cpu time.Duration
@@ -81,16 +82,16 @@ func (m *managed) prepare(ctx context.Context) (err error) {
 func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size, err error) {
 	s = size{nodes: nodes, ruled: m.ruled, reboots: min(m.options.reboots, nodes/2), rest: m.options.rest}
 	var bare, manager *process.Process
-	beating, stop := context.WithCancel(ctx)
-	beats := &kubelets{}
-	defer stop()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	beats := &kubelets{fail: fail}
 	for _, part := range []struct {
 		name string
 		run  func() error
 	}{
 		{fmt.Sprintf("%d nodes", nodes), func() error { return m.lab.populate(ctx, nodes, s.reboots) }},
 		{"a cache of whole nodes, the yardstick", func() error {
-			go beats.run(beating, m.lab)
+			go beats.run(ctx, m.lab)
 			bare, err = m.startBare(ctx, &s)
 			return err
 		}},
@@ -107,10 +108,7 @@ func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size,
 			p.Stop(ctx)
 		}
 	}
-	if err == nil {
-		err = beats.Err()
-	}
-	return s, err
+	return s, cmp.Or(context.Cause(ctx), err)
 }
 
 // startBare starts the yardstick, and returns when it has all nodes.
@@ -209,8 +207,8 @@ func (m *managed) load(ctx context.Context, s *size, manager *process.Process) e
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("%w\n%s", err, manager.Tail(5))
 	}
-	s.handover, s.afterFinish = latencyOf(handovers(r.freed, r.granted, m.options.slots)), latencyOf(handovers(r.finished, r.granted, m.options.slots))
-	s.write, s.took = latencyOf(writes), m.lab.clock.Since(from)
+	s.handover, s.afterFinish = handovers(r.freed, r.granted, m.options.slots), handovers(r.finished, r.granted, m.options.slots)
+	s.write, s.took = writes, m.lab.clock.Since(from)
 	after, err := manager.CPU()
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,18 +156,13 @@ func needs(node *corev1.Node) bool {
 
 // need is the agents' word that an update is staged.
 func (r *reboots) need(ctx context.Context, nodes []corev1.Node) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for i := range nodes {
-		group.Go(func() error {
-			return r.patch(ctx, nodes[i].Name, map[string]any{
-				"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRebootRequired: "true"}},
-				"status": map[string]any{"conditions": []any{r.condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue,
-					string(v1alpha1.ReasonUpdateStaged), "Flatcar Container Linux 4593.2.0 is staged")}},
-			}, "status")
-		})
-	}
-	return group.Wait()
+	return r.lab.each(ctx, 0, len(nodes), func(ctx context.Context, i int) error {
+		return r.patch(ctx, nodes[i].Name, map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRebootRequired: "true"}},
+			"status": map[string]any{"conditions": []any{r.condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue,
+				string(v1alpha1.ReasonUpdateStaged), "Flatcar Container Linux 4593.2.0 is staged")}},
+		}, "status")
+	})
 }
 
 // reboot is what an agent and its machine do with a grant: the same four writes, and time in between for the machine alone.

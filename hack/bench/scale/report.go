@@ -72,14 +72,16 @@ func restRows(sizes []size) []figures.Row {
 
 func loadRows(sizes []size) []figures.Row {
 	return []figures.Row{
-		judged(sizes, "hand-over, median", func(s size) string { return figures.Milliseconds(s.handover.median) },
-			func(s size) bool { return s.ruled || s.handover.count > 0 && s.handover.median < goalHandover }, "below "+figures.Milliseconds(goalHandover)),
-		row(sizes, "19 of 20 take at most", func(s size) string { return figures.Milliseconds(s.handover.high) }),
-		row(sizes, "longest", func(s size) string { return figures.Milliseconds(s.handover.longest) }),
-		row(sizes, "of it after the confirmation, median", func(s size) string { return figures.Milliseconds(s.afterFinish.median) }),
-		row(sizes, "any write until its watch, median", func(s size) string { return figures.Milliseconds(s.write.median) }),
-		row(sizes, "19 of 20 writes take at most", func(s size) string { return figures.Milliseconds(s.write.high) }),
-		row(sizes, "hand-overs measured", func(s size) string { return strconv.Itoa(s.handover.count) }),
+		judged(sizes, "hand-over, median", func(s size) string { return figures.QuantileText(s.handover, 0.5) },
+			func(s size) bool {
+				return s.ruled || len(s.handover) > 0 && figures.Quantile(s.handover, 0.5) < goalHandover
+			}, "below "+figures.Milliseconds(goalHandover)),
+		row(sizes, "19 of 20 take at most", func(s size) string { return figures.QuantileText(s.handover, 0.95) }),
+		row(sizes, "longest", func(s size) string { return figures.QuantileText(s.handover, 1) }),
+		row(sizes, "of it after the confirmation, median", func(s size) string { return figures.QuantileText(s.afterFinish, 0.5) }),
+		row(sizes, "any write until its watch, median", func(s size) string { return figures.QuantileText(s.write, 0.5) }),
+		row(sizes, "19 of 20 writes take at most", func(s size) string { return figures.QuantileText(s.write, 0.95) }),
+		row(sizes, "hand-overs measured", func(s size) string { return strconv.Itoa(len(s.handover)) }),
 		row(sizes, "all reboots", func(s size) string { return figures.Seconds(s.took) }),
 		row(sizes, "the manager's CPU for one", func(s size) string { return figures.Milliseconds(s.cpu / time.Duration(max(1, s.reboots))) }),
 		row(sizes, "its writes for one, beside events and the Lease", func(s size) string {

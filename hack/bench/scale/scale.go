@@ -2,12 +2,8 @@ package scale
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
@@ -31,7 +27,7 @@ type options struct {
 func New(flags *flag.FlagSet) figures.Part {
 	o := &options{nodes: []int{1000, 5000, 15000}, settle: settle}
 	flags.Func("scale-nodes", "On how many nodes to measure the manager, with commas between. (default 1000,5000,15000)", func(text string) (err error) {
-		o.nodes, err = parseSizes(text)
+		o.nodes, err = figures.Sizes(text, 2, 1<<16)
 		return err
 	})
 	flags.IntVar(&o.reboots, "scale-reboots", 300, "How many of the nodes to reboot, at most half of them.")
@@ -74,20 +70,4 @@ func (o *options) measure(ctx context.Context, l *lab, step stepper) (sizes []si
 		return sizes, fmt.Errorf("with every rule: %w", err)
 	}
 	return append(sizes, s), nil
-}
-
-// parseSizes reads numbers of nodes, the smallest first: nodes are only ever added.
-func parseSizes(text string) ([]int, error) {
-	var sizes []int
-	for field := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || n < 2 || n > 1<<16 {
-			return nil, fmt.Errorf("%q is no number of nodes from 2 to %d", field, 1<<16)
-		}
-		sizes = append(sizes, n)
-	}
-	if !slices.IsSorted(sizes) {
-		return nil, errors.New("the smallest number of nodes comes first")
-	}
-	return sizes, nil
 }

@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -65,12 +66,13 @@ type watched struct {
 	server  *process.Process
 	beats   *kubelets
 	agents  *crowd
+	fail    context.CancelCauseFunc
 }
 
 func (o *watchOptions) measure(ctx context.Context, l *lab, step stepper) ([]stage, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w := &watched{options: o, lab: l, server: l.cluster.Program("kube-apiserver"), beats: &kubelets{}}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	w := &watched{options: o, lab: l, server: l.cluster.Program("kube-apiserver"), beats: &kubelets{fail: fail}, fail: fail}
 	if err := step(fmt.Sprintf("%d nodes", o.agents), func() error { return w.prepare(ctx) }); err != nil {
 		return nil, err
 	}
@@ -86,10 +88,10 @@ func (o *watchOptions) measure(ctx context.Context, l *lab, step stepper) ([]sta
 			return w.look(ctx, s)
 		})
 		if err != nil {
-			return nil, err
+			return nil, cmp.Or(context.Cause(ctx), err)
 		}
 	}
-	return stages, w.beats.Err()
+	return stages, context.Cause(ctx)
 }
 
 func (w *watched) prepare(ctx context.Context) error {
@@ -105,7 +107,7 @@ func (w *watched) prepare(ctx context.Context) error {
 
 // open opens one watch for each node, twice: the second time over the connections of the first.
 func (w *watched) open(ctx context.Context, s *stage) error {
-	c, err := newCrowd(w.lab, s.name)
+	c, err := newCrowd(w.lab, s.name, w.fail)
 	if err != nil {
 		return err
 	}
@@ -151,9 +153,6 @@ func (w *watched) look(ctx context.Context, s *stage) error {
 	}
 	quiet := time.Duration(float64(s.cpu) * w.lab.clock.Since(from).Minutes())
 	s.change = max(0, used-quiet) / time.Duration(max(1, w.options.changes))
-	if w.agents != nil {
-		return w.agents.Err()
-	}
 	return nil
 }
 
