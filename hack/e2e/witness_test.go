@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,28 +43,6 @@ func witnessed(s *site) *witness {
 	return w
 }
 
-// history is all that was seen, as soon as it has everything as it is now.
-func (w *witness) history(ctx context.Context) []judge.Change {
-	GinkgoHelper()
-	var seen []judge.Change
-	Eventually(func(g Gomega) {
-		var present []client.Object
-		var nodes corev1.NodeList
-		g.Expect(w.site.List(ctx, &nodes)).To(Succeed())
-		for i := range nodes.Items {
-			present = append(present, &nodes.Items[i])
-		}
-		for _, pod := range w.site.pods(ctx, g, "shop") {
-			present = append(present, &pod)
-		}
-		var err error
-		seen, err = w.feed.History(present...)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(seen).NotTo(BeNil())
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
-	return seen
-}
-
 // testify states what must have held at every moment: the judge finds nothing, at most one node was unavailable, and whoever was
 // rebooted went down in order.
 func (w *witness) testify(ctx context.Context) {
@@ -75,7 +52,11 @@ func (w *witness) testify(ctx context.Context) {
 	})
 	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
 	graceful, revisions, budgets := map[string]bool{}, 0, 0
-	for _, r := range w.history(ctx) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	history, err := w.feed.Await(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, r := range history {
 		j.Take(r)
 		if revisions++; r.Budget != nil {
 			budgets++
@@ -105,7 +86,6 @@ func (w *witness) phases() {
 func (w *witness) runs() []timeline.Run {
 	var runs []timeline.Run
 	w.nodes.Read(func(line *timeline.Timeline) { runs = line.Runs() })
-	slices.SortFunc(runs, func(a, b timeline.Run) int { return a.Granted.Compare(b.Granted) })
 	return runs
 }
 

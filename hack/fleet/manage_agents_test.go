@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
 // rolledWorkload is a shop that nobody may disturb, so that drains last until the test reports otherwise; and a policy that
@@ -57,7 +58,7 @@ type rollout struct {
 	*testing.T
 	fleet   *Fleet
 	policy  *Policy
-	witness *witness
+	witness *feed.Feed
 }
 
 func newRollout(t *testing.T) *rollout {
@@ -173,7 +174,7 @@ func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]
 	if diff := cmp.Diff(begun, r.begun(grants)); diff != "" {
 		r.Errorf("the drains began (-before +now):\n%s", diff)
 	}
-	r.witness.check(r.T)
+	check(r.T, r.witness)
 }
 
 // finish lets the drains go on, waits until all is done, and looks at how.
@@ -181,7 +182,7 @@ func (r *rollout) finish() {
 	r.Helper()
 	r.kubectl("delete", "poddisruptionbudget", "-n", "default", "shop")
 	r.await("every node to be back", func() bool { return r.policy.Finished(r.Context()) })
-	r.witness.check(r.T)
+	check(r.T, r.witness)
 	expectRights(r.T, r.fleet)
 	r.fleet.Recorder.Read(func(line *timeline.Timeline) {
 		for _, v := range line.Views() {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,14 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
-// witness has every revision of every Node and policy since it was made.
-type witness struct {
-	fleet *Fleet
-	api   client.WithWatch
-	feed  *feed.Feed
-}
-
-func newWitness(t *testing.T, f *Fleet) *witness {
+// newWitness has every revision of every Node and policy since it was made.
+func newWitness(t *testing.T, f *Fleet) *feed.Feed {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	must(t, corev1.AddToScheme(scheme))
@@ -28,30 +23,16 @@ func newWitness(t *testing.T, f *Fleet) *witness {
 	must(t, err)
 	seen, err := feed.Watch(t.Context(), api, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}})
 	must(t, err)
-	return &witness{fleet: f, api: api, feed: seen}
+	return seen
 }
 
 // check fails where the judge finds anything, and where no attempt was seen.
-func (w *witness) check(t *testing.T) {
+func check(t *testing.T, seen *feed.Feed) {
 	t.Helper()
-	var nodes corev1.NodeList
-	var policies v1alpha1.RebootPolicyList
-	must(t, w.api.List(t.Context(), &nodes))
-	must(t, w.api.List(t.Context(), &policies))
-	var present []client.Object
-	for i := range nodes.Items {
-		present = append(present, &nodes.Items[i])
-	}
-	for i := range policies.Items {
-		present = append(present, &policies.Items[i])
-	}
-	var history []judge.Change
-	var failed error
-	must(t, w.fleet.Await(t.Context(), "the witness to see the present", func() bool {
-		history, failed = w.feed.History(present...)
-		return history != nil || failed != nil
-	}))
-	must(t, failed)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	history, err := seen.Await(ctx)
+	must(t, err)
 	j := judge.New(judge.Options{TrueClocks: true})
 	attempts := 0
 	for _, r := range history {

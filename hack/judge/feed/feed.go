@@ -13,6 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +25,9 @@ import (
 
 // Feed is what was seen so far.
 type Feed struct {
+	api   client.WithWatch
+	kinds []Kind
+
 	mu      sync.Mutex
 	records []judge.Change
 	err     error
@@ -35,7 +41,7 @@ type Kind struct {
 
 // Watch collects objects, those that are there and all later revisions, until ctx ends.
 func Watch(ctx context.Context, api client.WithWatch, kinds ...Kind) (*Feed, error) {
-	f := &Feed{}
+	f := &Feed{api: api, kinds: kinds}
 	for _, k := range kinds {
 		events, err := api.Watch(ctx, k.List, k.Options...)
 		if err != nil {
@@ -73,6 +79,28 @@ func (f *Feed) take(event watch.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
+}
+
+// poll is how often Await looks at the present.
+const poll = 20 * time.Millisecond
+
+// Await is the history as soon as it has everything as it is now.
+func (f *Feed) Await(ctx context.Context) (history []judge.Change, err error) {
+	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		var present []client.Object
+		for _, k := range f.kinds {
+			if err := f.api.List(ctx, k.List, k.Options...); err != nil {
+				return false, fmt.Errorf("listing %T: %w", k.List, err)
+			}
+			_ = meta.EachListItem(k.List, func(object runtime.Object) error {
+				present = append(present, object.DeepCopyObject().(client.Object))
+				return nil
+			})
+		}
+		history, err = f.History(present...)
+		return history != nil, err
+	})
+	return history, err
 }
 
 // History is all that was seen, in the order of the store, as soon as it has the present revision of each object. Until then it is nil;
