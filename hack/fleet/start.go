@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,9 +19,6 @@ import (
 
 // managers is how many replicas of the manager config/manager asks for.
 const managers = 2
-
-// constrainedImpersonation is the minor version of Kubernetes from which an agent may act as its Node.
-const constrainedImpersonation = 36
 
 func (f *Fleet) start(ctx context.Context, o Options) error {
 	var programs string
@@ -105,7 +104,7 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}
-	folder, err := f.folder()
+	folder, err := f.folder(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,20 +126,16 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	return f.Cluster.ApplyManifest(ctx, o.Workload)
 }
 
-// folder has the manifests that fit the API server, as docs/install.md chooses them.
-func (f *Fleet) folder() (string, error) {
-	version, err := f.Cluster.Client().Discovery().ServerVersion()
+// folder has the manifests that fit the API server, as `make deploy` chooses them.
+func (f *Fleet) folder(ctx context.Context) (string, error) {
+	command := exec.CommandContext(ctx, "bash", "-euc", `. hack/kubectl.sh; config_for "$(server_version)"`)
+	command.Dir = testenv.Root()
+	command.Env = append(os.Environ(), "KUBECTL="+f.Cluster.KubectlPath(), "KUBECONFIG="+f.Cluster.Kubeconfig())
+	text, err := command.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("asking the API server for its version: %w", err)
+		return "", fmt.Errorf("choosing manifests: %w: %s", err, text)
 	}
-	minor, err := strconv.Atoi(version.Minor)
-	if err != nil {
-		return "", fmt.Errorf("reading the version of the API server: %w", err)
-	}
-	if minor < constrainedImpersonation {
-		return "config/overlays/rbac-fallback", nil
-	}
-	return "config/default", nil
+	return strings.TrimSpace(string(text)), nil
 }
 
 func (f *Fleet) awaitPrograms(ctx context.Context) error {
