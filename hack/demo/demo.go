@@ -5,24 +5,32 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/command"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 const (
 	// settle is how long a rebooted node must stay Ready: short, but to be seen.
 	settle = time.Second
-	// frame is how often the table is drawn, and lines are printed.
-	frame = 100 * time.Millisecond
+	// poll is how often the demo looks whether it is done.
+	poll = 100 * time.Millisecond
+	// last is how long the status is shown when all is done: it is drawn once a second.
+	last = time.Second
 )
 
 //go:embed workload.yaml
@@ -38,12 +46,7 @@ type demo struct {
 	clock  clock.RealClock
 	fleet  *fleet.Fleet
 	policy *fleet.Policy
-	limit  int
-	// began and ended are when the reboots were asked for, and done.
-	began, ended time.Time
-	// printed is how many changes have been printed.
-	printed int
-	film    film
+	film   film
 }
 
 // run is the whole of it. Everything it started has ended when it returns.
@@ -93,10 +96,6 @@ func (d *demo) applyPolicy(ctx context.Context) (err error) {
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &d.options.maxUnavailable}
 		spec.Settle = &metav1.Duration{Duration: settle}
 	})
-	if err != nil {
-		return err
-	}
-	d.limit, err = d.options.limit()
 	return err
 }
 
@@ -105,67 +104,55 @@ func (d *demo) reboot(ctx context.Context) result {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.options.timeout, fmt.Errorf("%w after %s", errTimeout, d.options.timeout))
 	defer cancel()
 	engines := enginesOf(d.fleet.Hosts)
-	d.screen.Print(append([]string{""}, acts(engines)...)...)
-	d.skipStory()
-	d.began = d.clock.Now()
-	err := d.fleet.Stage()
+	d.screen.Print(append(append([]string{""}, acts(engines)...), "")...)
+	began := d.clock.Now()
+	ended, err := began, d.fleet.Stage()
 	if err == nil {
-		err = d.show(ctx, func() bool { return d.policy.Finished(ctx) })
+		err = d.show(ctx, func() bool {
+			ended = d.clock.Now()
+			return d.policy.Finished(ctx)
+		})
 	}
-	d.ended = d.clock.Now()
-	r := result{began: d.began, ended: d.ended, limit: d.limit, engines: engines, err: err}
+	r := result{began: began, ended: ended, limit: d.options.limit(), engines: engines, err: err}
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.runs, r.peak = line.Views(), line.Runs(), line.Peak() })
 	requests, err := d.fleet.Cluster.Requests(r.began, r.ended)
 	r.asked, r.err = fleet.Account(requests), errors.Join(r.err, err)
 	return r
 }
 
-// show draws the table, or prints changes, until done or until something fails.
+// show shows what `kubectl reboot status --watch` does, until done or until something fails.
 func (d *demo) show(ctx context.Context, done func() bool) error {
-	for {
-		finished := done()
-		d.draw()
-		switch err := d.fleet.Err(); {
-		case finished:
-			d.screen.Close()
-			return nil
-		case err != nil:
-			return err
-		}
-		select {
-		case <-d.clock.After(frame):
-		case <-ctx.Done():
-			d.draw()
-			d.screen.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	group.Go(func() error { return d.status(watching) })
+	group.Go(func() error {
+		defer stop()
+		err := wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) { return done(), d.fleet.Err() })
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-	}
-}
-
-func (d *demo) draw() {
-	s := snapshot{
-		now: d.clock.Now(), began: d.began, ended: d.ended, engines: enginesOf(d.fleet.Hosts), limit: d.limit, pods: d.fleet.Workload(),
-	}
-	var changes []timeline.Change
-	d.fleet.Recorder.Read(func(line *timeline.Timeline) {
-		s.views, s.unavailable, s.peak = line.Views(), len(line.Unavailable()), len(line.Peak().Nodes)
-		changes = line.Changes(d.printed)
+		<-d.clock.After(last)
+		return err
 	})
-	d.printed += len(changes)
-	d.film.add(s.elapsed(), s.table(terminal.Theme{Color: true}, filmWidth, filmHeight))
-	if d.screen.Live {
-		width, height := d.screen.Size()
-		d.screen.Draw(s.table(d.screen.Theme, width, height))
-		return
-	}
-	for _, c := range changes {
-		d.screen.Print(line(d.screen.Theme, d.began, s.nameWidth(), c))
-	}
+	return group.Wait()
 }
 
-// skipStory leaves out what happened before the reboots were asked for.
-func (d *demo) skipStory() {
-	d.fleet.Recorder.Read(func(line *timeline.Timeline) { d.printed = len(line.Changes(0)) })
+// status runs `kubectl reboot status --watch` until ctx ends.
+func (d *demo) status(ctx context.Context) error {
+	screen, kubeconfig := d.screen, d.fleet.Cluster.Kubeconfig()
+	if d.options.picture != "" {
+		screen = d.film.terminal()
+	}
+	plugin := command.Session{
+		IOStreams: genericiooptions.IOStreams{Out: os.Stdout, ErrOut: io.Discard}, // its error is returned, too
+		Config:    genericclioptions.NewConfigFlags(false), Clock: d.clock, Zone: time.Local, Screen: screen,
+	}
+	plugin.Config.KubeConfig = &kubeconfig
+	if err := plugin.Run(ctx, []string{"kubectl-reboot", "status", "--watch"}); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // keep leaves everything running until the user has seen enough.

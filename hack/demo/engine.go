@@ -46,33 +46,23 @@ func acts(engines []engine) []string {
 	return lines
 }
 
-// reported are the words of those of its agents that have named the update, by node.
-func (e engine) reported(views []timeline.View) map[string]string {
-	reported := map[string]string{}
-	for _, v := range views {
-		missing := func(part string) bool { return !strings.Contains(v.Report, part) }
-		if slices.Contains(e.nodes, v.Node) && !slices.ContainsFunc(e.Reports, missing) {
-			reported[v.Node] = v.Report
-		}
-	}
-	return reported
-}
-
-// report is what an agent has reported of the update, the first that did.
-func (e engine) report(views []timeline.View) string {
-	reported := e.reported(views)
-	for _, node := range e.nodes {
-		if text, ok := reported[node]; ok {
-			return text
-		}
-	}
-	return "no agent has named the update"
-}
-
 // detected is the promise that every agent names the update.
 func (e engine) detected(views []timeline.View) check {
-	reported := e.reported(views)
-	silent := slices.DeleteFunc(slices.Clone(e.nodes), func(node string) bool { return reported[node] != "" })
-	return check{len(silent) == 0, fmt.Sprintf("%d of %d agents detected %s%s: %s", len(reported), len(e.nodes), e.Name,
-		names(", but not ", silent), e.report(views))}
+	count, report := 0, "no agent has named the update"
+	var silent []string
+	for _, v := range views {
+		missing := func(part string) bool { return !strings.Contains(v.Report, part) }
+		switch {
+		case !slices.Contains(e.nodes, v.Node):
+		case slices.ContainsFunc(e.Reports, missing):
+			silent = append(silent, v.Node)
+		default:
+			if count == 0 {
+				report = v.Report
+			}
+			count++
+		}
+	}
+	return check{count == len(e.nodes), fmt.Sprintf("%d of %d agents detected %s%s: %s", count, len(e.nodes), e.Name,
+		names(", but not ", silent), report)}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,8 +42,6 @@ func at(seconds float64) time.Time {
 	return began.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-const budget = "BudgetExhausted: waiting for its turn: at most 2 of the nodes may be unavailable at once"
-
 const staged = "rpm-ostree has staged version 42 (8fdcdc1f9af3); it runs after a reboot."
 
 func ostree(nodes ...string) engine {
@@ -58,54 +55,10 @@ func silent(nodes ...string) engine {
 	return engine{nodes: nodes, Engine: fleet.Engine{Name: "sentinel", Act: "touch /run/reboot-required", Reports: []string{"exists"}}}
 }
 
-// everyState has one node in each state.
-func everyState() snapshot {
-	return snapshot{
-		began: began, now: at(75.25), engines: []engine{ostree("node-1", "node-6"), silent("node-2")}, limit: 2, unavailable: 3, peak: 3,
-		pods: map[string]int{"node-1": 3, "node-2": 1, "node-5": 10, "node-6": 11},
-		views: []timeline.View{
-			{Node: "node-1", State: timeline.Back, Why: "boot 8e1f2a90", Since: at(4), Reboots: 1},
-			{Node: "node-2", State: timeline.Draining, Why: "2 pods are left; 1 is blocked by PodDisruptionBudget shop/front", Since: at(73.1)},
-			{Node: "node-3", State: timeline.Rebooting, Why: "down", Since: at(74)},
-			{Node: "node-4", State: timeline.Settling, Why: "up again, boot 1c9d0011", Since: at(75)},
-			{Node: "node-5", State: timeline.Granted, Why: "it is this node's turn", Since: at(75.2)},
-			{Node: "node-6", State: timeline.Waiting, Why: budget, Since: at(0.5), Report: staged},
-			{Node: "node-7", State: timeline.UpToDate, Why: "no agent yet", Since: at(-3)},
-			{Node: "node-8", State: timeline.Unavailable, Why: "cordoned", Since: at(70)},
-		},
-	}
-}
-
-func TestTable(t *testing.T) {
-	cases := map[string]struct {
-		color         bool
-		width, height int
-	}{
-		"table-terminal": {color: true, width: 110, height: 50},
-		"table-no-color": {width: 110, height: 50},
-		"table-narrow":   {width: 80, height: 50},
-		"table-low":      {width: 100, height: 11},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			lines := everyState().table(terminal.Theme{Color: tc.color}, tc.width, tc.height)
-			golden(t, name, lines)
-			if len(lines) >= tc.height {
-				t.Errorf("%d lines do not fit into a height of %d", len(lines), tc.height)
-			}
-			for _, line := range lines {
-				if width := utf8.RuneCountInString(line); !tc.color && width > tc.width {
-					t.Errorf("%d columns do not fit into %d: %q", width, tc.width, line)
-				}
-			}
-		})
-	}
-}
-
 // happy is a rollout of two nodes that went well.
 func happy() result {
 	return result{
-		began: began, ended: at(9.9), limit: 1, peak: timeline.Peak{Nodes: []string{"node-2"}, At: at(5)},
+		began: began, ended: at(9.9), limit: 1, peak: []string{"node-2"},
 		engines: []engine{ostree("node-1", "node-2")},
 		views: []timeline.View{
 			{Node: "node-1", State: timeline.Back, Reboots: 1, Report: staged}, {Node: "node-2", State: timeline.Back, Reboots: 1, Report: staged},
@@ -130,7 +83,7 @@ func TestSummary(t *testing.T) {
 	broken.err = errTimeout
 	broken.views = []timeline.View{{Node: "node-1", Reboots: 2, Cordoned: true, Report: staged}, {Node: "node-2"}, {Node: "node-3", Reboots: 1, Report: "version 42"}}
 	broken.engines = []engine{ostree("node-1", "node-2"), silent("node-3")}
-	broken.peak.Nodes = []string{"node-1", "node-3"}
+	broken.peak = []string{"node-1", "node-3"}
 	broken.runs = broken.runs[:1]
 	cases := map[string]struct {
 		result result
@@ -156,7 +109,7 @@ func TestResult_EachPromiseCounts(t *testing.T) {
 	cases := map[string]func(*result){
 		"a node never rebooted":        func(r *result) { r.views[1].Reboots = 0 },
 		"a node rebooted twice":        func(r *result) { r.views[0].Reboots = 2 },
-		"the limit was passed":         func(r *result) { r.peak.Nodes = []string{"node-1", "node-2"} },
+		"the limit was passed":         func(r *result) { r.peak = []string{"node-1", "node-2"} },
 		"an agent detected no version": func(r *result) { r.views[0].Report = "a reboot is needed" },
 		"somebody is left cordoned":    func(r *result) { r.views[0].Cordoned = true },
 		"it did not end by itself":     func(r *result) { r.err = errTimeout },

@@ -85,7 +85,7 @@ func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	printed := awaitLine(lines, "draining")
+	printed := awaitLine(lines, "Draining")
 	pid := demo.Process.Pid
 	children := childrenOf(t, pid)
 	// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, 2 managers, 2 agents, 2 dbus-daemons.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -46,7 +47,7 @@ func run(args []string) int {
 	defer cancel()
 	screen := terminal.Open(os.Stdout, os.Getenv)
 	defer screen.Close()
-	err = (&demo{options: o, screen: screen}).run(ctx)
+	err = (&demo{options: o, screen: screen, film: film{clock: clock.RealClock{}}}).run(ctx)
 	interrupted := errors.Is(context.Cause(ctx), errInterrupted)
 	if interrupted {
 		screen.Print("  everything has been stopped")

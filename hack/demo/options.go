@@ -5,7 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strconv"
+	"regexp"
 	"strings"
 	"time"
 
@@ -60,14 +60,14 @@ func parse(args []string, out io.Writer) (options, error) {
 
 // check reports in one sentence what cannot work.
 func (o options) check(args []string) error {
-	switch limit, err := o.limit(); {
+	switch limit := o.limit(); {
 	case len(args) > 0:
 		return fmt.Errorf("unexpected argument %q", args[0])
 	case o.nodes < 2 || o.nodes > 100:
 		return fmt.Errorf("--nodes is %d: 2 to 100 can be simulated", o.nodes)
 	case len(o.engines) > o.nodes:
 		return fmt.Errorf("--engine names %d engines for --nodes %d", len(o.engines), o.nodes)
-	case err != nil || limit < 1:
+	case limit < 1:
 		return fmt.Errorf("--max-unavailable %q is neither a number from 1 nor a percentage from 1%% to 100%%", o.maxUnavailable.String())
 	case limit >= o.nodes:
 		return fmt.Errorf("--max-unavailable %s of %d nodes leaves none for the pods, which PodDisruptionBudgets would not allow", o.maxUnavailable.String(), o.nodes)
@@ -79,22 +79,17 @@ func (o options) check(args []string) error {
 	return nil
 }
 
-// limit is maxUnavailable in nodes: a percentage rounds down, to at least 1.
-func (o options) limit() (int, error) {
-	if o.maxUnavailable.Type == intstr.Int {
-		return o.maxUnavailable.IntValue(), nil
-	}
-	percent, err := strconv.Atoi(trimPercent(o.maxUnavailable.StrVal))
-	if err != nil || percent < 1 || percent > 100 {
-		return 0, fmt.Errorf("no percentage: %s", o.maxUnavailable.StrVal)
-	}
-	return max(1, o.nodes*percent/100), nil
-}
+// percentage is what the API takes for maxUnavailable.
+var percentage = regexp.MustCompile(`^(100|[1-9][0-9]?)%$`)
 
-// trimPercent takes the sign off; without one there is nothing to parse.
-func trimPercent(text string) string {
-	if text == "" || text[len(text)-1] != '%' {
-		return ""
+// limit is maxUnavailable in nodes: a percentage rounds down, to at least 1. 0: it is neither a number nor a percentage.
+func (o options) limit() int {
+	limit, err := intstr.GetScaledValueFromIntOrPercent(&o.maxUnavailable, o.nodes, false)
+	switch {
+	case o.maxUnavailable.Type == intstr.Int:
+		return limit
+	case err != nil || !percentage.MatchString(o.maxUnavailable.StrVal):
+		return 0
 	}
-	return text[:len(text)-1]
+	return max(1, limit)
 }

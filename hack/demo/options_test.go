@@ -39,8 +39,8 @@ func TestParse(t *testing.T) {
 				}
 				return
 			}
-			if limit, err := o.limit(); err != nil || limit != tc.limit {
-				t.Errorf("limit %d (%v), want %d", limit, err, tc.limit)
+			if limit := o.limit(); limit != tc.limit {
+				t.Errorf("limit %d, want %d", limit, tc.limit)
 			}
 		})
 	}

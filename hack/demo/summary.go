@@ -16,7 +16,7 @@ type result struct {
 	began, ended time.Time
 	views        []timeline.View
 	runs         []timeline.Run
-	peak         timeline.Peak
+	peak         []string
 	limit        int
 	engines      []engine
 	asked        fleet.Asked
@@ -45,8 +45,8 @@ func (r result) checks() []check {
 		}
 	}
 	tooMany := ""
-	if len(r.peak.Nodes) > r.limit {
-		tooMany = names(": ", r.peak.Nodes)
+	if len(r.peak) > r.limit {
+		tooMany = names(": ", r.peak)
 	}
 	once := len(r.views) - len(twice) - len(never)
 	var checks []check
@@ -56,7 +56,7 @@ func (r result) checks() []check {
 	checks = append(checks, []check{
 		{len(twice)+len(never) == 0, fmt.Sprintf("%d of %d nodes rebooted exactly once%s%s", once, len(r.views),
 			names("; never: ", never), names("; more than once: ", twice))},
-		{len(r.peak.Nodes) <= r.limit, fmt.Sprintf("never more than %d unavailable at once, %d allowed%s", len(r.peak.Nodes), r.limit, tooMany)},
+		{len(r.peak) <= r.limit, fmt.Sprintf("never more than %d unavailable at once, %d allowed%s", len(r.peak), r.limit, tooMany)},
 		{len(cordoned) == 0, "nobody is left cordoned" + names(" but ", cordoned)},
 	}...)
 	if r.err != nil {

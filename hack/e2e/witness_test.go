@@ -48,7 +48,7 @@ func witnessed(s *site) *witness {
 func (w *witness) testify(ctx context.Context) {
 	GinkgoHelper()
 	w.nodes.Read(func(line *timeline.Timeline) {
-		Expect(len(line.Peak().Nodes)).To(BeNumerically("<=", 1), "unavailable at once: %v", line.Peak().Nodes)
+		Expect(len(line.Peak())).To(BeNumerically("<=", 1), "unavailable at once: %v", line.Peak())
 	})
 	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
 	graceful, revisions, budgets := map[string]bool{}, 0, 0

@@ -110,12 +110,14 @@ func (f *Fleet) Await(ctx context.Context, what string, ready func() bool) error
 
 // all reports whether something is true of every node.
 func (f *Fleet) all(is func(timeline.View) bool) bool {
-	ok := false
-	f.Recorder.Read(func(line *timeline.Timeline) {
-		views := line.Views()
-		ok = len(views) == len(f.Hosts) && !slices.ContainsFunc(views, func(v timeline.View) bool { return !is(v) })
-	})
-	return ok
+	views := f.views()
+	return len(views) == len(f.Hosts) && !slices.ContainsFunc(views, func(v timeline.View) bool { return !is(v) })
+}
+
+// views are all nodes as they are now.
+func (f *Fleet) views() (views []timeline.View) {
+	f.Recorder.Read(func(line *timeline.Timeline) { views = line.Views() })
+	return views
 }
 
 // Stage brings every machine an update that waits for a reboot.
@@ -127,9 +129,6 @@ func (f *Fleet) Stage() error {
 	}
 	return nil
 }
-
-// Workload counts the pods on each node, the operator's left out.
-func (f *Fleet) Workload() map[string]int { return f.kubelet.workload() }
 
 // Managers are the running managers' processes.
 func (f *Fleet) Managers() []*process.Process { return f.kubelet.of(managerProgram) }

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
 // engineState is what an agent has reported of its engine.
@@ -16,9 +14,7 @@ type engineState struct{ reports, needs bool }
 func letIdle(ctx context.Context, f *Fleet) {
 	last := map[string]engineState{}
 	_ = wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
-		var views []timeline.View
-		f.Recorder.Read(func(line *timeline.Timeline) { views = line.Views() })
-		for _, v := range views {
+		for _, v := range f.views() {
 			now := engineState{v.Reports, v.Needs}
 			if h := f.kubelet.hosts[v.Node]; h != nil && now != last[v.Node] {
 				h.idle()

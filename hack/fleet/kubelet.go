@@ -38,7 +38,6 @@ type kubelet struct {
 	hosts      map[string]*Host
 	fail       func(error)
 	serve      bool // metrics
-	all        cache.Store
 
 	mu        sync.Mutex
 	pods      map[types.UID]context.CancelFunc
@@ -51,7 +50,6 @@ type kubelet struct {
 // watch runs pods as they come and go, until ctx ends.
 func (k *kubelet) watch(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(k.cluster.Client(), 0)
-	k.all = factory.Core().V1().Pods().Informer().GetStore()
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { k.observe(ctx, object) },
 		UpdateFunc: func(_, object any) { k.observe(ctx, object) },
@@ -189,17 +187,6 @@ func (k *kubelet) wait() {
 	k.closed = true
 	k.mu.Unlock()
 	k.running.Wait()
-}
-
-// workload counts the pods on each node that are not the operator's and not on their way out.
-func (k *kubelet) workload() map[string]int {
-	counts := map[string]int{}
-	for _, object := range k.all.List() {
-		if pod := object.(*corev1.Pod); pod.Namespace != namespace && pod.DeletionTimestamp == nil {
-			counts[pod.Spec.NodeName]++
-		}
-	}
-	return counts
 }
 
 // of are the processes that run a program now.

@@ -83,7 +83,7 @@ func newRollout(t *testing.T) *rollout {
 func (r *rollout) story() {
 	if r.Failed() {
 		r.fleet.Recorder.Read(func(line *timeline.Timeline) {
-			for _, c := range line.Changes(0) {
+			for _, c := range line.Changes() {
 				r.Logf("%s %s: %s, %s", c.At.Format("15:04:05.000"), c.Node, c.To, c.Why)
 			}
 		})
@@ -191,7 +191,7 @@ func (r *rollout) finish() {
 			}
 		}
 		at := map[string]int{}
-		for _, c := range line.Changes(0) {
+		for _, c := range line.Changes() {
 			step := slices.Index(path, c.To)
 			if step < at[c.Node] {
 				r.Errorf("%s went from %s to %s: %s", c.Node, c.From, c.To, c.Why)

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -59,7 +61,9 @@ func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testin
 	must(t, err)
 	waits := func(node string, reason v1alpha1.Reason) {
 		t.Helper()
-		must(t, f.Await(t.Context(), node+" to wait: "+string(reason), func() bool { return permittedReason(t, f, node) == reason }))
+		must(t, f.Await(t.Context(), node+" to wait: "+string(reason), func() bool {
+			return slices.ContainsFunc(f.views(), func(v timeline.View) bool { return v.Node == node && strings.HasPrefix(v.Why, string(reason)+": ") })
+		}))
 	}
 	rebooted := func(nodes ...string) {
 		t.Helper()
@@ -97,19 +101,6 @@ func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testin
 	expectRights(t, f)
 }
 
-// permittedReason is why a node is not rebooted now.
-func permittedReason(t *testing.T, f *Fleet, node string) v1alpha1.Reason {
-	t.Helper()
-	object, err := f.Cluster.Client().CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
-	must(t, err)
-	for _, c := range object.Status.Conditions {
-		if c.Type == v1alpha1.NodeRebootPermitted {
-			return v1alpha1.Reason(c.Reason)
-		}
-	}
-	return ""
-}
-
 // rebootsOf counts the reboots of a node that is back in service.
 func rebootsOf(f *Fleet, node string) int {
 	for _, v := range f.views() {
@@ -118,10 +109,4 @@ func rebootsOf(f *Fleet, node string) int {
 		}
 	}
 	return 0
-}
-
-// views are all nodes as they are now.
-func (f *Fleet) views() (views []timeline.View) {
-	f.Recorder.Read(func(line *timeline.Timeline) { views = line.Views() })
-	return views
 }

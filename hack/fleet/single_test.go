@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
 // The managers of a cluster of one node are drained with it, and nobody else could put it back in service. Their
@@ -21,12 +20,10 @@ func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T)
 	must(t, err)
 	must(t, f.Stage())
 	must(t, f.Await(t.Context(), "the node to be back", func() bool { return policy.Finished(t.Context()) }))
-	f.Recorder.Read(func(line *timeline.Timeline) {
-		for _, v := range line.Views() {
-			if v.Reboots != 1 || v.Cordoned {
-				t.Errorf("%s was rebooted %d times, cordoned: %t", v.Node, v.Reboots, v.Cordoned)
-			}
+	for _, v := range f.views() {
+		if v.Reboots != 1 || v.Cordoned {
+			t.Errorf("%s was rebooted %d times, cordoned: %t", v.Node, v.Reboots, v.Cordoned)
 		}
-	})
+	}
 	checkWeight(t, f)
 }

@@ -119,7 +119,7 @@ func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest
 	var at time.Time
 	err := b.fleet.Await(ctx, fmt.Sprintf("%s to be %s", host.Name, want), func() bool {
 		b.fleet.Recorder.Read(func(line *timeline.Timeline) {
-			for _, c := range line.Changes(0) {
+			for _, c := range line.Changes() {
 				if at.IsZero() && !c.At.Before(from) && c.Node == host.Name && c.To == want && c.From != want {
 					at = c.At
 				}

@@ -122,7 +122,7 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	b.fleet.Recorder.Read(func(line *timeline.Timeline) { b.result.runs, b.result.peak = line.Runs(), len(line.Peak().Nodes) })
+	b.fleet.Recorder.Read(func(line *timeline.Timeline) { b.result.runs, b.result.peak = line.Runs(), len(line.Peak()) })
 	for _, run := range b.result.runs {
 		b.result.wall = max(b.result.wall, run.Done.Sub(from))
 	}

@@ -1,12 +1,10 @@
 package timeline
 
 import (
-	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -34,62 +32,41 @@ const (
 	Unavailable State = "unavailable"
 )
 
-// look reports what a node is doing and why, from one revision of it alone.
-func look(node *corev1.Node) (State, string) {
-	grant, err := protocol.ParseGrant(node.Annotations)
-	if err != nil {
-		return Unavailable, err.Error()
-	}
+// look reports what a node is doing, from one revision of it alone.
+func look(node *corev1.Node) State {
+	grant, unreadable := protocol.ParseGrant(node.Annotations)
 	progress, err := protocol.ParseProgress(node.Annotations)
-	if err != nil {
-		return Unavailable, err.Error()
-	}
-	if grant != nil && grant.State == protocol.GrantActive {
+	switch {
+	case unreadable != nil || err != nil:
+		return Unavailable
+	case grant != nil && grant.State == protocol.GrantActive:
 		return underGrant(node, grant, progress)
+	case !isAvailable(node):
+		return Unavailable
+	case condition(node, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue:
+		return Waiting
 	}
-	required := condition(node, v1alpha1.NodeRebootRequired)
-	switch {
-	case !isReady(node):
-		return Unavailable, "not Ready"
-	case node.Spec.Unschedulable:
-		return Unavailable, "cordoned"
-	case required.Status == corev1.ConditionTrue:
-		return Waiting, whyNot(node, required)
-	}
-	return UpToDate, cmp.Or(required.Message, required.Reason, "no agent yet")
+	return UpToDate
 }
 
-func underGrant(node *corev1.Node, grant *protocol.Grant, progress *protocol.Progress) (State, string) {
-	if progress == nil || progress.Seq != grant.Seq {
-		return Granted, "it is this node's turn"
-	}
+func underGrant(node *corev1.Node, grant *protocol.Grant, progress *protocol.Progress) State {
 	switch {
+	case progress == nil || progress.Seq != grant.Seq:
+		return Granted
 	case progress.Phase == protocol.PhaseAborted:
-		return Waiting, "aborted: " + string(progress.Reason)
+		return Waiting
 	case progress.Phase == protocol.PhaseDraining:
-		return Draining, pods(condition(node, corev1.NodeDrainInProgress))
-	case progress.BootID == node.Status.NodeInfo.BootID && isReady(node):
-		return Rebooting, "logind was asked"
-	case !isReady(node):
-		return Rebooting, "down"
+		return Draining
+	case progress.BootID == node.Status.NodeInfo.BootID || !isReady(node):
+		return Rebooting
 	}
-	return Settling, "up again, boot " + short(node.Status.NodeInfo.BootID)
+	return Settling
 }
 
-// pods states what the drain waits for; the condition comes only with a drain that takes a while.
-func pods(draining corev1.NodeCondition) string {
-	if draining.Status != corev1.ConditionTrue {
-		return "pods are leaving"
-	}
-	return cmp.Or(draining.Message, "pods are leaving")
-}
-
-func whyNot(node *corev1.Node, required corev1.NodeCondition) string {
+// why is the reason that the operator reports on the Node.
+func why(node *corev1.Node) string {
 	permitted := condition(node, v1alpha1.NodeRebootPermitted)
-	if permitted.Reason == "" {
-		return required.Reason + ": " + step.WithoutOrigin(required.Message)
-	}
-	return strings.TrimSuffix(permitted.Reason+": "+permitted.Message, ": ")
+	return strings.Trim(permitted.Reason+": "+permitted.Message, ": ")
 }
 
 func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
@@ -107,6 +84,3 @@ func isReady(node *corev1.Node) bool {
 
 // isAvailable is the users' view: the node runs pods and takes new ones.
 func isAvailable(node *corev1.Node) bool { return isReady(node) && !node.Spec.Unschedulable }
-
-// short is enough of a boot ID for people to distinguish two.
-func short(bootID string) string { return bootID[:min(8, len(bootID))] }

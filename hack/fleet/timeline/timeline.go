@@ -16,10 +16,8 @@ import (
 type View struct {
 	Node  string
 	State State
-	// Why is a sentence for people.
+	// Why is what the operator reports about it, for people.
 	Why string
-	// Since is when the state began.
-	Since time.Time
 	// Reboots counts the changes of its boot ID.
 	Reboots int
 	// Cordoned is spec.unschedulable.
@@ -38,18 +36,12 @@ type Change struct {
 	Why      string
 }
 
-// Peak is the most nodes that were ever unavailable at once: not Ready, cordoned, or gone.
-type Peak struct {
-	Nodes []string
-	At    time.Time
-}
-
 // Timeline collects revisions of Nodes. The zero value is an empty one. It is not safe for concurrent use.
 type Timeline struct {
 	nodes   map[string]*track
 	changes []Change
 	runs    []Run
-	peak    Peak
+	peak    []string
 }
 
 // track is one node so far.
@@ -64,7 +56,7 @@ type track struct {
 func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 	n, known := t.nodes[node.Name]
 	if !known {
-		n = &track{bootID: node.Status.NodeInfo.BootID, view: View{Node: node.Name, Since: at}}
+		n = &track{bootID: node.Status.NodeInfo.BootID, view: View{Node: node.Name}}
 		if t.nodes == nil {
 			t.nodes = map[string]*track{}
 		}
@@ -85,7 +77,7 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 	}
 	n.available = isAvailable(node)
 	t.step(at, n, node)
-	t.count(at)
+	t.count()
 }
 
 // Forget takes the deletion of a node in: it counts as unavailable from then on.
@@ -93,23 +85,20 @@ func (t *Timeline) Forget(at time.Time, name string) {
 	if n := t.nodes[name]; n != nil {
 		n.available = false
 		t.enter(at, n, Unavailable, "deleted")
-		t.count(at)
+		t.count()
 	}
 }
 
 func (t *Timeline) step(at time.Time, n *track, node *corev1.Node) {
-	state, why := look(node)
+	state := look(node)
 	if state == UpToDate && n.view.Reboots > 0 {
-		state, why = Back, "boot "+short(n.bootID)
+		state = Back
 	}
-	t.enter(at, n, state, why)
+	t.enter(at, n, state, why(node))
 }
 
 func (t *Timeline) enter(at time.Time, n *track, state State, why string) {
 	before := n.view.State
-	if before != state {
-		n.view.Since = at
-	}
 	if before != state || n.view.Why != why {
 		t.changes = append(t.changes, Change{At: at, Node: n.view.Node, From: before, To: state, Why: why})
 	}
@@ -117,9 +106,9 @@ func (t *Timeline) enter(at time.Time, n *track, state State, why string) {
 	t.record(at, n)
 }
 
-func (t *Timeline) count(at time.Time) {
-	if down := t.Unavailable(); len(down) > len(t.peak.Nodes) {
-		t.peak = Peak{Nodes: down, At: at}
+func (t *Timeline) count() {
+	if down := t.unavailable(); len(down) > len(t.peak) {
+		t.peak = down
 	}
 }
 
@@ -133,14 +122,14 @@ func (t *Timeline) Views() []View {
 	return views
 }
 
-// Changes are all changes after the first so many, in order.
-func (t *Timeline) Changes(after int) []Change { return slices.Clone(t.changes[after:]) }
+// Changes are all changes, in order.
+func (t *Timeline) Changes() []Change { return slices.Clone(t.changes) }
 
-// Unavailable names the nodes that are unavailable now.
-func (t *Timeline) Unavailable() []string {
+// unavailable names the nodes that are unavailable now.
+func (t *Timeline) unavailable() []string {
 	names := slices.Sorted(maps.Keys(t.nodes))
 	return slices.DeleteFunc(names, func(name string) bool { return t.nodes[name].available })
 }
 
-// Peak is the most nodes that were ever unavailable at once.
-func (t *Timeline) Peak() Peak { return t.peak }
+// Peak is the most nodes that were ever unavailable at once: not Ready, cordoned, or gone.
+func (t *Timeline) Peak() []string { return t.peak }
