@@ -134,7 +134,7 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.taints).WithArguments(f.nodes[0]).Should(ContainElements(theirs, off))
 		Expect(f.granted()).To(BeEmpty(), "it takes no slot")
 		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False BlockingPod"))
-		Expect(f.taints(f.nodes[1])).NotTo(ContainElement(off), "no more of them than may be down")
+		Eventually(f.taints).WithArguments(f.nodes[1]).Should(And(ContainElement(pending), Not(ContainElement(off))), "no more of them than may be down")
 
 		By("the pod going")
 		f.reply(f.nodes[0])

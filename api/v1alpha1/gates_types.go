@@ -110,7 +110,7 @@ type BlockingPod struct {
 	// - PreferNoSchedule: the scheduler puts a new pod on the node only where no other one fits.
 	// - NoSchedule: the scheduler puts no new pod on the node that does not tolerate the taint.
 	// Where several rules have one, NoSchedule applies.
-	// At most maxUnavailable nodes have it at a time.
+	// At most maxUnavailable nodes have NoSchedule at a time; the others that wait for such a pod have PreferNoSchedule.
 	// Example: {podSelector: {matchLabels: {app: batch}}, meanwhile: NoSchedule}.
 	// Absent: PreferNoSchedule.
 	// +optional

@@ -200,8 +200,8 @@ func waitsForTurn(d *draft, n *Node, o *Blocked) bool {
 	return false
 }
 
-// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have it as
-// may be unavailable at once, those first that come first: all others stay open for pods.
+// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have NoSchedule as
+// may be unavailable at once, those first that come first: all others have the softer effect, and pods that fit nowhere else find room.
 func repelling(d *draft) map[string]corev1.TaintEffect {
 	effect := d.f.Policy.Spec.MeanwhileOrDefault()
 	if effect == "" || d.f.dryRun() {
@@ -209,13 +209,14 @@ func repelling(d *draft) map[string]corev1.TaintEffect {
 	}
 	var blocked []*Node
 	for _, n := range d.f.governed {
-		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod {
+		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod && !d.slots.never(d.f.rings.Of(n)) {
 			blocked = append(blocked, n)
 		}
 	}
 	d.f.order(blocked)
 	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
 	for _, n := range blocked {
+		effects[n.Name] = corev1.TaintEffectPreferNoSchedule
 		shares := d.slots.of(d.f.rings.Of(n))
 		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
 			continue

@@ -83,15 +83,15 @@ func TestReboots_Marks(t *testing.T) {
 		"a node of another policy": {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(newHost, "a", pending)}, nil,
 		},
-		"nodes that wait for pods, as many as may be down, the next ones first": {
+		"nodes that wait for pods, more than may be down, the next ones first": {
 			one(policy("workers", atMost("2"), waitsForPods), needy("a", softly), needy("b", softly), needy("c", softly, needsSince(2*60*minute))),
-			[]plan.Markers{on("c"), on("a")},
+			[]plan.Markers{on("c"), on("a"), on("b")},
 		},
-		"nodes that wait for pods under the strictest rule": {one(strict, needy("a", strictly), needy("b", strictly)), []plan.Markers{noPods("a")}},
+		"nodes that wait for pods under the strictest rule": {one(strict, needy("a", strictly), needy("b", strictly)), []plan.Markers{noPods("a"), on("b")}},
 		"one that waits for pods has the taint of before":   {one(strict, needy("a", strictly, pending)), []plan.Markers{noPods("a")}},
 		"one that waits for pods has it already":            {one(strict, needy("a", strictly, podsOff)), nil},
 		"one that waits for pods, and others come first": {
-			one(strict, needy("a", strictly, podsOff), needy("b", strictly, needsSince(2*60*minute))), []plan.Markers{noPods("b"), off("a")},
+			one(strict, needy("a", strictly, podsOff), needy("b", strictly, needsSince(2*60*minute))), []plan.Markers{noPods("b"), on("a")},
 		},
 		"one that waits for pods under a rule that is softer now": {one(gated, needy("a", softly, podsOff)), []plan.Markers{on("a")}},
 		"one that waits for pods with both taints":                {one(gated, needy("a", softly, pending, podsOff)), []plan.Markers{on("a")}},
@@ -105,7 +105,7 @@ func TestReboots_Marks(t *testing.T) {
 		"one that waits for pods, the limit is 0":       {one(policy("workers", keepsPodsOff, atMost("0")), needy("a", strictly)), nil},
 		"those that wait for pods, as their ring allows": {
 			one(policy("workers", atMost("3"), keepsPodsOff, inRings("ring", ring("x", ringAtMost("1")))),
-				needy("a", strictly, label("ring", "x")), needy("b", strictly, label("ring", "x"))), []plan.Markers{noPods("a")},
+				needy("a", strictly, label("ring", "x")), needy("b", strictly, label("ring", "x"))), []plan.Markers{noPods("a"), on("b")},
 		},
 		"a granted node lets the pods of hooks in": {
 			one(policy("workers", keepsPodsOff, holding(1, entry("a", 1))), needy("a", podsOff, grant(1, active))), []plan.Markers{on("a")},
