@@ -48,7 +48,7 @@ func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 				Name: "n1", Annotations: map[string]string{"example.com/a": "1"}, Labels: map[string]string{"pool": "a"},
 			}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}}}
 			before := cached.DeepCopy()
-			s := newState([]corev1.Node{*cached}) // as a list without copies: what it refers to is the cache's
+			s := newState([]corev1.Node{*cached}, newView) // as a list without copies: what it refers to is the cache's
 			w := &nodeWriter{client: answering{answer: `{
 				"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}}, "spec": {"taints": [{"key": "b"}]}}`}}
 			if err := w.patchNode(t.Context(), s, s.nodes[0], patch); err != nil {

@@ -22,7 +22,7 @@ import (
 // announcing is an announcer with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
 func announcing(t *testing.T) (*announcer, *events.FakeRecorder, *state) {
 	t.Helper()
-	s := newState([]corev1.Node{*serverNode(1, true, time.Now())})
+	s := newState([]corev1.Node{*serverNode(1, true, time.Now())}, newView)
 	s.Policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: t.Name()}}
 	recorder := events.NewFakeRecorder(10)
 	return &announcer{recorder: recorder, metrics: NewMetrics(prometheus.NewRegistry())}, recorder, s

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,24 +51,23 @@ func (s *state) conflictPause() time.Duration {
 	return conflictPause
 }
 
-// newState begins a pass with Nodes in any order; a pass that may write only so many takes the first by name.
-func newState(nodes []corev1.Node) *state {
+// newState begins a pass with Nodes in any order. View is a Node as decisions look at it.
+func newState(nodes []corev1.Node, view func(*corev1.Node) *plan.Node) *state {
 	s := &state{nodes: make([]*corev1.Node, len(nodes)), index: make(map[string]int, len(nodes))}
-	for i := range nodes {
-		s.nodes[i] = &nodes[i]
-	}
-	slices.SortFunc(s.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	s.Nodes = make([]*plan.Node, len(nodes))
-	for i, node := range s.nodes {
-		s.index[node.Name], s.Nodes[i] = i, new(plan.NodeOf(node))
+	for i := range nodes {
+		node := &nodes[i]
+		s.index[node.Name], s.nodes[i], s.Nodes[i] = i, node, view(node)
 	}
 	return s
 }
 
+func newView(node *corev1.Node) *plan.Node { return new(plan.NodeOf(node)) }
+
 // replace puts a newer reading of a Node into the state.
 func (s *state) replace(node *corev1.Node) {
 	if i, ok := s.index[node.Name]; ok {
-		s.nodes[i], s.Nodes[i] = node, new(plan.NodeOf(node))
+		s.nodes[i], s.Nodes[i] = node, newView(node)
 	}
 }
 
@@ -111,6 +109,15 @@ type fleetReader struct {
 	agents agentPods
 	// freed takes the policies of which a slot can be handed over, by the events that have come in.
 	freed *freedSlots
+	// views are the Nodes of the cache, by name: one is read anew when it has changed. Every pass looks at every Node, and with 15,000 of
+	// them each pass took half as long again (BenchmarkPass).
+	views map[string]view
+}
+
+// view is a Node of one resourceVersion as decisions look at it. They change nothing of it.
+type view struct {
+	version string
+	node    *plan.Node
 }
 
 func (f *fleetReader) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
@@ -126,7 +133,7 @@ func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
 	// Whole Nodes have passed through this list and, before it, through the cache: more than all that stays of them. Measured
 	// with 1,000 nodes the manager at rest takes 16 MiB less with this.
 	debug.FreeOSMemory()
-	s := newState(nodes)
+	s := newState(nodes, newView)
 	s.listed = true
 	return s, nil
 }
@@ -138,7 +145,19 @@ func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 	if err := f.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	return newState(nodes.Items), nil
+	if f.views == nil || len(f.views) > len(nodes.Items) { // some are gone
+		f.views = make(map[string]view, len(nodes.Items))
+	}
+	return newState(nodes.Items, f.view), nil
+}
+
+func (f *fleetReader) view(node *corev1.Node) *plan.Node {
+	last, ok := f.views[node.Name]
+	if !ok || last.version != node.ResourceVersion {
+		last = view{node.ResourceVersion, newView(node)}
+		f.views[node.Name] = last
+	}
+	return last.node
 }
 
 // confirmReleased asks the API server, after the ledger was read, whether nodes that the cache has lost, or knows as others, are

@@ -23,6 +23,8 @@ var ControlPlaneLabels = []string{
 type Node struct {
 	Name   string
 	Labels map[string]string
+	// OS, OSGroup and OSVersion are what the node runs, as its agent labels it; each may be empty.
+	OS, OSGroup, OSVersion string
 	// ControlPlane is true on nodes with one of ControlPlaneLabels.
 	ControlPlane bool
 
@@ -83,6 +85,9 @@ func NodeOf(node *corev1.Node) Node {
 		Name:         node.Name,
 		Record:       protocol.RecordOf(node),
 		Labels:       node.Labels,
+		OS:           node.Labels[v1alpha1.LabelOSID],
+		OSGroup:      node.Labels[v1alpha1.LabelOSGroup],
+		OSVersion:    node.Labels[v1alpha1.LabelOSVersion],
 		ControlPlane: isControlPlane(node.Labels),
 		Deleter:      deleter(node.Spec.Taints),
 		Pending:      pending(node.Spec.Taints),

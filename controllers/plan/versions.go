@@ -44,7 +44,7 @@ func versionsOf(nodes []*Node) []v1alpha1.SystemVersions {
 
 // add counts a node. One whose agent has not reported a version, or runs a system that has none, is left out.
 func (c *versionCount) add(n *Node) {
-	is := running{system{n.Labels[v1alpha1.LabelOSID], n.Labels[v1alpha1.LabelOSGroup]}, n.Labels[v1alpha1.LabelOSVersion]}
+	is := running{system{n.OS, n.OSGroup}, n.OSVersion}
 	if is.os == "" || is.version == "" {
 		return
 	}
