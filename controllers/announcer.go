@@ -248,9 +248,11 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 		if age, ok := t.NeedAge(s.Now); ok {
 			a.metrics.needAge.WithLabelValues(s.Policy.Name).Observe(age.Seconds())
 		}
-		if past := t.Past(s.Now); past != nil {
-			logEnded(ctx, s.Policy, past, t.Entry)
+		past := t.Past(s.Now)
+		if past == nil {
+			past = takenBack(t, s.Now)
 		}
+		logEnded(ctx, s.Policy, past, t.Entry)
 		if t.Reason == v1alpha1.ReasonNodeGoneInReboot {
 			a.lost(s, t)
 		}
@@ -267,6 +269,14 @@ func (a *announcer) lost(s *state, t plan.Reboot) {
 	}
 	a.failed(s, t.Entry.Node, "lost", t.Message)
 	a.recorder.Eventf(policyReference(s.Policy), nil, corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
+}
+
+// takenBack is an attempt whose grant was taken back before it disturbed the node, which status.history does not have.
+func takenBack(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
+	return &v1alpha1.PastReboot{
+		Node: t.Entry.Node, Seq: t.Entry.Seq, GrantedAt: t.Entry.At, EndedAt: metav1.NewTime(now), FromVersion: t.Entry.OSVersion,
+		Result: "TakenBack", Reason: t.Reason, Message: t.Message,
+	}
 }
 
 // logEnded logs an attempt that has ended, for audits: the same keys for every result, empty where there is nothing.

@@ -290,10 +290,12 @@ func TestObserveReleases(t *testing.T) {
 		lines []string
 		age   float64
 	}{
-		"a reboot that ends the need":    {back(), entry, succeeded("2026-05-30T22:00:00Z"), 48*3600 + 360},
-		"a reboot that does not end it":  {needsAgain, entry, succeeded("2026-05-30T22:00:00Z"), 0},
-		"of a need nobody knows since":   {back(), unknown, succeeded(""), 0},
-		"an attempt that disturbed none": {undisturbed, entry, nil, 0},
+		"a reboot that ends the need":   {back(), entry, succeeded("2026-05-30T22:00:00Z"), 48*3600 + 360},
+		"a reboot that does not end it": {needsAgain, entry, succeeded("2026-05-30T22:00:00Z"), 0},
+		"of a need nobody knows since":  {back(), unknown, succeeded(""), 0},
+		"an attempt that disturbed none": {undisturbed, entry, []string{common + `"result"="TakenBack" "reason"="HookFailed" "message"="refused" ` +
+			`"needSince"="2026-05-30T22:00:00Z" "grantedAt"="2026-06-01T22:00:00Z" "endedAt"="2026-06-01T22:06:00Z" "drain"="" "reboot"="" "settle"="" ` +
+			`"fromVersion"="1.0" "toVersion"="" "podsForced"=0`}, 0},
 		"a drain that was given up": {aborted, entry, []string{common + `"result"="Aborted" "reason"="DrainTimedOut" "message"="web-1 stays" ` +
 			`"needSince"="2026-05-30T22:00:00Z" "grantedAt"="2026-06-01T22:00:00Z" "endedAt"="2026-06-01T22:03:00Z" "drain"="2m0s" "reboot"="" "settle"="" ` +
 			`"fromVersion"="1.0" "toVersion"="" "podsForced"=0`}, 0},
@@ -304,7 +306,9 @@ func TestObserveReleases(t *testing.T) {
 			s.Policy.Name, s.Now = "TestObserveReleases", at(6).Time
 			var lines []string
 			ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
-			r.observeReleases(ctx, s, plan.Plan{Reboots: []plan.Reboot{{Node: tc.node, Entry: tc.entry, Action: plan.ReleaseEntry}}})
+			r.observeReleases(ctx, s, plan.Plan{Reboots: []plan.Reboot{{
+				Node: tc.node, Entry: tc.entry, Action: plan.ReleaseEntry, Reason: v1alpha1.ReasonHookFailed, Message: "refused",
+			}}})
 			if diff := cmp.Diff(tc.lines, lines); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
