@@ -229,7 +229,7 @@ func helm(t *testing.T, args ...string) string {
 }
 
 // run runs helm in the repository. A test is skipped where `make helm` has not built it, and fails where HELM_REQUIRED is set:
-// hack/test.sh sets it.
+// `make ci` sets it.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	program := filepath.Join(testenv.Root(), "bin", "helm", "helm")

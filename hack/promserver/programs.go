@@ -10,7 +10,7 @@ import (
 )
 
 // Program is the path of prometheus or promtool. A test is skipped where `make prometheus` has not built them, and fails
-// where PROMETHEUS_REQUIRED is set: hack/test.sh sets it.
+// where PROMETHEUS_REQUIRED is set: `make ci` sets it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(testenv.Root(), "bin", "prometheus", name)
