@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -83,7 +77,6 @@ func newAgent(ctx context.Context, config *rest.Config, o options, in environmen
 	if err != nil {
 		return nil, err
 	}
-	wake := reboot.NewWake(o.node)
 	r := reboot.New(reboot.Config{
 		Node: o.node,
 		Host: reboot.Host{
@@ -94,11 +87,10 @@ func newAgent(ctx context.Context, config *rest.Config, o options, in environmen
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Policies: policies,
-		Drains:   reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
-		Lookout:  reboot.NewLookout(o.node, drainer(""), policies, in.clock, wake),
-		Reports:  reboot.NewReports(wake, o.engineList()...),
-		Wake:     wake,
-		Events:   reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)),
+		Drainer:  func(policy string) reboot.Drainer { return drainer(policy) },
+		Looker:   drainer(""),
+		Engines:  o.engineList(),
+		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
 		Clock:    in.clock,
 	})
 	if err := addHostChanges(mgr, r, o, ready); err != nil {
@@ -120,40 +112,20 @@ func newAgent(ctx context.Context, config *rest.Config, o options, in environmen
 	return mgr, nil
 }
 
-// newManager makes a manager that watches one Node and asks the API server for nothing else.
+// newManager makes the manager, with its probes.
 func newManager(config *rest.Config, o options, ready readiness, renewAfter time.Duration) (manager.Manager, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering the kinds: %w", err)
+	options, err := reboot.ManagerOptions(o.node)
+	if err != nil {
+		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:         scheme,
-		MapperProvider: kinds,
-		Cache: cache.Options{
-			ReaderFailOnMissingInformer: true,
-			NewInformer:                 ready.node.informer(renewAfter),
-			ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {
-				Field: fields.OneTermEqualSelector("metadata.name", o.node), Transform: reboot.TrimNode,
-			}},
-		},
-		Metrics:                 metricsserver.Options{BindAddress: o.metrics},
-		HealthProbeBindAddress:  o.probes,
-		GracefulShutdownTimeout: new(lifecycle.ShutdownPeriod),
-	})
+	options.Cache.NewInformer = ready.node.informer(renewAfter)
+	options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: o.metrics}, o.probes
+	options.GracefulShutdownTimeout = new(lifecycle.ShutdownPeriod)
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), ready.add(mgr))
-}
-
-// kinds are those an agent reads and writes. Discovery would need rights that the node's identity does not have.
-func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
-	mapper.Add(v1alpha1.GroupVersion.WithKind("RebootPolicy"), meta.RESTScopeRoot)
-	return mapper, nil
 }
 
 // newDrainer makes the drainer of each policy: they differ in the name under which evictions are counted.

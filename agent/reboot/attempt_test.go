@@ -44,7 +44,7 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 // but this one.
 func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
-	r.change(func(c *Config) { c.Clock = clock.RealClock{} })
+	r.change(func(c *Reconciler) { c.Clock = clock.RealClock{} })
 	before := r.Clock.Now()
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
@@ -86,7 +86,7 @@ func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
 		r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
-		r.change(func(c *Config) { c.Drains, c.Clock = d, testclock.NewFakePassiveClock(begun.Add(20*time.Minute)) })
+		r.change(func(c *Reconciler) { c.Drains, c.Clock = d, testclock.NewFakeClock(begun.Add(20*time.Minute)) })
 		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		f.statuses = []drain.Status{{Remaining: 2}}
 		d.mustRun(t, 1)

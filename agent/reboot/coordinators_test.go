@@ -93,7 +93,7 @@ func TestRival(t *testing.T) {
 func TestReconcile_ReportsAConflict(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	found := &coordinators{}
-	r.change(func(c *Config) { c.Client, c.Host.Coordinators = keeping{api}, found })
+	r.change(func(c *Reconciler) { c.Client, c.Host.Coordinators = keeping{api}, found })
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 	reconcile := func() []string {
 		result, err := r.Reconcile(t.Context(), ctrl.Request{})

@@ -286,7 +286,7 @@ func TestReconcile_StartLook(t *testing.T) {
 				t.Errorf("again after %s", result.RequeueAfter)
 			}
 		}
-		r.Clock.(*testclock.FakePassiveClock).SetTime(now.Add(step.LookRetry))
+		r.Clock.(*testclock.FakeClock).SetTime(now.Add(step.LookRetry))
 		f.finds = drain.Findings{}
 		reconcile(t, r)
 		if len(f.asked) != 2 || len(api.patches) != 1 || !strings.Contains(api.patches[0], "unschedulable") {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -70,18 +71,16 @@ type Config struct {
 	Live client.Reader
 	// Policies reads RebootPolicies past any cache, in the agent's own name.
 	Policies client.Reader
-	// Drains empties the node.
-	Drains *Drains
-	// Lookout looks at the node's pods before that.
-	Lookout *Lookout
-	// Reports holds what the engines report.
-	Reports *Reports
-	// Wake is the one that Drains and Reports trigger.
-	Wake Wake
-	// Events emits events as the node.
-	Events *Announcer
+	// Drainer makes what empties the node, for each drain, with the name of the policy for which its evictions count.
+	Drainer func(policy string) Drainer
+	// Looker looks at the node's pods before that.
+	Looker Looker
+	// Engines are the names of the update engines that report.
+	Engines []string
+	// Recorder emits events as the node.
+	Recorder events.EventRecorder
 	// Clock is the agent's only one.
-	Clock clock.PassiveClock
+	Clock clock.Clock
 }
 
 // Reconciler acts on one Node. What it and its parts remember may be lost with the process: the Node and the host have it
@@ -89,21 +88,43 @@ type Config struct {
 type Reconciler struct {
 	Config
 
+	// Wake causes a reconcile, as each of these parts does.
+	Wake Wake
+	// Drains empties the node.
+	Drains *Drains
+	// Lookout looks at the node's pods before that.
+	Lookout *Lookout
+	// Reports holds what the engines report.
+	Reports *Reports
+	// Events emits events as the node.
+	Events *Announcer
+
 	writer   *nodeWriter
 	observer *observer
 	// conflicts counts the refused writes in a row.
 	conflicts int
 }
 
-// New makes a Reconciler.
+// New puts an agent together: a Reconciler and its parts.
 func New(config Config) *Reconciler {
-	return &Reconciler{
-		Config: config,
-		writer: &nodeWriter{name: config.Node, client: config.Client, live: config.Live, clock: config.Clock, wake: config.Wake},
-		observer: &observer{
-			node: config.Node, host: config.Host, live: config.Live, policies: config.Policies, drains: config.Drains,
-			lookout: config.Lookout, reports: config.Reports, clock: config.Clock,
-		},
+	wake := NewWake(config.Node)
+	r := &Reconciler{
+		Config: config, Wake: wake,
+		Drains:  NewDrains(config.Node, config.Drainer, config.Clock, wake),
+		Lookout: NewLookout(config.Node, config.Looker, config.Policies, config.Clock, wake),
+		Reports: NewReports(wake, config.Engines...),
+		Events:  NewAnnouncer(config.Recorder),
+	}
+	r.connect()
+	return r
+}
+
+// connect makes what reads and writes for the Reconciler, with its parts.
+func (r *Reconciler) connect() {
+	r.writer = &nodeWriter{name: r.Node, client: r.Client, live: r.Live, clock: r.Clock, wake: r.Wake}
+	r.observer = &observer{
+		node: r.Node, host: r.Host, live: r.Live, policies: r.Policies, drains: r.Drains,
+		lookout: r.Lookout, reports: r.Reports, clock: r.Clock,
 	}
 }
 

@@ -141,12 +141,11 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	if err := os.WriteFile(bootIDFile, []byte(boot), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wake, clock, asked := NewWake("n1"), testclock.NewFakePassiveClock(now), &logind{}
+	asked := &logind{}
 	r := New(Config{
 		Node: "n1", Client: api, Live: api, Policies: api,
 		Host:   Host{BootIDFile: bootIDFile, Root: root, Logind: asked, Coordinators: &coordinators{}},
-		Drains: NewDrains("n1", nil, clock, wake), Lookout: NewLookout("n1", &looker{}, api, testclock.NewFakeClock(now), wake), Reports: NewReports(wake, "e"), Wake: wake,
-		Events: NewAnnouncer(events.NewFakeRecorder(100)), Clock: clock,
+		Looker: &looker{}, Engines: []string{"e"}, Recorder: events.NewFakeRecorder(100), Clock: testclock.NewFakeClock(now),
 	})
 	report := engine.Report{Engine: "e", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing."}
 	if record.Grant != nil && record.Progress == nil {
@@ -160,10 +159,10 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	return r, api, asked
 }
 
-// change makes the Reconciler anew, with other parts.
-func (r *Reconciler) change(change func(*Config)) {
-	change(&r.Config)
-	*r = *New(r.Config)
+// change gives the Reconciler something else to work with.
+func (r *Reconciler) change(change func(*Reconciler)) {
+	change(r)
+	r.connect()
 }
 
 // observed is all that the Reconciler observes for a decision.
@@ -213,7 +212,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"without a boot ID nothing is decided": {
 			record: protocol.Record{Grant: makeGrant(1, active, boot)},
-			change: func(r *Reconciler, _ *apiServer) { r.change(func(c *Config) { c.Host.BootIDFile += ".gone" }) }, wantErr: "reading the boot ID",
+			change: func(r *Reconciler, _ *apiServer) { r.change(func(c *Reconciler) { c.Host.BootIDFile += ".gone" }) }, wantErr: "reading the boot ID",
 		},
 		"a grant begins the drain": {record: protocol.Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
 		"a policy that cannot be read is asked for again": {
@@ -299,13 +298,15 @@ func TestReconcile(t *testing.T) {
 				live := *api
 				live.node = api.node.DeepCopy()
 				live.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(2, drainingPhase, boot).String()
-				r.change(func(c *Config) { c.Live = &live })
+				r.change(func(c *Reconciler) { c.Live = &live })
 			},
 			wantErr: "confirming the reboot: the cache shows progress",
 		},
 		"and without an answer nothing goes down": {
-			record:  rebootingNow,
-			change:  func(r *Reconciler, _ *apiServer) { r.change(func(c *Config) { c.Live = &apiServer{getErr: errAPI} }) },
+			record: rebootingNow,
+			change: func(r *Reconciler, _ *apiServer) {
+				r.change(func(c *Reconciler) { c.Live = &apiServer{getErr: errAPI} })
+			},
 			wantErr: "confirming the reboot: the API server is away",
 		},
 	}
@@ -375,7 +376,7 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, draining)
-				r.change(func(c *Config) { c.Drains = d })
+				r.change(func(c *Reconciler) { c.Drains = d })
 				d.mustRun(t, 1)
 				end(api)
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || d.running() {
@@ -403,7 +404,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
-				r.change(func(c *Config) { c.Drains = d })
+				r.change(func(c *Reconciler) { c.Drains = d })
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(makeObservation(goingDown)).Conditions[1:]...)

@@ -37,7 +37,7 @@ func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer,
 	t.Helper()
 	r, api, _ := makeReconciler(t, record)
 	logind := &guarded{}
-	r.change(func(c *Config) { c.Client, c.Host.Logind = keeping{api}, logind })
+	r.change(func(c *Reconciler) { c.Client, c.Host.Logind = keeping{api}, logind })
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 	return r, api, logind
 }
@@ -63,8 +63,8 @@ func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 // every five minutes in the end, and none for the looks in between.
 func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 	r, api, logind := makeGuarded(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
-	clock := testclock.NewFakePassiveClock(now)
-	r.change(func(c *Config) { c.Clock = clock })
+	clock := testclock.NewFakeClock(now)
+	r.change(func(c *Reconciler) { c.Clock = clock })
 	for asked := 1; asked <= 3; asked++ {
 		for range 5 {
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {

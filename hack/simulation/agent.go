@@ -6,6 +6,8 @@ import (
 	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/host"
@@ -49,18 +51,16 @@ func (m *machine) runAgent(p *process.Process) {
 	of := apiserver.Key{Kind: apiserver.Nodes, Name: m.name}
 	cache := process.NewCache(p, map[apiserver.Key]toolscache.TransformFunc{of: reboot.TrimNode})
 	shell := process.NewShell(p, w.scheme, cache)
-	wake := reboot.NewWake(m.name)
 	pods := &pods{world: w, agent: p, random: w.random("pods", m.name, p.Name)}
-	reports := reboot.NewReports(wake, engineName)
 	r := reboot.New(reboot.Config{
 		Node: m.name,
 		Host: reboot.Host{
 			BootIDFile: m.bootIDFile(), Root: noHostRoot, Logind: logind{m, p, w.random("logind", m.name, p.Name)}, Coordinators: nobody{},
 		},
-		Client: process.NewClient(p, "reconcile", cache, false), Live: process.NewLive(p, "live"), Policies: process.NewLive(p, "policies"),
-		Drains:  reboot.NewDrains(m.name, func(string) reboot.Drainer { return pods }, m.clock(), wake),
-		Lookout: reboot.NewLookout(m.name, pods, process.NewLive(p, "lookout"), m.clock(), wake),
-		Reports: reports, Wake: wake, Events: reboot.NewAnnouncer(process.Recorder{Counts: w.counts}), Clock: m.clock(),
+		Client: process.NewClient(p, "reconcile", cache, false), Live: process.NewLive(p, "live"),
+		Policies: policies{process.NewLive(p, "policies"), process.NewLive(p, "lookout")},
+		Drainer:  func(string) reboot.Drainer { return pods }, Looker: pods, Engines: []string{engineName},
+		Recorder: process.Recorder{Counts: w.counts}, Clock: m.clock(),
 	})
 	if err := r.SetupWithManager(p.Context, shell, process.WithQueue(process.Pace{Patience: w.script.Patience})); err != nil {
 		w.fail(err)
@@ -68,10 +68,25 @@ func (m *machine) runAgent(p *process.Process) {
 	}
 	w.Go(func() {
 		if process.Wait(p.Context, m.random.Between(0, 5*time.Second)) {
-			m.listen(p, reports)
+			m.listen(p, r.Reports)
 		}
 	})
 	shell.Run(p.Context, nil)
+}
+
+// policies are read by a reconciler, and by what runs beside it: each has a line of its own, whose numbers are reproducible.
+type policies struct {
+	client.Reader
+
+	beside client.Reader
+}
+
+// Get implements client.Reader.
+func (p policies) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if controller.ReconcileIDFromContext(ctx) == "" {
+		return p.beside.Get(ctx, key, object, options...)
+	}
+	return p.Reader.Get(ctx, key, object, options...)
 }
 
 // nobody reboots the host beside the agent.

@@ -4,18 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -34,11 +28,10 @@ const engineName = "chaos"
 // agent is one life of a machine's agent: the shipped reconciler, drains and lookout, on a line of its own that is cut when it
 // is killed.
 type agent struct {
-	machine *machine
-	line    *wire.Line
-	reports *reboot.Reports
-	wake    reboot.Wake
-	cancel  context.CancelFunc
+	machine    *machine
+	line       *wire.Line
+	reconciler *reboot.Reconciler
+	cancel     context.CancelFunc
 	// started is closed when all of it runs, done when nothing does any more.
 	started <-chan struct{}
 	done    chan struct{}
@@ -69,8 +62,7 @@ func (a *agent) kill() {
 // startAgent puts an agent together as its main does, and runs it in the background. It outlives ctx.
 func startAgent(ctx context.Context, m *machine, node string, log logr.Logger) (*agent, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &agent{machine: m, line: m.run.worker.wire.Line(ctx), cancel: cancel, wake: reboot.NewWake(node), done: make(chan struct{})}
-	a.reports = reboot.NewReports(a.wake, engineName)
+	a := &agent{machine: m, line: m.run.worker.wire.Line(ctx), cancel: cancel, done: make(chan struct{})}
 	mgr, err := a.newManager(ctx, node, log)
 	if err != nil {
 		cancel()
@@ -92,23 +84,19 @@ func (a *agent) config(qps float32, burst int) *rest.Config {
 }
 
 func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (manager.Manager, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	config := a.config(5, 10)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, MapperProvider: kinds, Logger: log.WithValues("agent", node),
-		Cache: cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {
-			Field: fields.OneTermEqualSelector("metadata.name", node), Transform: reboot.TrimNode,
-		}}},
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		GracefulShutdownTimeout: new(100 * time.Millisecond),
-	})
+	options, err := reboot.ManagerOptions(node)
 	if err != nil {
 		return nil, err
 	}
-	policies, err := client.New(config, client.Options{Scheme: scheme, Mapper: mgr.GetRESTMapper()})
+	options.Logger = log.WithValues("agent", node)
+	options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: "0"}, "0"
+	options.GracefulShutdownTimeout = new(100 * time.Millisecond)
+	config := a.config(5, 10)
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
@@ -118,27 +106,16 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 	}
 	wall := &a.machine.clock
 	drainer := &drain.Drainer{Pods: pods, Policy: pods, Clock: wall}
-	r := reboot.New(reboot.Config{
+	a.reconciler = reboot.New(reboot.Config{
 		Node: node, Host: reboot.Host{BootIDFile: a.machine.bootFile(), Root: a.machine.dir, Logind: logind{a}, Coordinators: alone{}},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,
-		Drains:  reboot.NewDrains(node, func(string) reboot.Drainer { return drainer }, wall, a.wake),
-		Lookout: reboot.NewLookout(node, drainer, policies, wall, a.wake),
-		Reports: a.reports, Wake: a.wake, Events: reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)), Clock: wall,
+		Drainer: func(string) reboot.Drainer { return drainer }, Looker: drainer, Engines: []string{engineName},
+		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: wall,
 	})
-	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(manager.RunnableFunc(func(context.Context) error {
+	return mgr, errors.Join(a.reconciler.SetupWithManager(ctx, mgr), mgr.Add(manager.RunnableFunc(func(context.Context) error {
 		a.machine.report(a)
 		return nil
 	})))
-}
-
-// kinds are those an agent reads and writes.
-func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
-	mapper.Add(v1alpha1.GroupVersion.WithKind("RebootPolicy"), meta.RESTScopeRoot)
-	return mapper, nil
 }
 
 // logind is the machine's, to one life of the agent.

@@ -129,7 +129,7 @@ func (m *machine) wake() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.agent != nil {
-		m.agent.wake.Trigger()
+		m.agent.reconciler.Wake.Trigger()
 	}
 }
 
@@ -137,7 +137,7 @@ func (m *machine) wake() {
 func (m *machine) report(a *agent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a.reports.Put(report(m.running, m.needed))
+	a.reconciler.Reports.Put(report(m.running, m.needed))
 }
 
 // need stages an update.
@@ -150,7 +150,7 @@ func (m *machine) need() {
 	m.needed = true
 	m.run.note(m.number, judge.Staged, m.boot, 0)
 	if m.agent != nil {
-		m.agent.reports.Put(report(m.running, true))
+		m.agent.reconciler.Reports.Put(report(m.running, true))
 	}
 }
 
