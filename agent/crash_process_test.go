@@ -45,7 +45,7 @@ func (p *process) start(ctx context.Context) {
 	p.dead, p.stop = dead, stop
 	config := rest.CopyConfig(p.s.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return wire(func(r *http.Request) (*http.Response, error) { return p.request(ctx, dead, next, r) })
+		return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) { return p.request(ctx, dead, next, r) })
 	})
 	mgr, err := p.build(life, config)
 	if err != nil {
@@ -69,10 +69,6 @@ func (p *process) kill() {
 }
 
 var errInjected = errors.New("injected fault")
-
-type wire func(*http.Request) (*http.Response, error)
-
-func (w wire) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
 
 // request is the wire between a life and the API server; the scenario's fault happens here.
 func (p *process) request(ctx context.Context, dead *atomic.Bool, next http.RoundTripper, r *http.Request) (*http.Response, error) {

@@ -48,7 +48,7 @@ func flooded(m *machine, what string, one func(i int)) (decided int) {
 		one(i)
 	}
 	began := rests(m)
-	before, asked := now(), m.requests.len()
+	before, asked := now(), m.requests.Len()
 	begin := time.Now()
 	for i := range size {
 		one(size + i)
@@ -56,9 +56,9 @@ func flooded(m *machine, what string, one func(i int)) (decided int) {
 	took := time.Since(begin)
 	decided = rests(m) - began
 	after := stays(before, allowedHeap)
-	Expect(m.requests.len()-asked).To(BeNumerically("<=", 2), "watches that end by themselves are opened again; nothing else is asked")
+	Expect(m.requests.Len()-asked).To(BeNumerically("<=", 2), "watches that end by themselves are opened again; nothing else is asked")
 	flood := footprint.Flood{
-		What: what, Size: size, Took: took, Decisions: decided, Requests: m.requests.len() - asked, Before: before, After: after,
+		What: what, Size: size, Took: took, Decisions: decided, Requests: m.requests.Len() - asked, Before: before, After: after,
 	}
 	AddReportEntry("flood", flood.String())
 	Expect(footprint.AddRow("floods", "agent", flood.Cells())).To(Succeed())

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +26,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // machine is a host with a real bus and a Node at the real API server. The spec plays the kubelet and the manager.
@@ -144,7 +145,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 		in.clock, in.queue = m.held, hurryQueue
 	}
 	config := rest.CopyConfig(cluster)
-	config.Wrap(m.requests.count)
+	config.Wrap(m.requests.Wrap)
 	m.tune(config)
 	m.life.Lock()
 	defer m.life.Unlock()
@@ -239,78 +240,32 @@ func (m *machine) publish(ctx context.Context, seq int64, state protocol.GrantSt
 }
 
 // requests are those of an agent, over all its processes.
-type requests struct {
-	mu        sync.Mutex
-	all       []string
-	forbidden string
-	// countOnly: the list is not kept, only its length.
-	countOnly bool
-	number    int
-	// allowed is how many requests for what is forbidden are let through before.
-	allowed int
-}
+type requests struct{ testenv.Requests }
 
-// forbid answers requests for a path as the API server does where a right is missing, after so many of them.
+// forbid answers requests for a path as the API server does where a right is missing, after so many of them. No path: none.
 func (r *requests) forbid(path string, after int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.forbidden, r.allowed = path, after
+	r.Refuse(func(request *http.Request) bool {
+		is := path != "" && strings.HasPrefix(request.URL.Path, path)
+		if is {
+			after--
+		}
+		return is && after < 0
+	})
 }
 
-func (r *requests) count(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		path, watches := request.URL.Path, request.URL.Query().Get("watch") != ""
-		if watches {
-			path += "?watch"
-		}
-		r.mu.Lock()
-		if !watches { // which are renewed by and by
-			r.number++
-		}
-		if !r.countOnly {
-			r.all = append(r.all, request.Method+" "+path)
-		}
-		is := r.forbidden != "" && strings.HasPrefix(request.URL.Path, r.forbidden)
-		if is {
-			r.allowed--
-		}
-		is = is && r.allowed < 0
-		r.mu.Unlock()
-		if is {
-			return forbidden(request), nil
-		}
-		return next.RoundTrip(request)
-	})
+// of lists the requests so far that have a part in them, as METHOD PATH.
+func (r *requests) of(part string) []string {
+	var paths []string
+	for _, request := range r.Matching("", part) {
+		path, _, _ := strings.Cut(request, "?")
+		paths = append(paths, path)
+	}
+	return paths
 }
 
 // writes lists the writes so far but events.
 func (r *requests) writes() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var writes []string
-	for _, request := range r.all {
-		if !strings.HasPrefix(request, http.MethodGet) && !strings.Contains(request, "/events") {
-			writes = append(writes, request)
-		}
-	}
-	return writes
-}
-
-// len is how many there were, beside watches.
-func (r *requests) len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.number
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
-
-func forbidden(request *http.Request) *http.Response {
-	status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods is forbidden"}`
-	return &http.Response{
-		StatusCode: http.StatusForbidden, Request: request, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)),
-	}
+	return slices.DeleteFunc(r.of(""), func(request string) bool {
+		return strings.HasPrefix(request, http.MethodGet) || strings.Contains(request, "/events")
+	})
 }

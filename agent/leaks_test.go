@@ -29,7 +29,7 @@ func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	m := newMachine(ctx, spec)
 	m.tune = func(config *rest.Config) {
 		config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
-		m.requests.countOnly = true
+		m.requests.Forget(true)
 	}
 	return m
 }

@@ -70,7 +70,7 @@ var _ = Describe("The life of a reboot", func() {
 		m.emits(ctx, v1alpha1.EventRebootRequired)
 
 		By("letting repeats, heartbeats and a finished grant pass")
-		before := m.requests.len()
+		before := m.requests.Len()
 		for range 5 {
 			Expect(m.bus.SendNeedReboot()).To(Succeed())
 			m.heartbeat(ctx)
@@ -80,7 +80,7 @@ var _ = Describe("The life of a reboot", func() {
 		By("and speaking once there is something new, which comes after all of that")
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new words")
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("new words"))
-		Eventually(m.requests.len).Should(Equal(before+2), "one write and one event (a series)")
+		Eventually(m.requests.Len).Should(Equal(before+2), "one write and one event (a series)")
 		Expect(m.requests.writes()).To(HaveLen(3), "up to date, need, new words")
 	})
 

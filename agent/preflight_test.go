@@ -73,15 +73,7 @@ func (m *machine) budget(ctx context.Context, name, app string, pods int32) *pol
 }
 
 func (m *machine) podReads() int {
-	m.requests.mu.Lock()
-	defer m.requests.mu.Unlock()
-	reads := 0
-	for _, r := range m.requests.all {
-		if strings.HasPrefix(r, http.MethodGet+" /api/v1/pods") || strings.Contains(r, "poddisruptionbudgets") {
-			reads++
-		}
-	}
-	return reads
+	return len(m.requests.Matching(http.MethodGet, "/api/v1/pods")) + len(m.requests.Matching("", "/poddisruptionbudgets"))
 }
 
 var _ = Describe("The agent's look before a reboot", func() {

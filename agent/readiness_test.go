@@ -86,7 +86,7 @@ var _ = Describe("The agent's probes", func() {
 		m.requests.forbid(nodes, 0)
 		DeferCleanup(m.requests.forbid, "", 0) // it does not end before it has read its Node
 		m.start(ctx, "--health-probe-bind-address="+at)
-		Eventually(m.requests.len).Should(BeNumerically(">", 1), "lists that were refused")
+		Eventually(m.requests.Len).Should(BeNumerically(">", 1), "lists that were refused")
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/healthz").Should(Equal("200 ok"))
 		Expect(testenv.Probe(ctx, at, "/readyz")).To(HavePrefix("500 [-]"))
 		Expect(testenv.Probe(ctx, at, "/readyz/node-listed")).To(And(HavePrefix("500"), ContainSubstring(errNotListed.Error())))
@@ -120,7 +120,7 @@ var _ = Describe("The agent's probes", func() {
 		var away atomic.Bool
 		m.hurried, m.tune = true, func(config *rest.Config) {
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(request *http.Request) (*http.Response, error) {
+				return testenv.RoundTripper(func(request *http.Request) (*http.Response, error) {
 					if away.Load() {
 						return nil, syscall.ECONNREFUSED
 					}

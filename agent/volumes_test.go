@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -166,13 +164,6 @@ func readsOf(m *machine, resource, name string) string {
 		path = "/api/v1/namespaces/default/" + resource + "/"
 	}
 	return http.MethodGet + " " + path + m.name + "-" + name
-}
-
-// of lists the requests so far whose path has a part.
-func (r *requests) of(part string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.all), func(request string) bool { return !strings.Contains(request, part) })
 }
 
 func conditionIn(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {

@@ -39,7 +39,7 @@ var _ = Describe("The agents of a policy", func() {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.nodes[0]}}
 		Expect(api.Delete(context.Background(), pod)).To(Succeed())
 		Eventually(agentsOf).WithArguments(p).Should(Equal("2/3 False AgentsMissing " + f.nodes[0]))
-		Expect(len(log.matching("GET", "/pods"))).To(BeNumerically("<=", 3), "one list and one watch, and no look at a pod")
+		Expect(len(log.Matching("GET", "/pods"))).To(BeNumerically("<=", 3), "one list and one watch, and no look at a pod")
 	})
 
 	It("are unknown to a manager that may not read their pods, which decides as ever", func() {

@@ -44,7 +44,7 @@ func bringAgents(image string) *agents {
 func (a *agents) start(image string) {
 	a.log = &requestLog{}
 	config := rest.CopyConfig(env.Config)
-	config.Wrap(a.log.wrap)
+	config.Wrap(a.log.Wrap)
 	options := controllers.Options{
 		MetricsAddr: "0", ProbeAddr: "0", Namespace: a.namespace, ManageAgents: true, AgentImage: image,
 	}
@@ -120,8 +120,8 @@ func (a *agents) edit(change func(*appsv1.DaemonSet)) {
 
 // writes are the manager's writes of DaemonSets.
 func (a *agents) writes() []string {
-	return slices.Concat(a.log.matching("PATCH", "/daemonsets"), a.log.matching("POST", "/daemonsets"),
-		a.log.matching("PUT", "/daemonsets"), a.log.matching("DELETE", "/daemonsets"))
+	return slices.Concat(a.log.Matching("PATCH", "/daemonsets"), a.log.Matching("POST", "/daemonsets"),
+		a.log.Matching("PUT", "/daemonsets"), a.log.Matching("DELETE", "/daemonsets"))
 }
 
 // byHand makes the static manifest's DaemonSet.

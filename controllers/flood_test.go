@@ -29,7 +29,7 @@ func depth() int { return int(sumOf("workqueue_depth", "rebootpolicy")) }
 // queues then.
 func atRest() int {
 	GinkgoHelper()
-	seen := func() [3]int { return [3]int{reconciles(), depth(), requests.len()} }
+	seen := func() [3]int { return [3]int{reconciles(), depth(), requests.Len()} }
 	Eventually(func(g Gomega) { g.Consistently(seen, "1s").Should(Equal(seen())) }).Should(Succeed())
 	return depth()
 }
@@ -65,7 +65,7 @@ var _ = Describe("A flood", func() {
 			one(i)
 		}
 		left := atRest()
-		before, began, asked := footprintNow(), reconciles(), requests.len()
+		before, began, asked := footprintNow(), reconciles(), requests.Len()
 		begin := time.Now()
 		for i := range size() {
 			one(size() + i)
@@ -74,9 +74,9 @@ var _ = Describe("A flood", func() {
 		Expect(atRest()).To(Equal(left), "all that was in the queue has been looked at")
 		decided = reconciles() - began
 		after := stays(before)
-		Expect(requests.len()-asked).To(BeNumerically("<=", putOff), "beside watches, which end by themselves and are opened again")
+		Expect(requests.Len()-asked).To(BeNumerically("<=", putOff), "beside watches, which end by themselves and are opened again")
 		flood := footprint.Flood{
-			What: what, Size: size(), Took: took, Decisions: decided, Requests: requests.len() - asked, Before: before, After: after,
+			What: what, Size: size(), Took: took, Decisions: decided, Requests: requests.Len() - asked, Before: before, After: after,
 		}
 		AddReportEntry("flood", flood.String())
 		Expect(footprint.AddRow("floods", "manager", flood.Cells())).To(Succeed())
@@ -122,7 +122,7 @@ var _ = Describe("A flood", func() {
 			})).To(Succeed())
 		})
 		Expect(decided).To(BeNumerically("<=", putOff))
-		Expect(requests.matching(http.MethodGet, "/events")).To(BeEmpty())
+		Expect(requests.Matching(http.MethodGet, "/events")).To(BeEmpty())
 	})
 })
 
@@ -131,7 +131,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 		f := makeFleet(1)
 		p := f.policy("workers")
 		name := f.nodes[0]
-		created := func() int { return len(requests.matching(http.MethodPost, "/events")) }
+		created := func() int { return len(requests.Matching(http.MethodPost, "/events")) }
 		atRest() // Events of other specs may still be on their way
 		before := created()
 		const turns = 20

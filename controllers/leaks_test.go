@@ -19,10 +19,10 @@ const allowedHeap = 1 << 20
 // measures keeps this suite from remembering what its managers log and ask for, until the end of the spec.
 func measures() {
 	logs.Quiet.Store(true)
-	requests.keep(false)
+	requests.Forget(true)
 	DeferCleanup(func() {
 		logs.Quiet.Store(false)
-		requests.keep(true)
+		requests.Forget(false)
 	})
 }
 

@@ -71,11 +71,11 @@ var _ = Describe("The pending taint", func() {
 		next := f.granted()[0]
 		Expect(waits).To(ContainElement(next))
 		Expect(f.taints(next)).To(ContainElement(pending), "while it is granted and drained the taint costs no write")
-		before := len(requests.matching(methodPatch, "/nodes/"+next+"?"))
+		before := len(requests.Matching(methodPatch, "/nodes/"+next+"?"))
 		f.reboot(next)
 		Eventually(func() bool { return f.get(next).Spec.Unschedulable }).Should(BeFalse())
 		Expect(f.taints(next)).NotTo(ContainElement(pending))
-		Expect(requests.matching(methodPatch, "/nodes/"+next+"?")).To(HaveLen(before + 1))
+		Expect(requests.Matching(methodPatch, "/nodes/"+next+"?")).To(HaveLen(before + 1))
 		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
 	})
 
@@ -87,7 +87,7 @@ var _ = Describe("The pending taint", func() {
 		}
 		f.policy("workers")
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
-		writes := requests.matching(methodPatch, "/nodes/"+f.pool)
+		writes := requests.Matching(methodPatch, "/nodes/"+f.pool)
 		tainted := slices.IndexFunc(writes, func(r string) bool { return strings.Contains(r, f.nodes[1]+"?") })
 		first := slices.IndexFunc(writes, func(r string) bool {
 			return strings.Contains(r, f.nodes[0]+"/status?")

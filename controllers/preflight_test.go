@@ -114,7 +114,7 @@ var _ = Describe("Pods that keep their node", func() {
 	It("asks in writes that are made all the same, and takes the question back while the node's turn cannot come", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", limit(0))
-		writes := func() int { return len(requests.matching(http.MethodPatch, "/nodes/"+f.nodes[0]+"/status")) }
+		writes := func() int { return len(requests.Matching(http.MethodPatch, "/nodes/"+f.nodes[0]+"/status")) }
 		before := writes()
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))

@@ -28,7 +28,7 @@ import (
 var (
 	env      *testenv.Environment
 	api      client.Client
-	requests = &requestLog{}
+	requests = &requestLog{Requests: testenv.Requests{Others: isNotification}}
 	// now is the clock of every manager under test.
 	now = &shiftedClock{}
 	// logs are what they log.
@@ -69,7 +69,7 @@ var paces = controllers.Paces{Counts: 200 * time.Millisecond, AgentEvent: 100 * 
 // a namespace, where there is one.
 func startManager(log *requestLog, agents ...string) func() {
 	config := rest.CopyConfig(env.Config)
-	config.Wrap(log.wrap)
+	config.Wrap(log.Wrap)
 	namespace := strings.Join(agents, "")
 	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace}, testenv.SeveralManagers)
 	Expect(err).NotTo(HaveOccurred())

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // wire records the requests of a client and may tamper with them.
@@ -29,12 +31,8 @@ type request struct {
 
 type sendFunc func() (*http.Response, error)
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		seen := w.record(r)
 		send := func() (*http.Response, error) { return next.RoundTrip(r) }
 		if w.tamper != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
@@ -152,7 +153,7 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 	It("in errors", func() {
 		_, stderr, err := run([]string{"status"}, func(c *call) {
 			c.wrap = func(http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("\x1b[2J\u009b1A") })
+				return testenv.RoundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("\x1b[2J\u009b1A") })
 			}
 		})
 		Expect(err).To(HaveOccurred())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/report"
@@ -312,7 +313,7 @@ var _ = Describe("status --watch", func() {
 			_, _, err := run([]string{"status", "--watch", p.policy}, until(ctx), func(c *call) {
 				c.out, c.screen = &out, terminal.Pipe(&out)
 				c.wrap = func(next http.RoundTripper) http.RoundTripper {
-					return roundTripper(func(r *http.Request) (*http.Response, error) {
+					return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
 						if down.Load() {
 							return nil, context.DeadlineExceeded
 						}

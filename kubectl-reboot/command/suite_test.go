@@ -163,15 +163,11 @@ func until(ctx context.Context) func(*call) {
 	return func(c *call) { c.context = func() context.Context { return ctx } }
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // wrapped looks at every request.
 func wrapped(look func(*http.Request)) func(*call) {
 	return func(c *call) {
 		c.wrap = func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				look(r)
 				return next.RoundTrip(r)
 			})

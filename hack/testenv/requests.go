@@ -1,0 +1,91 @@
+package testenv
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// RoundTripper is a function that sends requests.
+type RoundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Requests are those that a program sends to the API server, over all its processes. The zero value remembers them all.
+type Requests struct {
+	// Others reports requests that do not count. Nil: all do, but for watches, which end by themselves and are opened again.
+	Others func(*http.Request) bool
+
+	mu      sync.Mutex
+	sent    []string
+	number  int
+	forgets bool
+	refuse  func(*http.Request) bool
+}
+
+// Forget makes requests only be counted from now on, or be remembered again.
+func (r *Requests) Forget(forgets bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgets = forgets
+}
+
+// Refuse calls a function before each request is sent, for one at a time. Those for which it returns true are answered as the API
+// server does where a right is missing. Nil: none is.
+func (r *Requests) Refuse(refuse func(*http.Request) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = refuse
+}
+
+// Len is how many requests count so far.
+func (r *Requests) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.number
+}
+
+// Matching lists the requests so far, as METHOD PATH?QUERY: those of a method that have a part in them. Of an empty method: all.
+func (r *Requests) Matching(method, part string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []string
+	for _, sent := range r.sent {
+		if strings.HasPrefix(sent, method) && strings.Contains(sent, part) {
+			found = append(found, sent)
+		}
+	}
+	return found
+}
+
+// Wrap is for the config of the program's clients.
+func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(request *http.Request) (*http.Response, error) {
+		if r.refuses(request) {
+			return forbidden(request), nil
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+func (r *Requests) refuses(request *http.Request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !request.URL.Query().Has("watch") && (r.Others == nil || !r.Others(request)) {
+		r.number++
+	}
+	if !r.forgets {
+		r.sent = append(r.sent, request.Method+" "+request.URL.Path+"?"+request.URL.RawQuery)
+	}
+	return r.refuse != nil && r.refuse(request)
+}
+
+func forbidden(request *http.Request) *http.Response {
+	status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"it is forbidden"}`
+	return &http.Response{
+		StatusCode: http.StatusForbidden, Request: request, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)),
+	}
+}
