@@ -30,7 +30,7 @@ var _ = Describe("An attempt", func() {
 	draining := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
 		m.held = newHeldClock()
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -58,7 +58,7 @@ var _ = Describe("An attempt", func() {
 		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Draining cordoned failures=1"))
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("2 Aborted DrainTimedOut failures=2"))
-		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("goes on regardless where the policy requires it", func(ctx SpecContext) {
@@ -67,7 +67,7 @@ var _ = Describe("An attempt", func() {
 		m := draining(ctx, spec)
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
 		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1), "the pod that is left")
-		Eventually(m.logind.Reboots).Should(Equal(1))
+		Eventually(m.Logind.Reboots).Should(Equal(1))
 		Expect(conditionOf(corev1.NodeDrained)(m.node(ctx))).To(Equal("True DrainTimedOut"))
 		m.emits(ctx, string(v1alpha1.ReasonDrainTimedOut))
 		m.emits(ctx, string(v1alpha1.ReasonRebooting))
@@ -79,7 +79,7 @@ var _ = Describe("An attempt", func() {
 			PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "protected"}}, Action: v1alpha1.DrainDelete,
 		}}
 		m := newMachine(ctx, spec)
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.pod(ctx, "other", m.owner("ReplicaSet"))
 		m.start(ctx)
@@ -104,7 +104,7 @@ var _ = Describe("An attempt", func() {
 		m.shows(ctx, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("forbidden"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("ends when the manager takes the grant back, and is no failure", func(ctx SpecContext) {
@@ -149,7 +149,7 @@ var _ = Describe("An attempt", func() {
 
 	It("leaves an administrator's cordon alone (behaviour 43)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = true })
@@ -194,7 +194,7 @@ var _ = Describe("An attempt", func() {
 
 	It("needs a grant that the ledger holds and has not withdrawn, and reports where it does not", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.publish(ctx, 1, protocol.GrantActive)

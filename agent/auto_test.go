@@ -19,14 +19,14 @@ var _ = Describe("Engines that are found", func() {
 	// mount makes the host's /run and returns the file by which the host asks for a reboot.
 	mount := func(m *machine) string {
 		GinkgoHelper()
-		run := filepath.Join(m.root, "run")
+		run := filepath.Join(m.Root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
 		return filepath.Join(run, "reboot-required")
 	}
 
 	It("are each one as it comes, shown in the condition and a metric (behaviour 7)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.Stop()
+		m.Engine.Stop()
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
 		Expect(message(m.node(ctx))).To(And(
@@ -35,11 +35,11 @@ var _ = Describe("Engines that are found", func() {
 		Expect(m.up()).To(BeEmpty())
 
 		By("hearing one that comes later")
-		Expect(m.engine.Start()).To(Succeed())
+		Expect(m.Engine.Start()).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(message(m.node(ctx))).To(HaveSuffix("by update-engine."))
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1}))
-		_, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
+		_, err := hosttest.StartCOSUpdateEngine(m.Bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
 		m.shows(ctx, message, HaveSuffix("by update-engine, cos-update-engine."))
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1, "cos-update-engine": 1}))
@@ -51,7 +51,7 @@ var _ = Describe("Engines that are found", func() {
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(message(m.node(ctx))).To(HaveSuffix("by update-engine, sentinel."))
-		m.engine.Stop()
+		m.Engine.Stop()
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
 		gone := message(m.node(ctx))
 		Expect(gone).To(And(HavePrefix("update_engine is not on the system bus."), ContainSubstring("Neither /run/reboot-required nor /run/reboot-needed exists on the host.")))
@@ -81,13 +81,13 @@ var _ = Describe("Engines that are found", func() {
 		// As Flatcar's postinst does it, and slightly before update_engine reports it.
 		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 		m.shows(ctx, needOf, Equal("True SentinelPresent"))
-		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		Expect(message(m.node(ctx))).To(And(
 			ContainSubstring("update_engine has installed version 4593.1.0"), ContainSubstring("/run/reboot-required exists")))
 
 		By("needing it as long as one of them does")
-		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
 		m.shows(ctx, needOf, Equal("True SentinelPresent"))
 		Expect(os.Remove(file)).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -95,11 +95,11 @@ var _ = Describe("Engines that are found", func() {
 
 	It("each keep their need and version when the agent restarts and none of them confirms it (behaviours 8, 11, 13)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		ostree, err := hosttest.InstallRPMOSTree(m.bus, hosttest.Deployment{Version: "40.1", Booted: true})
+		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
+		Expect(m.Bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
 		Expect(ostree.Stage("40.2")).To(Succeed())
 		m.shows(ctx, message, MatchRegexp(`update-engine \(asks by broadcast until [^)]+ UTC for version 4593\.1\.0\), rpm-ostree \(asks for version 40\.2\)\.$`))
 		_, asked, _ := strings.Cut(message(m.node(ctx)), "Reported by ")
@@ -117,7 +117,7 @@ var _ = Describe("Engines that are found", func() {
 	DescribeTable("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext, bus func(path string)) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		for _, folder := range []string{"run", "boot", "usr"} {
-			Expect(os.WriteFile(filepath.Join(m.root, folder), nil, 0o600)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(m.Root, folder), nil, 0o600)).To(Succeed())
 		}
 		path := filepath.Join(GinkgoT().TempDir(), "bus")
 		bus(path)

@@ -28,7 +28,7 @@ const (
 // runUnits puts a systemd on the machine's bus.
 func runUnits(m *machine) *hosttest.Units {
 	GinkgoHelper()
-	units, err := hosttest.StartUnits(m.bus)
+	units, err := hosttest.StartUnits(m.Bus)
 	Expect(err).NotTo(HaveOccurred())
 	return units
 }
@@ -53,7 +53,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m := newMachine(ctx, spec(""))
 		units := runUnits(m)
 		units.Set(locksmithUnit, "active")
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, Equal(isActive))
 		m.emits(ctx, string(v1alpha1.ReasonCoordinatorConflict))
@@ -93,7 +93,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	It("is detected by signal: a unit that starts, a shutdown that is scheduled, at no cost while nothing is", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
 		units := runUnits(m)
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		Eventually(func() string { // Nothing reports when the agent has subscribed.
@@ -102,10 +102,10 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		}).Should(HavePrefix("CoordinatorConflict: rebootmgr is active"))
 		units.Set("rebootmgr.service", "inactive")
 		m.shows(ctx, objectionOf, BeEmpty())
-		m.logind.Schedule(hosttest.Scheduled{Type: "reboot", USec: 1795399200_000_000})
+		m.Logind.Schedule(hosttest.Scheduled{Type: "reboot", USec: 1795399200_000_000})
 		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: A shutdown of this host (reboot) is scheduled for Mon 2026-11-23 02:00:00 UTC: "+
 			"shutdown -c on the host, or set spec.reboot.coordinators: Ignore."))
-		m.logind.Schedule(nil)
+		m.Logind.Schedule(nil)
 		m.shows(ctx, objectionOf, BeEmpty())
 	})
 
@@ -114,7 +114,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		policy.Drain.Timeout.Duration = 30 * time.Second
 		m := newMachine(ctx, policy)
 		m.held = newHeldClock()
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		runUnits(m).Set(locksmithUnit, "activating")
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
@@ -122,12 +122,12 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("locksmithd is active"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("is locksmithd, and the policy ignores it", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.CoordinatorsIgnore))
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		runUnits(m).Set(locksmithUnit, "active")
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
@@ -137,10 +137,10 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 	It("holds coordinator.conf, and what it leaves behind means nothing", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
-		other, err := hosttest.Coordinate(m.root, "NAME=fluo\nSTATE=running\n")
+		other, err := hosttest.Coordinate(m.Root, "NAME=fluo\nSTATE=running\n")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(other.End)
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, HavePrefix("CoordinatorConflict: fluo holds /run/update-engine/coordinator.conf on this host"))
 		other.End()
@@ -151,8 +151,8 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	It("is reported beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
 		runUnits(m).Set(locksmithUnit, "active")
-		m.logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, HavePrefix("Inhibited: "))
 		report, err := protocol.ParseAgentReport(m.node(ctx).Annotations)
@@ -164,7 +164,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	It("cannot be asked after, and unknown is not a no", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
 		runUnits(m).Fail("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("systemd answers org.freedesktop.DBus.Error.AccessDenied.")))
 		m.grant(ctx, 1, protocol.GrantActive)
@@ -188,7 +188,7 @@ func TestCoordinatorConflict(t *testing.T) {
 			before := client.MergeFrom(rbp.DeepCopy())
 			rbp.Spec.Reboot = &v1alpha1.Reboot{Coordinators: policy}
 			must(t, api.Patch(ctx, rbp, before))
-			units, err := hosttest.StartUnits(host.bus)
+			units, err := hosttest.StartUnits(host.Bus)
 			must(t, err)
 			units.Set(locksmithUnit, "active")
 			manager := s.process("manager", s.newManager)

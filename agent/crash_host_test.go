@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -23,31 +21,18 @@ import (
 
 // crashedHost is a host with its own bus, update_engine and logind, and its Node.
 type crashedHost struct {
+	*hosttest.Machine
+
 	s       *scenario
 	name    string
-	bus     *hosttest.Bus
-	engine  *hosttest.UpdateEngine
-	logind  *hosttest.Logind
 	agent   *process
-	boot    string
 	reboots atomic.Int32
 }
 
 func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
-	dir, err := os.MkdirTemp("", "crash")
-	must(s.t, err)
-	s.t.Cleanup(func() { must(s.t, os.RemoveAll(dir)) })
-	m := &crashedHost{s: s, name: s.name + "-" + suffix, boot: filepath.Join(dir, "boot_id")}
-	must(s.t, os.Mkdir(filepath.Join(dir, "etc"), 0o755))
-	must(s.t, os.WriteFile(filepath.Join(dir, "etc", "os-release"), []byte("VERSION_ID=4000.0.0\n"), 0o600))
-	m.bus, err = hosttest.Start(dir)
-	must(s.t, err)
-	m.engine, err = hosttest.StartUpdateEngine(m.bus)
-	must(s.t, err)
-	m.engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
-	m.logind, err = hosttest.StartLogind(m.bus)
-	must(s.t, err)
-	m.logind.OnReboot(func() { s.wg.Go(func() { m.reboot(ctx) }) })
+	m := &crashedHost{Machine: hosttest.NewMachine(s.t, "4000.0.0"), s: s, name: s.name + "-" + suffix}
+	m.Engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
+	m.Logind.OnReboot(func() { s.wg.Go(func() { m.reboot(ctx) }) })
 	m.agent = s.process("agent", m.newAgent)
 	must(s.t, s.api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{"scenario": s.name}}}))
 	m.comesUp(ctx)
@@ -68,7 +53,7 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
 	return newAgent(ctx, config, options{
-		node: m.name, identity: identityNode, bus: m.bus.Address(), hostRoot: filepath.Dir(m.boot), bootIDFile: m.boot, probes: "0", metrics: "0",
+		node: m.name, identity: identityNode, bus: m.Bus.Address(), hostRoot: m.Root, bootIDFile: m.BootIDFile(), probes: "0", metrics: "0",
 		engines: enginesAuto,
 	}, hostEnvironment(), reboot.NewMetrics(prometheus.NewRegistry()))
 }
@@ -78,9 +63,9 @@ func (m *crashedHost) reboot(ctx context.Context) {
 	m.agent.kill()
 	m.reboots.Add(1)
 	if !m.s.rollsBack {
-		m.engine.SetStatus(hosttest.Idle())
+		m.Engine.SetStatus(hosttest.Idle())
 	}
-	if err := m.logind.Start(); err != nil {
+	if err := m.Logind.Start(); err != nil {
 		m.s.t.Errorf("starting logind: %v", err)
 	}
 	m.comesUp(ctx)
@@ -89,7 +74,7 @@ func (m *crashedHost) reboot(ctx context.Context) {
 
 func (m *crashedHost) comesUp(ctx context.Context) {
 	id := fmt.Sprintf("%08x-0000-4000-8000-%012x", m.reboots.Load(), time.Now().UnixNano()&0xffffffffffff)
-	if err := os.WriteFile(m.boot, []byte(id+"\n"), 0o600); err != nil {
+	if err := m.SetBootID(id); err != nil {
 		m.s.t.Errorf("writing the boot ID: %v", err)
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{

@@ -269,7 +269,6 @@ func (s *scenario) judge(ctx context.Context, seen *feed.Feed, policy *v1alpha1.
 func (s *scenario) cleanUp(policy *v1alpha1.RebootPolicy, nodes []*crashedHost) {
 	ctx := s.t.Context()
 	for _, m := range nodes {
-		must(s.t, m.bus.Stop())
 		must(s.t, client.IgnoreNotFound(s.api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}})))
 	}
 	must(s.t, s.api.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))

@@ -19,12 +19,12 @@ var _ = Describe("Driving rpm-ostree", func() {
 	drives := func(ctx context.Context) (*machine, *hosttest.RPMOSTree) {
 		GinkgoHelper()
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.Stop()
-		ostree, err := hosttest.InstallRPMOSTree(m.bus, hosttest.Deployment{Version: "40.1", Booted: true})
+		m.Engine.Stop()
+		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())
-		folder := filepath.Dir(strings.TrimPrefix(m.bus.Address(), "unix:path="))
-		Expect(os.MkdirAll(filepath.Join(m.root, filepath.Dir(folder)), 0o755)).To(Succeed())
-		Expect(os.Symlink(folder, filepath.Join(m.root, folder))).To(Succeed())
+		folder := filepath.Dir(strings.TrimPrefix(m.Bus.Address(), "unix:path="))
+		Expect(os.MkdirAll(filepath.Join(m.Root, filepath.Dir(folder)), 0o755)).To(Succeed())
+		Expect(os.Symlink(folder, filepath.Join(m.Root, folder))).To(Succeed())
 		return m, ostree
 	}
 	flags := []string{"--rpm-ostree-drive", "--rpm-ostree-drive-period=20ms", "--rpm-ostree-drive-timeout=1h"}

@@ -17,7 +17,7 @@ var _ = Describe("Engines by name", func() {
 
 	It("detect the host's reboot-required file, and lose the need with it (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		run := filepath.Join(m.root, "run")
+		run := filepath.Join(m.Root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
 		m.start(ctx, "--engines=sentinel")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -32,7 +32,7 @@ var _ = Describe("Engines by name", func() {
 
 	It("detect SUSE's file too, and those that are named in place of both (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		run := filepath.Join(m.root, "run")
+		run := filepath.Join(m.Root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(run, "reboot-needed"), []byte("reboot"), 0o600)).To(Succeed())
 		m.start(ctx)
@@ -49,14 +49,14 @@ var _ = Describe("Engines by name", func() {
 		deployment, err := os.ReadFile(filepath.Join("engine", "bootc", "testdata", "staged-deployment"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, folder := range []string{"run/ostree", "usr/bin"} {
-			Expect(os.MkdirAll(filepath.Join(m.root, folder), 0o755)).To(Succeed())
+			Expect(os.MkdirAll(filepath.Join(m.Root, folder), 0o755)).To(Succeed())
 		}
 		for _, file := range []string{"run/ostree-booted", "usr/bin/bootc"} {
-			Expect(os.WriteFile(filepath.Join(m.root, file), nil, 0o600)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(m.Root, file), nil, 0o600)).To(Succeed())
 		}
 		m.start(ctx)
 		m.shows(ctx, message, And(ContainSubstring("bootc has staged no deployment."), HaveSuffix("by update-engine, bootc, sentinel.")))
-		staged, locked := filepath.Join(m.root, "run", "ostree", "staged-deployment"), filepath.Join(m.root, "run", "ostree", "staged-deployment-locked")
+		staged, locked := filepath.Join(m.Root, "run", "ostree", "staged-deployment"), filepath.Join(m.Root, "run", "ostree", "staged-deployment-locked")
 		Expect(os.WriteFile(locked, nil, 0o600)).To(Succeed())
 		Expect(os.WriteFile(staged, deployment, 0o600)).To(Succeed())
 		m.shows(ctx, message, ContainSubstring("which is locked"))
@@ -70,7 +70,7 @@ var _ = Describe("Engines by name", func() {
 
 	It("detect COS' update_engine (behaviour 9)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
+		cos, err := hosttest.StartCOSUpdateEngine(m.Bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx, "--engines=cos-update-engine")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -88,7 +88,7 @@ var _ = Describe("Engines by name", func() {
 	It("detect what rpm-ostree boots next: neither metadata nor a locked deployment (behaviour 11)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		booted := hosttest.Deployment{Version: "40.1", Booted: true}
-		ostree, err := hosttest.InstallRPMOSTree(m.bus, booted)
+		ostree, err := hosttest.InstallRPMOSTree(m.Bus, booted)
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx, "--engines=rpm-ostree")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -109,7 +109,7 @@ var _ = Describe("Engines by name", func() {
 
 	It("compare kernels where that is asked for", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		boot := filepath.Join(m.root, "boot")
+		boot := filepath.Join(m.Root, "boot")
 		Expect(os.Mkdir(boot, 0o755)).To(Succeed())
 		running, err := os.ReadFile(kernelRelease)
 		Expect(err).NotTo(HaveOccurred())

@@ -94,11 +94,11 @@ var _ = Describe("A flood", func() {
 	It("of what logind signals is decided about in fewer passes than there are signals", func(ctx SpecContext) {
 		m := asking(ctx)
 		size := footprint.Times("FLOOD", 200)
-		decided := flooded(m, "signals of logind about inhibitors", func(int) { m.logind.SetInhibitors() })
+		decided := flooded(m, "signals of logind about inhibitors", func(int) { m.Logind.SetInhibitors() })
 		Expect(decided).To(BeNumerically("<=", size))
 
 		By("not listening to what it does not need")
-		conn, err := m.bus.Connect()
+		conn, err := m.Bus.Connect()
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(conn.Close)
 		decided = flooded(m, "signals PrepareForShutdown, and properties that anybody else changes", func(i int) {
@@ -111,16 +111,16 @@ var _ = Describe("A flood", func() {
 
 	It("of progress that update engines make is absorbed", func(ctx SpecContext) {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
+		cos, err := hosttest.StartCOSUpdateEngine(m.Bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
 		booted := hosttest.Deployment{Version: "40.1", Booted: true}
-		ostree, err := hosttest.InstallRPMOSTree(m.bus, booted)
+		ostree, err := hosttest.InstallRPMOSTree(m.Bus, booted)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ostree.Start()).To(Succeed())
 		m.start(ctx, "--engines=update-engine,cos-update-engine,rpm-ostree")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		flooded(m, "signals of update_engine", func(i int) {
-			Expect(m.engine.Emit(hosttest.Status{Op: hosttest.OpDownloading, Version: "4001.0.0", Size: 1 << 20, Progress: float64(i%100) / 100})).To(Succeed())
+			Expect(m.Engine.Emit(hosttest.Status{Op: hosttest.OpDownloading, Version: "4001.0.0", Size: 1 << 20, Progress: float64(i%100) / 100})).To(Succeed())
 		})
 		flooded(m, "signals of COS' update_engine", func(i int) {
 			Expect(cos.Emit(hosttest.COSStatus{Op: hosttest.COSDownloading, Version: "17800.147.54", Size: int64(i)})).To(Succeed())
@@ -128,7 +128,7 @@ var _ = Describe("A flood", func() {
 		flooded(m, "signals of rpm-ostree", func(int) { Expect(ostree.SetDeployments(booted)).To(Succeed()) })
 
 		By("hearing what comes after")
-		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	})
 
@@ -151,10 +151,10 @@ var _ = Describe("A flood", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		begin, size := time.Now(), footprint.Times("FLOOD", 200)
 		for i := range size {
-			Expect(m.engine.Emit(hosttest.NeedReboot(fmt.Sprintf("5000.%d.0", i)))).To(Succeed())
-			Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+			Expect(m.Engine.Emit(hosttest.NeedReboot(fmt.Sprintf("5000.%d.0", i)))).To(Succeed())
+			Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
 		}
-		Expect(m.engine.Emit(hosttest.NeedReboot("6000.0.0"))).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.NeedReboot("6000.0.0"))).To(Succeed())
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("6000.0.0"))
 		rests(m)
 		allowed := burst + qps*int(time.Since(begin).Seconds()+2)

@@ -31,12 +31,10 @@ import (
 
 // machine is a host with a real bus and a Node at the real API server. The spec plays the kubelet and the manager.
 type machine struct {
+	*hosttest.Machine
+
 	name   string
-	root   string
 	boots  atomic.Int64
-	bus    *hosttest.Bus
-	engine *hosttest.UpdateEngine
-	logind *hosttest.Logind
 	policy *v1alpha1.RebootPolicy
 
 	requests requests
@@ -61,15 +59,9 @@ var machines atomic.Int64
 // newMachine is a host that is up, a Node that is Ready, and a policy with a spec. No agent runs yet.
 func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
-	m := &machine{name: fmt.Sprintf("n%d", machines.Add(1)), root: GinkgoT().TempDir(), stop: func() {}, tune: func(*rest.Config) {}}
-	m.bus = hosttest.StartFor(GinkgoT())
-	var err error
-	m.engine, err = hosttest.StartUpdateEngine(m.bus)
-	Expect(err).NotTo(HaveOccurred())
-	m.logind, err = hosttest.StartLogind(m.bus)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(os.Mkdir(filepath.Join(m.root, "etc"), 0o755)).To(Succeed())
-	Expect(m.runs("4459.2.0 (odd)")).To(Succeed())
+	m := &machine{
+		Machine: hosttest.NewMachine(GinkgoT(), "4459.2.0 (odd)"), name: fmt.Sprintf("n%d", machines.Add(1)), stop: func() {}, tune: func(*rest.Config) {},
+	}
 	// Without any field at the start, the API server would never track who owns which.
 	labels := map[string]string{corev1.LabelHostname: m.name}
 	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: labels}})).To(Succeed())
@@ -80,26 +72,19 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	return m
 }
 
-// runs makes the host one of a version.
-func (m *machine) runs(version string) error {
-	release := fmt.Sprintf("ID=flatcar\nVERSION_ID=%q\n", version)
-	return os.WriteFile(filepath.Join(m.root, "etc", "os-release"), []byte(release), 0o600)
-}
-
 // boot ends the boot there is, and with it everything on the host; then the host is up again and so is the kubelet.
 func (m *machine) boot(ctx context.Context) {
 	GinkgoHelper()
 	m.kill()
 	m.boots.Add(1)
-	Expect(os.WriteFile(m.bootIDFile(), []byte(m.bootID()+"\n"), 0o600)).To(Succeed())
+	Expect(m.SetBootID(m.bootID())).To(Succeed())
 	m.upFor(time.Minute)
-	m.engine.SetStatus(hosttest.Idle())
-	Expect(m.logind.Start()).To(Succeed())
+	m.Engine.SetStatus(hosttest.Idle())
+	Expect(m.Logind.Start()).To(Succeed())
 	m.heartbeat(ctx)
 }
 
-func (m *machine) bootID() string     { return fmt.Sprintf("%s-boot-%d", m.name, m.boots.Load()) }
-func (m *machine) bootIDFile() string { return filepath.Join(m.root, "boot_id") }
+func (m *machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.name, m.boots.Load()) }
 
 // upFor sets how long the host has been up, at once for whoever reads it.
 func (m *machine) upFor(uptime time.Duration) {
@@ -109,7 +94,7 @@ func (m *machine) upFor(uptime time.Duration) {
 	Expect(os.Rename(next, m.uptimeFile())).To(Succeed())
 }
 
-func (m *machine) uptimeFile() string { return filepath.Join(m.root, "uptime") }
+func (m *machine) uptimeFile() string { return filepath.Join(m.Root, "uptime") }
 
 // heartbeat is the kubelet's: Ready, with the boot ID.
 func (m *machine) heartbeat(ctx context.Context) {
@@ -129,8 +114,8 @@ func (m *machine) heartbeat(ctx context.Context) {
 func (m *machine) start(ctx context.Context, flags ...string) {
 	GinkgoHelper()
 	o, err := parse(append([]string{
-		"--node-name=" + m.name, "--dbus-address=" + m.bus.Address(), "--host-root=" + m.root,
-		"--boot-id-file=" + m.bootIDFile(), "--health-probe-bind-address=0",
+		"--node-name=" + m.name, "--dbus-address=" + m.Bus.Address(), "--host-root=" + m.Root,
+		"--boot-id-file=" + m.BootIDFile(), "--health-probe-bind-address=0",
 	}, flags...), func(string) string { return "" }, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	in := hostEnvironment()
@@ -166,7 +151,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 
 // rebootsByLogind makes an accepted reboot what it is: everything ends, and the host, its kubelet and its agent are back.
 func (m *machine) rebootsByLogind(ctx context.Context) {
-	m.logind.OnReboot(func() {
+	m.Logind.OnReboot(func() {
 		defer GinkgoRecover()
 		m.boot(ctx)
 		m.start(ctx)

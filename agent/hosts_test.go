@@ -126,9 +126,9 @@ func (w *walk) systemctl(verb, unit string) {
 // shell runs what writes files, below the host's root.
 func (w *walk) shell(command string) {
 	GinkgoHelper()
-	below := strings.NewReplacer(" /run/", " "+w.root+"/run/", ">/run/", ">"+w.root+"/run/", " /etc/", " "+w.root+"/etc/", ">/etc/", ">"+w.root+"/etc/")
+	below := strings.NewReplacer(" /run/", " "+w.Root+"/run/", ">/run/", ">"+w.Root+"/run/", " /etc/", " "+w.Root+"/etc/", ">/etc/", ">"+w.Root+"/etc/")
 	shell := exec.Command("sh", "-c", below.Replace(command))
-	shell.Env = append(os.Environ(), "PATH="+filepath.Join(w.root, "bin")+":"+os.Getenv("PATH"))
+	shell.Env = append(os.Environ(), "PATH="+filepath.Join(w.Root, "bin")+":"+os.Getenv("PATH"))
 	output, err := shell.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
 }
@@ -148,8 +148,8 @@ func (w *walk) download(words []string) {
 
 func (w *walk) write(name, content string) {
 	GinkgoHelper()
-	Expect(os.MkdirAll(filepath.Dir(filepath.Join(w.root, name)), 0o755)).To(Succeed())
-	Expect(os.WriteFile(filepath.Join(w.root, name), []byte(content), 0o755)).To(Succeed())
+	Expect(os.MkdirAll(filepath.Dir(filepath.Join(w.Root, name)), 0o755)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(w.Root, name), []byte(content), 0o755)).To(Succeed())
 }
 
 // has makes units active.
@@ -164,23 +164,23 @@ func (w *walk) flatcar() {
 	w.has("locksmithd.service")
 	w.known = append(w.known, "update-engine.service")
 	w.conflict = "locksmithd is active"
-	w.does["systemctl start update-engine.service"] = func() { Expect(w.engine.Start()).To(Succeed()) }
+	w.does["systemctl start update-engine.service"] = func() { Expect(w.Engine.Start()).To(Succeed()) }
 	w.does["update_engine_client -check_for_update"] = func() {
 		w.write("run/reboot-required", "") // as the update's post-install does
-		Expect(w.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		Expect(w.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 	}
 	w.does["update_engine_client -status"] = func() {}
 	w.does["update_engine_client -reset_status && rm /run/reboot-required"] = func() {
-		w.engine.SetStatus(hosttest.Idle()) // which no signal reports
+		w.Engine.SetStatus(hosttest.Idle()) // which no signal reports
 		w.shell("rm /run/reboot-required")
 		w.kill()
 		w.start(context.Background()) // asks at once, not after the five minutes
 	}
-	w.does["locksmithctl send-need-reboot"] = func() { Expect(w.bus.SendNeedReboot()).To(Succeed()) }
+	w.does["locksmithctl send-need-reboot"] = func() { Expect(w.Bus.SendNeedReboot()).To(Succeed()) }
 }
 
 func (w *walk) containerOptimized() {
-	cos, err := hosttest.StartCOSUpdateEngine(w.bus, hosttest.COSCurrent)
+	cos, err := hosttest.StartCOSUpdateEngine(w.Bus, hosttest.COSCurrent)
 	Expect(err).NotTo(HaveOccurred())
 	w.does["update_engine_client --check_for_update"] = func() {
 		Expect(cos.Emit(hosttest.COSNeedReboot("18867.0.0"))).To(Succeed())
@@ -193,7 +193,7 @@ func (w *walk) fedoraCoreOS() {
 	staged := hosttest.Deployment{Version: "43.20261101.3.0", Checksum: "1f0e2d3c4b5a" + strings.Repeat("0", 52), Staged: true}
 	locked := staged
 	locked.Locked = true
-	daemon, err := hosttest.InstallRPMOSTree(w.bus, booted)
+	daemon, err := hosttest.InstallRPMOSTree(w.Bus, booted)
 	Expect(err).NotTo(HaveOccurred())
 	deploys := func(all ...hosttest.Deployment) func() {
 		return func() { Expect(daemon.SetDeployments(append(all, booted)...)).To(Succeed()) }
@@ -256,7 +256,7 @@ func (w *walk) redHat() {
 		w.write("bin/dnf", "#!/bin/sh\nprintf '  * glibc\\n\\nReboot is required to fully utilize these updates.\\n'; exit 1\n")
 	}
 	w.does["systemctl start needs-restarting.service"] = func() {
-		unit, err := os.ReadFile(filepath.Join(w.root, "etc", "systemd", "system", "needs-restarting.service"))
+		unit, err := os.ReadFile(filepath.Join(w.Root, "etc", "systemd", "system", "needs-restarting.service"))
 		Expect(err).NotTo(HaveOccurred())
 		command := regexp.MustCompile(`(?m)^ExecStart=/bin/sh -c '(.*)'$`).FindSubmatch(unit)
 		Expect(command).To(HaveLen(2))
@@ -267,7 +267,7 @@ func (w *walk) redHat() {
 func (w *walk) sysupdate() {
 	w.has("systemd-sysupdate-reboot.timer")
 	w.conflict = "systemd-sysupdate is active"
-	conn, err := w.bus.Connect()
+	conn, err := w.Bus.Connect()
 	Expect(err).NotTo(HaveOccurred())
 	_, err = conn.RequestName("org.freedesktop.sysupdate1", dbus.NameFlagDoNotQueue)
 	Expect(err).NotTo(HaveOccurred())
@@ -289,10 +289,10 @@ func (w *walk) sysupdate() {
 // Each section of docs/hosts.md, done on an emulated host of its kind: the agent reports what the page says.
 var _ = DescribeTable("docs/hosts.md", func(ctx SpecContext, heading string, stock func(*walk)) {
 	m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-	m.engine.Stop()
+	m.Engine.Stop()
 	w := &walk{machine: m, units: runUnits(m), does: map[string]func(){}}
 	for _, folder := range []string{"run", "usr", "etc/apt/apt.conf.d"} {
-		Expect(os.MkdirAll(filepath.Join(m.root, folder), 0o755)).To(Succeed())
+		Expect(os.MkdirAll(filepath.Join(m.Root, folder), 0o755)).To(Succeed())
 	}
 	stock(w)
 	m.start(ctx)

@@ -18,7 +18,7 @@ var _ = Describe("The lead time of a drain", func() {
 	leading := func(ctx SpecContext) *machine {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 10 * time.Minute}}})
 		m.held = newHeldClock()
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)

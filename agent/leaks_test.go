@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -68,11 +67,11 @@ func (a *attempts) cycle(ctx context.Context) {
 	a.pod(ctx, "protected", a.owner("ReplicaSet"))
 	a.setBudget(ctx, 0)
 	version := fmt.Sprintf("5000.%d.0", a.boots.Load())
-	Expect(a.engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
+	Expect(a.Engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
 	a.shows(ctx, needOf, Equal("True UpdateStaged"))
-	a.logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
+	a.Logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
 	a.shows(ctx, objectionOf, HavePrefix(string(v1alpha1.ReasonInhibited)))
-	a.logind.SetInhibitors()
+	a.Logind.SetInhibitors()
 	a.shows(ctx, objectionOf, BeEmpty())
 
 	a.seq++
@@ -83,15 +82,15 @@ func (a *attempts) cycle(ctx context.Context) {
 
 	a.allowEvictions(ctx)
 	a.seq++
-	reboots := a.logind.Reboots()
+	reboots := a.Logind.Reboots()
 	a.grant(ctx, a.seq, protocol.GrantActive)
 	a.shows(ctx, phaseOf, Equal(fmt.Sprintf("%d Rebooting cordoned", a.seq)))
-	Eventually(a.logind.Reboots).Should(Equal(reboots + 1))
+	Eventually(a.Logind.Reboots).Should(Equal(reboots + 1))
 
 	a.boots.Add(1)
-	Expect(a.runs(version)).To(Succeed())
-	Expect(os.WriteFile(a.bootIDFile(), []byte(a.bootID()+"\n"), 0o600)).To(Succeed())
-	Expect(a.engine.Emit(hosttest.Idle())).To(Succeed())
+	Expect(a.Install(version)).To(Succeed())
+	Expect(a.SetBootID(a.bootID())).To(Succeed())
+	Expect(a.Engine.Emit(hosttest.Idle())).To(Succeed())
 	a.shows(ctx, needOf, Equal("False UpToDate"))
 	a.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 	a.finish(ctx)
@@ -110,7 +109,7 @@ func (a *attempts) finish(ctx context.Context) {
 var _ = Describe("An agent that goes through reboot after reboot", func() {
 	It("leaves nothing behind: goroutines, connections, watches, memory", func(ctx SpecContext) {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})
-		m.logind.AcceptAndDoNothing(true)
+		m.Logind.AcceptAndDoNothing(true)
 		m.start(ctx)
 		m.tightBudget(ctx)
 		a := &attempts{machine: m}

@@ -19,7 +19,7 @@ var _ = Describe("The life of a reboot", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 
 		By("hearing the canonical signal")
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		Expect(m.node(ctx).Labels).To(And(
 			HaveKeyWithValue(v1alpha1.LabelRebootRequired, "true"),
@@ -29,7 +29,7 @@ var _ = Describe("The life of a reboot", func() {
 		))
 
 		By("rebooting once it is granted")
-		m.logind.OnReboot(func() {
+		m.Logind.OnReboot(func() {
 			defer GinkgoRecover()
 			m.emits(ctx, v1alpha1.EventDrained) // a host takes longer to go down than the event to arrive
 			m.boot(ctx)
@@ -46,7 +46,7 @@ var _ = Describe("The life of a reboot", func() {
 		Expect(conditionOf(corev1.NodeDrainInProgress)(node)).To(Equal("False Drained"))
 		Expect(conditionOf(corev1.NodeDrained)(node)).To(Equal("False RebootSucceeded"))
 		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("False RebootSucceeded"))
-		Expect(m.logind.Reboots()).To(Equal(1))
+		Expect(m.Logind.Reboots()).To(Equal(1))
 		Expect(m.requests.writes()).To(HaveExactElements(
 			status, // up to date
 			status, // need
@@ -65,14 +65,14 @@ var _ = Describe("The life of a reboot", func() {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.emits(ctx, v1alpha1.EventRebootRequired)
 
 		By("letting repeats, heartbeats and a finished grant pass")
 		before := m.requests.Len()
 		for range 5 {
-			Expect(m.bus.SendNeedReboot()).To(Succeed())
+			Expect(m.Bus.SendNeedReboot()).To(Succeed())
 			m.heartbeat(ctx)
 		}
 		m.grant(ctx, 1, protocol.GrantFinished)
@@ -88,7 +88,7 @@ var _ = Describe("The life of a reboot", func() {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
 		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))

@@ -26,31 +26,31 @@ var _ = Describe("logind", func() {
 	It("refuses, and that is reported, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.hurry = newHurriedClock() // to the retries
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
 		m.emits(ctx, string(v1alpha1.ReasonRebootRefused))
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(string(v1alpha1.ReasonRebooting)))
-		Eventually(m.logind.Reboots).Should(BeNumerically(">", 1))
+		Eventually(m.Logind.Reboots).Should(BeNumerically(">", 1))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
 
 		By("accepting at last: the objection falls with the boot")
 		m.rebootsByLogind(ctx)
-		m.logind.FailReboot("", "")
+		m.Logind.FailReboot("", "")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
 	})
 
 	It("is inhibited, which is reported before a grant is given (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.logind.SetInhibitors(lock)
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.SetInhibitors(lock)
 		m.start(ctx)
 		m.shows(ctx, objectionOf, Equal("Inhibited: A shutdown of the host is blocked by packagekit (Transaction in progress)."))
-		m.logind.SetInhibitors()
+		m.Logind.SetInhibitors()
 		m.shows(ctx, objectionOf, BeEmpty()) // long before its minute is over
 	})
 
@@ -59,8 +59,8 @@ var _ = Describe("logind", func() {
 		policy.Drain.Timeout.Duration = 30 * time.Second
 		m := newMachine(ctx, policy)
 		m.held = newHeldClock()
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.logind.SetInhibitors(lock)
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.SetInhibitors(lock)
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
@@ -68,55 +68,55 @@ var _ = Describe("logind", func() {
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("packagekit"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("False DrainAborted"))
-		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.hurry = newHurriedClock()                    // to the retries
-		m.logind.SetSystemd(hosttest.SystemdBefore257) // which lets root pass the locks of root
-		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.SetSystemd(hosttest.SystemdBefore257) // which lets root pass the locks of root
+		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, objectionOf, ContainSubstring("Permission denied"))
-		called := m.logind.Reboots()
+		called := m.Logind.Reboots()
 
 		By("being held up before the call is retried")
-		m.logind.SetInhibitors(lock)
-		m.logind.FailReboot("", "")
+		m.Logind.SetInhibitors(lock)
+		m.Logind.FailReboot("", "")
 		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("packagekit")))
-		Expect(m.logind.Reboots()).To(Equal(called))
+		Expect(m.Logind.Reboots()).To(Equal(called))
 
 		By("holding up the next agent, too, which knows of no call")
 		m.kill()
-		m.logind.SetInhibitors(hosttest.BlockShutdown("raid", "Rebuilding"))
+		m.Logind.SetInhibitors(hosttest.BlockShutdown("raid", "Rebuilding"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("raid")))
-		Expect(m.logind.Reboots()).To(Equal(called))
+		Expect(m.Logind.Reboots()).To(Equal(called))
 
 		By("rebooting once nobody holds a lock")
 		m.rebootsByLogind(ctx)
-		m.logind.SetInhibitors()
+		m.Logind.SetInhibitors()
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
-		Expect(m.logind.Reboots()).To(Equal(called + 1))
+		Expect(m.Logind.Reboots()).To(Equal(called + 1))
 	})
 
 	It("is inhibited, and the policy ignores it", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsIgnore))
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.logind.SetInhibitors(lock)
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.SetInhibitors(lock)
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
-		Expect(m.logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
+		Expect(m.Logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
 	})
 
 	It("does not name who blocks, with another text each time, and that is written once", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")
 		m.start(ctx)
 		m.shows(ctx, objectionOf, Equal("Inhibited: logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."))
 		for mark := range 5 {
@@ -127,15 +127,15 @@ var _ = Describe("logind", func() {
 		Expect(m.requests.writes()).To(HaveLen(6), "the need, and each mark")
 
 		By("saying it again")
-		m.logind.FailListInhibitors("")
-		m.logind.SetInhibitors()
+		m.Logind.FailListInhibitors("")
+		m.Logind.SetInhibitors()
 		m.shows(ctx, objectionOf, BeEmpty())
 	})
 
 	It("is gone, and unknown is not a yes", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.logind.Stop()
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.Stop()
 		m.start(ctx)
 		m.shows(ctx, objectionOf, HavePrefix("Inhibited: logind cannot be asked"))
 		m.grant(ctx, 1, protocol.GrantActive)

@@ -19,7 +19,7 @@ var _ = Describe("The need for a reboot", func() {
 
 	It("is read from an engine that has it before the agent starts (behaviour 2)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		Expect(message(m.node(ctx))).To(ContainSubstring("4593.1.0"))
@@ -29,44 +29,44 @@ var _ = Describe("The need for a reboot", func() {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
 	})
 
 	It("has gone without a signal when the grant comes: nothing begins (behaviour 3)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.engine.SetStatus(hosttest.Idle()) // as after ResetStatus, which sends none
+		m.Engine.SetStatus(hosttest.Idle()) // as after ResetStatus, which sends none
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		node := m.node(ctx)
 		Expect(cordonOf(node)).To(Equal("schedulable"))
 		Expect(node.Annotations).NotTo(HaveKey(v1alpha1.AnnotationProgress))
-		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("is received after nonsense on the bus (behaviour 5)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.bus.Broadcast()).To(Succeed())
-		Expect(m.bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Expect(m.Bus.Broadcast()).To(Succeed())
+		Expect(m.Bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
+		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	})
 
 	It("is unknown, and never asked for, where there is no engine (behaviour 7)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.Stop()
+		m.Engine.Stop()
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
-		Expect(m.engine.Start()).To(Succeed())
+		Expect(m.Engine.Start()).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
@@ -74,18 +74,18 @@ var _ = Describe("The need for a reboot", func() {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
+		Expect(m.Bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		written := len(m.requests.writes())
 		before := message(m.node(ctx))
 
 		m.kill()
-		Expect(m.bus.Restart()).To(Succeed())
-		Expect(m.engine.Start()).To(Succeed())
-		Expect(m.logind.Start()).To(Succeed())
-		asked := m.engine.StatusCalls()
+		Expect(m.Bus.Restart()).To(Succeed())
+		Expect(m.Engine.Start()).To(Succeed())
+		Expect(m.Logind.Start()).To(Succeed())
+		asked := m.Engine.StatusCalls()
 		m.start(ctx)
-		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
+		Eventually(m.Engine.StatusCalls).Should(BeNumerically(">", asked))
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a mark". `+before))
 		Expect(m.requests.writes()).To(HaveLen(written+1), "the mark, and nothing about the need")
@@ -103,7 +103,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		sent := time.Now().Truncate(time.Second)
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		engines, err := protocol.ParseEngines(m.node(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
@@ -120,7 +120,7 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
 
 		By("being needed again from the next broadcast on")
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	})
 
@@ -153,7 +153,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.rebootsByLogind(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.logind.Reboots()).To(Equal(1))
+		Expect(m.Logind.Reboots()).To(Equal(1))
 	})
 
 	It("is another controller's, by label, until one reboot has answered it", func(ctx SpecContext) {
@@ -194,9 +194,9 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, needOf, Equal("True Requested"))
 
 		By("surviving a restart of the agent")
-		asked := m.engine.StatusCalls()
+		asked := m.Engine.StatusCalls()
 		m.restart(ctx)
-		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
+		Eventually(m.Engine.StatusCalls).Should(BeNumerically(">", asked))
 		Expect(needOf(m.node(ctx))).To(Equal("True Requested"))
 
 		By("being removed with the first report after the boot")

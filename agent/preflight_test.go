@@ -85,7 +85,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 	waiting := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
 		m.hurry = newHurriedClock() // findings have to settle before they are reported
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		return m

@@ -143,10 +143,10 @@ var _ = Describe("The agent's probes", func() {
 		at := probedAt(ctx)
 		m.start(ctx, "--health-probe-bind-address="+at)
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
-		Expect(m.bus.Halt()).To(Succeed())
+		Expect(m.Bus.Halt()).To(Succeed())
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz/bus").Should(
 			And(HavePrefix("500"), ContainSubstring("no connection to the host's system bus")))
-		Expect(m.bus.Restart()).To(Succeed())
+		Expect(m.Bus.Restart()).To(Succeed())
 		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
 	})
 })

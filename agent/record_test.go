@@ -45,11 +45,11 @@ var _ = Describe("A record that cannot be read", func() {
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
 		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 		m.allowEvictions(ctx)
-		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody knows whose it is")
-		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("is repaired where no grant is there", func(ctx SpecContext) {
@@ -62,11 +62,11 @@ var _ = Describe("A record that cannot be read", func() {
 
 	It("keeps the slot past the point of no return, and is repaired after the boot", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.logind.AcceptAndDoNothing(true)
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.AcceptAndDoNothing(true)
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
-		Eventually(m.logind.Reboots).Should(Equal(1))
+		Eventually(m.Logind.Reboots).Should(Equal(1))
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 		m.restart(ctx)
@@ -78,6 +78,6 @@ var _ = Describe("A record that cannot be read", func() {
 		m.start(ctx)
 		m.shows(ctx, phaseOf, HavePrefix("1 Aborted RecordUnreadable"))
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), HavePrefix("False"))
-		Expect(m.logind.Reboots()).To(Equal(1))
+		Expect(m.Logind.Reboots()).To(Equal(1))
 	})
 })

@@ -15,7 +15,7 @@ import (
 func drainingMachine(ctx SpecContext) *machine {
 	GinkgoHelper()
 	m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-	m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+	m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 	m.protectedPod(ctx)
 	m.start(ctx)
 	m.grant(ctx, 1, protocol.GrantActive)
@@ -26,7 +26,7 @@ func drainingMachine(ctx SpecContext) *machine {
 var _ = Describe("An agent that is killed", func() {
 	needing := func(ctx SpecContext) *machine {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		return m
@@ -37,7 +37,7 @@ var _ = Describe("An agent that is killed", func() {
 		m.kill()
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.start(ctx)
-		Eventually(m.logind.Reboots).Should(Equal(1))
+		Eventually(m.Logind.Reboots).Should(Equal(1))
 	})
 
 	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
@@ -47,7 +47,7 @@ var _ = Describe("An agent that is killed", func() {
 		m.allowEvictions(ctx)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(progressOf(m.node(ctx)).DrainStartedAt).To(Equal(&begun), "its time runs from the first process")
-		Eventually(m.logind.Reboots).Should(Equal(1))
+		Eventually(m.Logind.Reboots).Should(Equal(1))
 	})
 
 	It("while it drains, and misses that the grant was taken back, gives up", func(ctx SpecContext) {
@@ -69,11 +69,11 @@ var _ = Describe("An agent that is killed", func() {
 
 	It("past the point of no return, asks logind (again) as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
 		m := needing(ctx)
-		m.logind.AcceptAndDoNothing(true)
+		m.Logind.AcceptAndDoNothing(true)
 		m.grant(ctx, 1, protocol.GrantActive)
-		Eventually(m.logind.Reboots).Should(Equal(1))
+		Eventually(m.Logind.Reboots).Should(Equal(1))
 		m.restart(ctx)
-		Eventually(m.logind.Reboots).Should(Equal(2))
+		Eventually(m.Logind.Reboots).Should(Equal(2))
 
 		By("taking that for no reboot: its conditions stand and so does its need")
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
@@ -86,7 +86,7 @@ var _ = Describe("An agent that is killed", func() {
 		By("and a grant that is taken back now does not stop it")
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.restart(ctx)
-		Eventually(m.logind.Reboots).Should(Equal(3))
+		Eventually(m.Logind.Reboots).Should(Equal(3))
 	})
 
 	It("by its own reboot, only reports", func(ctx SpecContext) {
@@ -97,7 +97,7 @@ var _ = Describe("An agent that is killed", func() {
 		m.restart(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))
-		Expect(m.logind.Reboots()).To(Equal(1))
+		Expect(m.Logind.Reboots()).To(Equal(1))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
 	})
 
@@ -107,6 +107,6 @@ var _ = Describe("An agent that is killed", func() {
 			Seq: 4, Phase: protocol.PhaseRebooting, BootID: m.bootID(), At: metav1.Now(),
 		}.String())
 		m.start(ctx)
-		Eventually(m.logind.Reboots).Should(Equal(1))
+		Eventually(m.Logind.Reboots).Should(Equal(1))
 	})
 })

@@ -23,17 +23,17 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		seq := int64(0)
 		asks := func(version string) {
 			GinkgoHelper()
-			Expect(m.engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
+			Expect(m.Engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
 			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("version "+version))
 		}
 		// rebootsInVain is a grant that is used, after which os-release is what it was, and the manager's end of it.
 		rebootsInVain := func() {
 			GinkgoHelper()
 			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
-			before := m.logind.Reboots()
+			before := m.Logind.Reboots()
 			seq++
 			m.grant(ctx, seq, protocol.GrantActive)
-			Eventually(m.logind.Reboots).Should(Equal(before + 1))
+			Eventually(m.Logind.Reboots).Should(Equal(before + 1))
 			m.shows(ctx, needOf, Equal("False UpToDate"))
 			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
 		}
@@ -60,11 +60,11 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
 		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
 		Expect(phaseOf(m.node(ctx))).To(Equal("2 Rebooting cordoned"))
-		Expect(m.logind.Reboots()).To(Equal(2))
+		Expect(m.Logind.Reboots()).To(Equal(2))
 		m.grant(ctx, seq, protocol.GrantCancelled)
 
 		By("falling with the need")
-		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
 
@@ -85,14 +85,14 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		rebootsInVain()
 		asks("5000.2.0")
 		stopped("5000.2.0")
-		Expect(m.logind.Reboots()).To(Equal(6))
+		Expect(m.Logind.Reboots()).To(Equal(6))
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonUpdateNotApplied), BeNumerically(">=", 2)), "one for each time")
 	})
 
 	It("is stopped without a version too: a need that is there again after two reboots (behaviour 27)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		Expect(os.Mkdir(filepath.Join(m.root, "run"), 0o755)).To(Succeed())
-		file := filepath.Join(m.root, "run", "reboot-required")
+		Expect(os.Mkdir(filepath.Join(m.Root, "run"), 0o755)).To(Succeed())
+		file := filepath.Join(m.Root, "run", "reboot-required")
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -106,13 +106,13 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		rebootsInVain := func() {
 			GinkgoHelper()
 			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
-			before, boot := m.logind.Reboots(), m.boots.Load()+1
+			before, boot := m.Logind.Reboots(), m.boots.Load()+1
 			seq++
 			m.grant(ctx, seq, protocol.GrantActive)
 			m.shows(ctx, annotationOf(v1alpha1.AnnotationEngines), And(
 				ContainSubstring("%s-boot-%d", m.name, boot), ContainSubstring(`{"name":"sentinel","asks":true,"again":true}`)))
 			Expect(messageOf(v1alpha1.NodeRebootRequired)(m.node(ctx))).To(HaveSuffix("sentinel (asks again after the reboot)."))
-			Expect(m.logind.Reboots()).To(Equal(before + 1))
+			Expect(m.Logind.Reboots()).To(Equal(before + 1))
 			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
 		}
 		stopped := func() {
@@ -142,7 +142,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
 		Expect(phaseOf(m.node(ctx))).To(Equal("2 Rebooting cordoned"))
 		stopped()
-		Expect(m.logind.Reboots()).To(Equal(2))
+		Expect(m.Logind.Reboots()).To(Equal(2))
 		m.grant(ctx, seq, protocol.GrantCancelled)
 
 		By("going on when the need ends: one that comes later is another")
@@ -162,6 +162,6 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 		Expect(os.Remove(file)).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.logind.Reboots()).To(Equal(5))
+		Expect(m.Logind.Reboots()).To(Equal(5))
 	})
 })

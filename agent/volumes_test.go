@@ -29,7 +29,7 @@ var _ = Describe("Volumes", func() {
 		usesVolumes(ctx, m, volumeNameOf(m, "data"), volumeNameOf(m, "buffer"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		return m
 	}
@@ -43,7 +43,7 @@ var _ = Describe("Volumes", func() {
 		GinkgoHelper()
 		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True VolumesInUse"))
 		Consistently(func() string { return phaseOf(m.node(ctx)) }, "1s").Should(Equal("1 Draining cordoned"))
-		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(m.Logind.Reboots()).To(BeZero())
 	}
 
 	It("of evicted pods are waited for by name, and those of pods that stay are not (behaviour 42)", func(ctx SpecContext) {

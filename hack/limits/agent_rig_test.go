@@ -3,8 +3,6 @@ package limits
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,28 +21,19 @@ import (
 
 // host is one machine with its Node, and the agent on it as a process.
 type host struct {
-	t      *testing.T
-	name   string
-	root   string
-	bus    *hosttest.Bus
-	engine *hosttest.UpdateEngine
-	logind *hosttest.Logind
-	front  *front
-	agent  *process.Process
+	*hosttest.Machine
+
+	t     *testing.T
+	name  string
+	front *front
+	agent *process.Process
 }
 
 // newHost is up, with an update that waits for a reboot. No agent runs yet.
 func newHost(t *testing.T, name string, drain v1alpha1.Drain) *host {
 	t.Helper()
-	h := &host{t: t, name: name, root: t.TempDir(), bus: hosttest.StartFor(t), front: newFront(t)}
-	var err error
-	h.engine, err = hosttest.StartUpdateEngine(h.bus)
-	must(t, err)
-	h.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-	h.logind, err = hosttest.StartLogind(h.bus)
-	must(t, err)
-	must(t, os.Mkdir(filepath.Join(h.root, "etc"), 0o755))
-	must(t, os.WriteFile(filepath.Join(h.root, "etc", "os-release"), []byte("ID=flatcar\nVERSION_ID=1\n"), 0o600))
+	h := &host{Machine: hosttest.NewMachine(t, "1"), t: t, name: name, front: newFront(t)}
+	h.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 	must(t, api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
 		Drain: &drain, NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"host": name}},
@@ -59,12 +48,11 @@ func newHost(t *testing.T, name string, drain v1alpha1.Drain) *host {
 }
 
 func (h *host) bootID(boot int) string { return fmt.Sprintf("%s-boot-%d", h.name, boot) }
-func (h *host) bootIDFile() string     { return filepath.Join(h.root, "boot_id") }
 
 // boot is the kernel's and the kubelet's word that the machine has come up.
 func (h *host) boot(boot int) {
 	h.t.Helper()
-	must(h.t, os.WriteFile(h.bootIDFile(), []byte(h.bootID(boot)+"\n"), 0o600))
+	must(h.t, h.SetBootID(h.bootID(boot)))
 	h.status(func(s *corev1.NodeStatus) {
 		s.NodeInfo.BootID = h.bootID(boot)
 		s.Conditions = append(s.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
@@ -89,7 +77,7 @@ func (h *host) status(change func(*corev1.NodeStatus)) {
 // start runs the agent against its front.
 func (h *host) start() {
 	h.t.Helper()
-	h.startAt(h.front.URL, h.bus.Address())
+	h.startAt(h.front.URL, h.Bus.Address())
 }
 
 func (h *host) startAt(server, bus string) {
@@ -99,7 +87,7 @@ func (h *host) startAt(server, bus string) {
 		Name: h.name, Path: agent,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig(h.t, server), "--node-name=" + h.name, "--identity=serviceaccount", "--dbus-address=" + bus,
-			"--host-root=" + h.root, "--boot-id-file=" + h.bootIDFile(), "--health-probe-bind-address=127.0.0.1:0",
+			"--host-root=" + h.Root, "--boot-id-file=" + h.BootIDFile(), "--health-probe-bind-address=127.0.0.1:0",
 		},
 	})
 	must(h.t, err)
@@ -152,7 +140,7 @@ func (h *host) in(phase protocol.Phase) {
 // called waits for a call of logind.
 func (h *host) called(method string) {
 	h.t.Helper()
-	until(h.t, method+" of logind", func() bool { return strings.Contains(strings.Join(h.logind.Calls(), " "), method) })
+	until(h.t, method+" of logind", func() bool { return strings.Contains(strings.Join(h.Logind.Calls(), " "), method) })
 }
 
 // pod runs on the machine, and uses volumes.

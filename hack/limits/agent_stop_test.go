@@ -25,7 +25,7 @@ var patient = v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: tim
 var agentPhases = map[string]func(h *host){
 	"it waits for an API server that accepts and says nothing": func(h *host) {
 		address, connected := mute(h.t, "tcp", "127.0.0.1:0")
-		h.startAt("http://"+address, h.bus.Address())
+		h.startAt("http://"+address, h.Bus.Address())
 		<-connected
 	},
 	"the list of its Node hangs": func(h *host) {
@@ -40,7 +40,7 @@ var agentPhases = map[string]func(h *host){
 		<-connected
 	},
 	"nothing needs to be done": func(h *host) {
-		h.engine.SetStatus(hosttest.Idle())
+		h.Engine.SetStatus(hosttest.Idle())
 		h.start()
 		h.shows(v1alpha1.NodeRebootRequired, "False")
 	},
@@ -112,18 +112,18 @@ var agentPhases = map[string]func(h *host){
 	"a block inhibitor holds the reboot up": func(h *host) {
 		h.start()
 		h.asks()
-		h.logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
+		h.Logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
 		h.grant()
 		h.in(protocol.PhaseDraining)
 		h.shows(corev1.NodeDrained, "True")
 	},
 	"logind does not say who blocks": func(h *host) {
-		h.t.Cleanup(h.logind.Hold("ListInhibitors"))
+		h.t.Cleanup(h.Logind.Hold("ListInhibitors"))
 		h.start()
 		h.called("ListInhibitors")
 	},
 	"logind does not answer the call to reboot": func(h *host) {
-		h.t.Cleanup(h.logind.Hold("RebootWithFlags"))
+		h.t.Cleanup(h.Logind.Hold("RebootWithFlags"))
 		h.start()
 		h.asks()
 		h.grant()
@@ -154,7 +154,7 @@ var agentPhases = map[string]func(h *host){
 		h.called("RebootWithFlags")
 		h.agent.Kill()
 		h.boot(2)
-		h.engine.SetStatus(hosttest.Idle())
+		h.Engine.SetStatus(hosttest.Idle())
 		h.front.hold(request(http.MethodPatch, "/status"))
 		h.start()
 		h.front.waits(h.t)

@@ -1,6 +1,6 @@
 package hosttest
 
-// TB is what StartFor needs of a *testing.T, a *testing.B or a Ginkgo suite's GinkgoT().
+// TB is what StartFor and NewMachine need of a *testing.T, a *testing.B or a Ginkgo suite's GinkgoT().
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
