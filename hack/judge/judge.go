@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // Slack is how old a decision may be when it takes effect: the time-out of a manager's pass, and a request that came late.
@@ -205,11 +203,8 @@ func (j *Judge) LeftBehind(at time.Time) []Violation {
 		if n.last.Spec.Unschedulable && !n.cordoned {
 			add("node %s is left cordoned", name)
 		}
-		if slices.ContainsFunc(n.last.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintPending }) {
-			add("node %s is left tainted", name)
-		}
-		if attemptOf(n.last).disrupts {
-			add("node %s is left in mid-attempt: %s", name, n.last.Annotations[v1alpha1.AnnotationProgress])
+		for _, what := range Unfinished(n.last) {
+			add("node %s is left %s", name, what)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.policies)) {

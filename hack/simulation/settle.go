@@ -102,6 +102,9 @@ func (w *World) left() (left []string) {
 
 // unsettled reports what a node shows that is not over.
 func unsettled(node *corev1.Node) (what []string) {
+	for _, left := range judge.Unfinished(node) {
+		what = append(what, "is "+left)
+	}
 	for _, c := range node.Status.Conditions {
 		switch {
 		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue,
@@ -113,9 +116,6 @@ func unsettled(node *corev1.Node) (what []string) {
 	}
 	if grant := node.Annotations[v1alpha1.AnnotationGrant]; outstanding(node) {
 		what = append(what, "has grant "+grant)
-	}
-	for _, taint := range node.Spec.Taints {
-		what = append(what, "has taint "+taint.Key)
 	}
 	for _, key := range []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt, v1alpha1.AnnotationRebootRequested} {
 		if _, there := node.Annotations[key]; there {

@@ -37,13 +37,13 @@ func (r *run) heal(o *Outcome) error {
 	// A node that an administrator keeps cordoned takes a slot.
 	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.keepsCordoned()))
 	tick := began.Add(calm)
-	for !r.done() {
+	for left := r.unfinished(); len(left) > 0; left = r.unfinished() {
 		if err := r.check(); err != nil {
 			return err
 		}
 		switch now := time.Now(); {
 		case now.Sub(began) > patience:
-			o.Violations = append(o.Violations, judge.Violation{At: now, Rule: judge.Convergence, How: r.unfinished()})
+			o.Violations = append(o.Violations, judge.Violation{At: now, Rule: judge.Convergence, How: strings.Join(left, "")})
 			o.Converged = now.Sub(began)
 			return nil
 		case now.After(tick):
@@ -85,37 +85,33 @@ func (r *run) putOn(tick int) error {
 	return nil
 }
 
-// unfinished states what is not done.
-func (r *run) unfinished() string {
-	var b strings.Builder
+// unfinished states what is not done: each machine has its reboot, and each Node is as if nothing had been.
+func (r *run) unfinished() (left []string) {
+	add := func(format string, args ...any) { left = append(left, "\n    "+fmt.Sprintf(format, args...)) }
 	for _, m := range r.machines {
 		m.mu.Lock()
 		if !m.gone && (m.needed || m.down) {
-			fmt.Fprintf(&b, "\n    machine %d, node %s: needs a reboot %t, going down %t, agent %t", m.number, m.name, m.needed, m.down, m.agent != nil)
+			add("machine %d, node %s: needs a reboot %t, going down %t, agent %t", m.number, m.name, m.needed, m.down, m.agent != nil)
 		}
 		m.mu.Unlock()
 	}
 	admins := r.admin.cordoned()
 	r.worker.world.read(func(w *world) {
 		for _, name := range r.admin.policies {
-			p := w.policies[name]
-			if p == nil {
-				fmt.Fprintf(&b, "\n    there is no policy %s", name)
-				continue
+			switch p := w.policies[name]; {
+			case p == nil:
+				add("there is no policy %s", name)
+			case p.DeletionTimestamp != nil || len(p.Status.Grants) > 0:
+				add("policy %s: grants %v, limit %d, blocked %v, deleted %v", name, p.Status.Grants, p.Status.Limit, p.Status.Blocked, p.DeletionTimestamp)
 			}
-			fmt.Fprintf(&b, "\n    policy %s: grants %v, limit %d, blocked %v, deleted %v", name, p.Status.Grants, p.Status.Limit, p.Status.Blocked, p.DeletionTimestamp)
 		}
 		for name, node := range w.nodes {
-			if quiet(node, admins[name]) {
-				continue
-			}
-			fmt.Fprintf(&b, "\n    node %s: unschedulable %t, taints %v, annotations %v, conditions", name, node.Spec.Unschedulable, node.Spec.Taints, node.Annotations)
-			for _, c := range node.Status.Conditions {
-				fmt.Fprintf(&b, " %s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
+			if !quiet(node, admins[name]) {
+				add("node %s: unschedulable %t, taints %v, annotations %v, conditions %v", name, node.Spec.Unschedulable, node.Spec.Taints, node.Annotations, node.Status.Conditions)
 			}
 		}
 	})
-	return b.String()
+	return left
 }
 
 // opening is when the window is open next, some days on, far from any change of clocks.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // quiet reports whether a Node shows nothing of a reboot.
@@ -23,24 +24,9 @@ func needs(node *corev1.Node) bool {
 }
 
 // settled reports whether a Node is in no attempt, and has no taint of one.
-func settled(node *corev1.Node) bool {
-	grant, err := protocol.ParseGrant(node.Annotations)
-	if err != nil || grant != nil && grant.State == protocol.GrantActive {
-		return false
-	}
-	progress, err := protocol.ParseProgress(node.Annotations)
-	if err != nil {
-		return false
-	}
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == v1alpha1.TaintPending {
-			return false
-		}
-	}
-	return progress == nil || progress.Phase == protocol.PhaseAborted || grant != nil && (grant.Seq > progress.Seq || grant.Seq == progress.Seq && grant.State == protocol.GrantFinished)
-}
+func settled(node *corev1.Node) bool { return !attempted(node) && len(judge.Unfinished(node)) == 0 }
 
-// attempted reports whether a Node is in an attempt.
+// attempted reports whether a Node has a grant for an attempt.
 func attempted(node *corev1.Node) bool {
 	grant, err := protocol.ParseGrant(node.Annotations)
 	return err == nil && grant != nil && grant.State == protocol.GrantActive

@@ -29,7 +29,7 @@ type Outcome struct {
 	Schedule schedule.Schedule
 	// Struck counts faults by kind; those of requests by request.
 	Struck map[schedule.Kind]int
-	// Reboots and Grants count what the operator did, Aborted drains that it gave up.
+	// Reboots and Grants count what the operator did.
 	Reboots, Grants int
 	// Converged is how long after the last fault all was done.
 	Converged time.Duration
@@ -131,7 +131,7 @@ func (r *run) do(o *Outcome) error {
 // await waits until it is a step's turn, or until nothing goes on.
 func (r *run) await(step schedule.Step) error {
 	progress, since := r.progress(), time.Now()
-	for progress < step.After && time.Since(since) < stall && !r.done() {
+	for progress < step.After && time.Since(since) < stall && len(r.unfinished()) > 0 {
 		if err := r.check(); err != nil {
 			return err
 		}
@@ -149,31 +149,6 @@ func (r *run) progress() int {
 	begun := 0
 	r.worker.world.read(func(w *world) { begun = w.begun })
 	return begun + int(r.back.Load())
-}
-
-// done reports whether every machine has had its reboot, and every Node is as if nothing had been.
-func (r *run) done() bool {
-	for _, m := range r.machines {
-		m.mu.Lock()
-		busy := !m.gone && (m.needed || m.down)
-		m.mu.Unlock()
-		if busy {
-			return false
-		}
-	}
-	admins := r.admin.cordoned()
-	done := false
-	r.worker.world.read(func(w *world) {
-		done = true
-		for _, name := range r.admin.policies {
-			p := w.policies[name]
-			done = done && p != nil && p.DeletionTimestamp == nil && len(p.Status.Grants) == 0
-		}
-		for name, node := range w.nodes {
-			done = done && quiet(node, admins[name])
-		}
-	})
-	return done
 }
 
 // check is why the schedule cannot go on.
