@@ -93,11 +93,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...cli
 	var all client.ListOptions
 	all.ApplyOptions(options)
 	if to, ok := list.(*corev1.NodeList); ok && all.UnsafeDisableDeepCopy != nil && *all.UnsafeDisableDeepCopy {
-		objects := i.inOrder()
-		if all.Limit > 0 {
-			objects = objects[:min(int(all.Limit), len(objects))]
-		}
-		return share(to, objects)
+		return share(to, i.inOrder())
 	}
 	return fill(list, i.inOrder())
 }

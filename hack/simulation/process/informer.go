@@ -57,28 +57,6 @@ func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
 	return registration{i}, nil
 }
 
-// GetStore is what client-go's informers have beside: the manager looks at thousands of Nodes where they are.
-func (i *informer) GetStore() toolscache.Store { return itemStore{of: i} }
-
-// itemStore lists the objects themselves. What else a Store has is not there, and panics.
-type itemStore struct {
-	toolscache.Store
-
-	of *informer
-}
-
-// List implements toolscache.Store.
-func (s itemStore) List() []any {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	objects := s.of.inOrder()
-	all := make([]any, len(objects))
-	for i := range objects {
-		all[i] = objects[i]
-	}
-	return all
-}
-
 type registration struct{ *informer }
 
 // HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration; nobody asks.

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -39,9 +38,6 @@ func (s *Shell) GetCache() cache.Cache { return s.cache }
 
 // GetScheme implements cluster.Cluster.
 func (s *Shell) GetScheme() *runtime.Scheme { return s.scheme }
-
-// GetRESTMapper implements cluster.Cluster; nobody needs one.
-func (s *Shell) GetRESTMapper() meta.RESTMapper { return nil }
 
 // GetLogger implements manager.Manager.
 func (s *Shell) GetLogger() logr.Logger { return logr.Discard() }
