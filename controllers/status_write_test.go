@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // One Node that states what a status cannot hold would keep the whole policy from going on: its ledger could not be written.
@@ -30,11 +27,7 @@ func TestStatusOf_CanBeWrittenWhateverNodesReport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	crd, err := definition.Parse(text)
+	crd, err := definition.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}

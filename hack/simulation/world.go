@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // World is a cluster that lives through a script.
@@ -93,7 +90,7 @@ func newWorld(ctx context.Context, script Script, folder string, record func(jud
 	if err != nil {
 		return nil, nil, err
 	}
-	policies, err := crd()
+	policies, err := definition.Shipped()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,15 +103,6 @@ func newWorld(ctx context.Context, script Script, folder string, record func(jud
 	w.admin = admin{store: w.store, pools: script.Pools}
 	return w, end, nil
 }
-
-// crd is the CustomResourceDefinition of policies, by whose rules their status is written.
-var crd = sync.OnceValues(func() (*definition.Definition, error) {
-	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
-	}
-	return definition.Parse(text)
-})
 
 // Go runs something that the world waits for in the end.
 func (w *World) Go(f func()) { w.running.Go(f) }

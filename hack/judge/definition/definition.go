@@ -6,6 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // Definition is a CustomResourceDefinition that has been read.
@@ -27,8 +31,16 @@ type Definition struct {
 	rules      *cel.Validator
 }
 
-// Parse reads a manifest, such as config/crd/bases/reboot-operator.io_rebootpolicies.yaml.
-func Parse(manifest []byte) (*Definition, error) {
+// Shipped is the CustomResourceDefinition of config/crd.
+var Shipped = sync.OnceValues(func() (*Definition, error) {
+	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
+	}
+	return parse(manifest)
+})
+
+func parse(manifest []byte) (*Definition, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(manifest, &crd); err != nil {
 		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)

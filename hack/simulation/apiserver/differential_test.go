@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -218,11 +216,7 @@ type simulated struct {
 
 func newSimulated(t *testing.T) *simulated {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := definition.Parse(text)
+	parsed, err := definition.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
