@@ -4,6 +4,8 @@ package folder
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -58,4 +60,12 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 		case looked = <-w.Again:
 		}
 	}
+}
+
+// Reason is what went wrong with a file, without the path: that is this container's, not the host's.
+func Reason(err error) string {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	return err.Error()
 }
