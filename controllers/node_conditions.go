@@ -56,7 +56,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 	return 0, nil
 }
 
-// enough reports whether a pass has written as many conditions, or marks, as it may.
+// enough reports whether a pass has written as many conditions, or markers, as it may.
 func (w *nodeWriter) enough(s *state, written int) bool {
 	if written < conditionsAtLeast || written >= conditionsPerPass {
 		return written >= conditionsPerPass
@@ -137,10 +137,10 @@ func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, b
 	return nodepatch.Dated(c, ptr.Deref(before, corev1.NodeCondition{}), w.clock.Now())
 }
 
-// mark writes the marks of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
+// writePlanMarkers writes the markers of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
 // waiting, and no instant at which time alone changes something.
-func (w *nodeWriter) mark(ctx context.Context, s *state, p plan.Plan) {
-	later, err := w.writeMarks(ctx, s, p.Markers)
+func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan) {
+	later, err := w.writeMarkers(ctx, s, p.Markers)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Did not mark all nodes for schedulers and autoscalers")
 		s.putOff(refusedPause)
@@ -148,14 +148,14 @@ func (w *nodeWriter) mark(ctx context.Context, s *state, p plan.Plan) {
 	s.putOff(later)
 }
 
-// writeMarks sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left.
+// writeMarkers sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left.
 // Taints are one list with many writers, so each write carries the resourceVersion of what it was made from; who loses a race
 // comes again. It returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
-func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Markers) (time.Duration, error) {
+func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (time.Duration, error) {
 	var later time.Duration
 	var errs []error
 	written := 0
-	for _, m := range marks {
+	for _, m := range markers {
 		i, ok := s.index[m.Node]
 		wait := w.markerRefusals.waits(m.Node, w.clock.Now())
 		if later = cmp.Or(later, wait); wait > 0 || !ok {

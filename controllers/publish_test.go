@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A slot waits for few of the marks that are due, however many there are; the next pass goes on with them.
+// A slot waits for few of the markers that are due, however many there are; the next pass goes on with them.
 func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	unmark := func() (name string) {

@@ -156,7 +156,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	}
 	r.Metrics.observeUngoverned(decisions)
 	s.putOff(later)
-	later, err = r.nodes.writeMarks(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
+	later, err = r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	s.putOff(later)
 	if err = errors.Join(err, s.refused); err != nil {
 		return ctrl.Result{}, err
@@ -229,7 +229,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		}
 		s.slotWaits = handsOver(p)
 		if len(p.Granted) > 0 {
-			r.nodes.mark(ctx, s, p) // before the grant is published: the pods go somewhere within a second
+			r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published: the pods go somewhere within a second
 		}
 		if err := r.ledger.writeLedger(ctx, s, p); err != nil {
 			return p, err // somebody else's write in between throws the whole plan away
@@ -306,7 +306,7 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	if s.Policy.DeletionTimestamp == nil || len(p.Ledger())+len(p.Others) > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
-	later, err := r.nodes.writeMarks(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
+	later, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	s.putOff(later)
 	if later > 0 || err != nil {
 		return err
@@ -314,7 +314,7 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	return r.ledger.release(ctx, s)
 }
 
-// report reports what was decided: conditions on the nodes, the status where the ledger did not change it already, and marks.
+// report reports what was decided: conditions on the nodes, the status where the ledger did not change it already, and markers.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
 	later, err := r.nodes.writeConditions(ctx, s, p.Decisions)
 	if err != nil {
@@ -328,6 +328,6 @@ func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Pl
 	if err := r.ledger.consumeResume(ctx, s); err != nil {
 		return err
 	}
-	r.nodes.mark(ctx, s, p)
+	r.nodes.writePlanMarkers(ctx, s, p)
 	return nil
 }
