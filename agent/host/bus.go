@@ -98,4 +98,10 @@ func IsBroken(err error) bool {
 	return err != nil && !answered && !errors.Is(err, context.DeadlineExceeded)
 }
 
+// NoOwner reports whether a call failed because the service is not on the bus, and could not be started.
+func NoOwner(err error) bool {
+	name := ErrorName(err)
+	return name == errServiceUnknown || name == errNameHasNoOwner
+}
+
 func isNoPartOfName(r rune) bool { return !isAlphanumeric(r) && r != '.' && r != '_' }

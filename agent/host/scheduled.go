@@ -28,7 +28,7 @@ func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator,
 	call := conn.Object(logindName, logindPath).CallWithContext(limited, propertiesInterface+".Get", dbus.FlagNoAutoStart, logindInterface, scheduledShutdown)
 	err := call.Store(&value)
 	switch {
-	case isAnswer(err, errServiceUnknown), isAnswer(err, errNameHasNoOwner):
+	case NoOwner(err):
 		return nil, nil
 	case err != nil:
 		return nil, answered("logind", err)

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -29,7 +28,7 @@ const (
 func unitIsActive(ctx context.Context, conn *dbus.Conn, unit string) (bool, error) {
 	state, err := unitProperty(ctx, conn, unit, systemdUnitInterface, "ActiveState")
 	switch {
-	case isAnswer(err, errNoSuchUnit), isAnswer(err, errServiceUnknown), isAnswer(err, errNameHasNoOwner):
+	case ErrorName(err) == errNoSuchUnit, NoOwner(err):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -76,11 +75,6 @@ func answered(who string, err error) error {
 		return err
 	}
 	return &answerError{who, err}
-}
-
-func isAnswer(err error, name string) bool {
-	answer, ok := errors.AsType[dbus.Error](err)
-	return ok && answer.Name == name
 }
 
 // unitPath is the object of a unit: what D-Bus does not take in a path is an underscore and two hexadecimal digits.

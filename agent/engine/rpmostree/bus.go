@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/godbus/dbus/v5"
-
-	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 // https://github.com/coreos/rpm-ostree/blob/main/src/daemon/org.projectatomic.rpmostree1.xml
@@ -21,7 +18,6 @@ const (
 	osInterface          = busName + ".OS"
 	transactionInterface = busName + ".Transaction"
 	propertiesInterface  = "org.freedesktop.DBus.Properties"
-	busDaemon            = "org.freedesktop.DBus"
 )
 
 // callLimit bounds one call. The daemon may have to be started for it, and then reads a lot from disk first.
@@ -105,9 +101,4 @@ func (d daemon) upgrade(ctx context.Context, system dbus.ObjectPath) (string, er
 		return "", fmt.Errorf("asking rpm-ostree for an upgrade: %w", err)
 	}
 	return address, nil
-}
-
-// isAbsent reports whether rpm-ostree's name has no owner, and cannot be started.
-func isAbsent(err error) bool {
-	return slices.Contains([]string{busDaemon + ".Error.ServiceUnknown", busDaemon + ".Error.NameHasNoOwner"}, host.ErrorName(err))
 }

@@ -8,7 +8,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 )
 
-const ownerChanged = busDaemon + ".NameOwnerChanged"
+const (
+	busDaemon    = "org.freedesktop.DBus"
+	ownerChanged = busDaemon + ".NameOwnerChanged"
+)
 
 // FuzzReceive: whatever arrives on the bus, only the daemon and the bus itself are an occasion to read the deployments.
 func FuzzReceive(f *testing.F) {

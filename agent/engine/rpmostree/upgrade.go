@@ -10,6 +10,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 // progressInterval is how often a transaction's progress is worth a line in the log.
@@ -18,7 +19,7 @@ const progressInterval = 10 * time.Second
 // round makes an outcome of an error too.
 func (d *Driver) round(ctx context.Context) Round {
 	round, err := d.try(ctx)
-	if isAbsent(err) {
+	if host.NoOwner(err) {
 		return Round{Outcome: OutcomeAbsent}
 	}
 	if err != nil {

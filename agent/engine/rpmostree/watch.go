@@ -126,9 +126,9 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 	wait := timing.Backoff(w.failures, firstRetry, pollInterval)
 	why, presence := "rpm-ostree does not report its deployments: no reply in time.", engine.Silent
 	switch {
-	case isAbsent(err) && signalled:
+	case host.NoOwner(err) && signalled:
 		return firstRetry, nil // It left between its signal and the call.
-	case isAbsent(err):
+	case host.NoOwner(err):
 		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged reports when it comes.
 	case errors.Is(err, errMalformed):
 		service.Ignore(ctx, w.engine.Malformed, err)

@@ -80,7 +80,7 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 		return PollInterval, nil
 	case ctx.Err() != nil || isBroken(err):
 		return 0, err
-	case hasLeft(err):
+	case host.NoOwner(err):
 		return retryInterval, nil // It left between the look-up and the question: NameOwnerChanged is on its way.
 	}
 	gone, lost := s.leftUnanswered(ctx, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-logr/logr"
 
@@ -26,11 +25,6 @@ func (e *unansweredError) Unwrap() error { return e.cause }
 
 // IsUnknownMethod reports whether a Call failed because the service is of a version without the method.
 func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
-
-// hasLeft reports whether a call failed because the name that it went to has no owner any more.
-func hasLeft(err error) bool {
-	return slices.Contains([]string{errNameHasOwner, busDaemon + ".Error.ServiceUnknown"}, host.ErrorName(err))
-}
 
 // isBroken reports whether a call failed because the connection did.
 func isBroken(err error) bool {
