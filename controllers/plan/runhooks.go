@@ -29,7 +29,8 @@ type runHooks struct {
 
 // runHooks reads the hooks of the run.
 func (f *fleet) runHooks() runHooks {
-	before, after := f.Policy.Spec.HooksOrDefault().RunBefore, f.Policy.Spec.HooksOrDefault().RunAfter
+	hooks := f.Policy.Spec.HooksOrDefault()
+	before, after := hooks.RunBefore, hooks.RunAfter
 	if f.Policy.Status.Run == nil || f.Policy.Status.Run.Hooks == nil {
 		if len(before) == 0 || f.dryRun() {
 			return runHooks{}
@@ -37,7 +38,7 @@ func (f *fleet) runHooks() runHooks {
 		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(before))}
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
-	switch r := (runHooks{is: is, until: is.At.Add(f.hooksTimeout())}); is.Stage {
+	switch r := (runHooks{is: is, until: is.At.Add(hooks.TimeoutOrDefault())}); is.Stage {
 	case v1alpha1.RunBefore:
 		return f.beforeRun(r, before)
 	case v1alpha1.RunAfter:
@@ -112,10 +113,6 @@ func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *
 
 func (f *fleet) runWaits(format string, args ...any) *Blocked {
 	return blocked(v1alpha1.ReasonRunHookWaits, format, args...)
-}
-
-func (f *fleet) hooksTimeout() time.Duration {
-	return f.Policy.Spec.HooksOrDefault().TimeoutOrDefault()
 }
 
 // RunAnswer is the value of an annotation that answers for a stage of a run.

@@ -51,7 +51,7 @@ func (e Period) row(l terminal.Look, now time.Time) []terminal.Cell {
 	}
 	row := []terminal.Cell{{Text: from}, {Text: until}, {Text: e.utc(), Style: terminal.Quiet}}
 	if l.Wide {
-		row = append(row, terminal.Cell{Text: e.span(now), Right: true}, terminal.Cell{Text: e.away(now), Right: true}, terminal.Cell{Text: zone.String()})
+		row = append(row, terminal.Cell{Text: e.span(now), Right: true}, terminal.Cell{Text: moment.Span(e.From.Sub(now)), Right: true}, terminal.Cell{Text: zone.String()})
 	}
 	return append(row, terminal.Cell{Text: e.what(), Style: styles[e.Kind]})
 }
@@ -78,8 +78,6 @@ func (e Period) span(now time.Time) string {
 	}
 	return moment.Length(e.To.Sub(from).Truncate(time.Minute))
 }
-
-func (e Period) away(now time.Time) string { return moment.Span(e.From.Sub(now)) }
 
 func (e Period) what() string {
 	names, notes := strings.Join(e.Names, ", "), strings.Join(e.Notes, "; ")

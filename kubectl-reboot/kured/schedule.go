@@ -157,18 +157,14 @@ func localZone(c *conversion) string {
 	name := strings.TrimPrefix(c.kured.variables().values["TZ"], ":")
 	if _, err := time.LoadLocation(name); err == nil && zoneName.MatchString(name) {
 		c.report.carried = append(c.report.carried, line{"--time-zone=Local", "timeZone " + name + ", from the container's variable TZ"})
-		return utcIsAbsent(name)
+		if name == "UTC" { // the default
+			return ""
+		}
+		return name
 	}
 	c.report.open = append(c.report.open, line{
 		"--time-zone=Local",
 		"UTC is assumed, which is the zone of kured's image. If the pod has the host's /etc/localtime, give the windows its timeZone",
 	})
 	return ""
-}
-
-func utcIsAbsent(name string) string {
-	if name == "UTC" {
-		return ""
-	}
-	return name
 }
