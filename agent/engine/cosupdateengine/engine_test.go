@@ -2,12 +2,10 @@ package cosupdateengine
 
 import (
 	"testing"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
-	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
@@ -127,31 +125,6 @@ func TestEngine_ReportsErrorsAndDeferredUpdatesAsWhatTheyAre(t *testing.T) {
 	h.Expect(next(state{}, says(deferred)).report())
 }
 
-func TestEngine_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
-	h := newHarness(t)
-	h.startHost(hosttest.COSCurrent).SetStatus(hosttest.COSNeedReboot("17800.147.54"))
-	h.run()
-	h.Expect(needed17800)
-	h.client("ResetStatus")
-	h.expectNothing()
-	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
-	h.Clock.Step(5*time.Minute - time.Second)
-	h.expectNothing()
-	h.Clock.Step(time.Second)
-	h.Expect(upToDate)
-}
-
-func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Again = make(source.Again)
-	h.startHost(hosttest.COSCurrent).SetStatus(hosttest.COSNeedReboot("17800.147.54"))
-	h.run()
-	h.Expect(needed17800)
-	h.client("ResetStatus")
-	h.Must(h.engine.Again.Look(t.Context()))
-	h.ExpectNow(upToDate)
-}
-
 func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 	bodies := [][]any{
 		{},
@@ -201,29 +174,6 @@ func TestEngine_IgnoresBroadcastsOfStrangers(t *testing.T) {
 	h.Expect(upToDate)
 	h.Must(h.bus.ForgeCOS(hosttest.COSNeedReboot("17800.147.54")))
 	h.expectNothing()
-}
-
-func TestEngine_CountsAMalformedReply_Behaviour5(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost(hosttest.COSCurrent)
-	e.GarbleStatus(true)
-	h.run()
-	h.Expect(unknown("COS update_engine answers GetStatusAdvanced with something that is no status."))
-	if n := h.Malformed.Load(); n != 1 {
-		t.Errorf("%d malformed replies counted, want 1", n)
-	}
-	e.GarbleStatus(false)
-	h.ExpectAfter(30*time.Second, upToDate)
-}
-
-func TestEngine_ReportsThatItMayNotAsk(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost(hosttest.COSCurrent)
-	e.FailStatus("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message, sender=":1.5" (uid=65532 pid=7)`)
-	h.run()
-	h.Expect(unknown("COS update_engine does not answer GetStatusAdvanced: org.freedesktop.DBus.Error.AccessDenied."))
-	e.FailStatus("", "")
-	h.ExpectAfter(30*time.Second, upToDate)
 }
 
 func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testing.T) {

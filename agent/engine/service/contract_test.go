@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,11 +33,16 @@ type kind struct {
 	start func(*hosttest.Bus) (hostService, error)
 }
 
-// hostService is a service on the bus, and how it announces that version 4001.0.0 is staged.
+// hostService is a service on the bus, and what it does and answers.
 type hostService struct {
 	stop  func()
 	start func() error
+	// stage announces that version 4001.0.0 is staged, and reset forgets that without a signal.
 	stage func() error
+	reset string
+	// fail makes it answer with an error, and garble with something that is no status.
+	fail   func(name, text string)
+	garble func(bool)
 }
 
 var kinds = []kind{
@@ -46,7 +52,10 @@ var kinds = []kind{
 		busName: "com.coreos.update1", path: "/com/coreos/update1", method: "com.coreos.update1.Manager.GetStatus",
 		start: func(bus *hosttest.Bus) (hostService, error) {
 			e, err := hosttest.StartUpdateEngine(bus)
-			return hostService{e.Stop, e.Start, func() error { return e.Emit(hosttest.NeedReboot("4001.0.0")) }}, err
+			return hostService{
+				stop: e.Stop, start: e.Start, stage: func() error { return e.Emit(hosttest.NeedReboot("4001.0.0")) },
+				reset: "com.coreos.update1.Manager.ResetStatus", fail: e.FailStatus, garble: e.GarbleStatus,
+			}, err
 		},
 	},
 	{
@@ -55,7 +64,10 @@ var kinds = []kind{
 		busName: "org.chromium.UpdateEngine", path: "/org/chromium/UpdateEngine", method: "org.chromium.UpdateEngineInterface.GetStatusAdvanced",
 		start: func(bus *hosttest.Bus) (hostService, error) {
 			e, err := hosttest.StartCOSUpdateEngine(bus, hosttest.COSCurrent)
-			return hostService{e.Stop, e.Start, func() error { return e.Emit(hosttest.COSNeedReboot("4001.0.0")) }}, err
+			return hostService{
+				stop: e.Stop, start: e.Start, stage: func() error { return e.Emit(hosttest.COSNeedReboot("4001.0.0")) },
+				reset: "org.chromium.UpdateEngineInterface.ResetStatus", fail: e.FailStatus, garble: e.GarbleStatus,
+			}, err
 		},
 	},
 	{
@@ -83,6 +95,9 @@ func (k kind) upToDate() engine.Report {
 func (k kind) needed() engine.Report {
 	return engine.Staged(k.name, "4001.0.0", fmt.Sprintf("%s has installed version 4001.0.0; it runs after a reboot.", k.title))
 }
+
+// reads is the name of the method by which it reads the status.
+func (k kind) reads() string { return k.method[strings.LastIndexByte(k.method, '.')+1:] }
 
 // rig is an engine on a bus.
 type rig struct {
@@ -115,6 +130,14 @@ func (r *rig) startService() hostService {
 	s, err := r.kind.start(r.bus)
 	r.Must(err)
 	return s
+}
+
+// call calls a method of the service, as its client on the host does.
+func (r *rig) call(method string) {
+	conn, err := r.bus.Connect()
+	r.Must(err)
+	defer func() { _ = conn.Close() }()
+	r.Must(conn.Object(r.kind.busName, r.kind.path).Call(method, 0).Err)
 }
 
 // reached checks what the engine has reported about whether it can be asked.
@@ -202,6 +225,69 @@ func TestEngines_OutliveARestartOfTheBus_Behaviour6(t *testing.T) {
 		r.reached(t, true, false, true)
 		r.Must(s.stage())
 		r.Expect(r.kind.needed())
+	})
+}
+
+func TestEngines_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
+	forEach(t, true, func(t *testing.T, r *rig) {
+		t.Helper()
+		s := r.startService()
+		r.run()
+		r.Expect(r.kind.upToDate())
+		r.Must(s.stage())
+		r.Expect(r.kind.needed())
+		r.call(s.reset)
+		r.Until("the poll to be due", r.Clock.HasWaiters, 0)
+		r.Clock.Step(service.PollInterval - time.Second)
+		r.ExpectNoReport()
+		r.Clock.Step(time.Second)
+		r.Expect(r.kind.upToDate())
+	})
+}
+
+func TestEngines_LookOnceMoreWhenTheyAreAsked_Behaviour3(t *testing.T) {
+	forEach(t, true, func(t *testing.T, r *rig) {
+		t.Helper()
+		r.options.Again = make(source.Again)
+		s := r.startService()
+		r.run()
+		r.Expect(r.kind.upToDate())
+		r.Must(s.stage())
+		r.Expect(r.kind.needed())
+		r.Must(r.options.Again.Look(t.Context()))
+		r.ExpectNoReport()
+		r.call(s.reset)
+		r.Must(r.options.Again.Look(t.Context()))
+		r.ExpectNow(r.kind.upToDate())
+	})
+}
+
+func TestEngines_ReportThatTheyMayNotAsk(t *testing.T) {
+	forEach(t, true, func(t *testing.T, r *rig) {
+		t.Helper()
+		s := r.startService()
+		s.fail("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message, sender=":1.5" (uid=65532 pid=7)`)
+		r.run()
+		r.Expect(engine.Unreachable(r.kind.name, r.kind.title+" does not answer "+r.kind.reads()+": org.freedesktop.DBus.Error.AccessDenied."))
+		s.fail("", "")
+		r.Until("the next try to be due", r.Clock.HasWaiters, 0)
+		r.Clock.Step(30 * time.Second)
+		r.Expect(r.kind.upToDate())
+	})
+}
+
+func TestEngines_CountAMalformedReply_Behaviour5(t *testing.T) {
+	forEach(t, true, func(t *testing.T, r *rig) {
+		t.Helper()
+		s := r.startService()
+		s.garble(true)
+		r.run()
+		r.Expect(engine.Unreachable(r.kind.name, r.kind.title+" answers "+r.kind.reads()+" with something that is no status."))
+		if n := r.Malformed.Load(); n != 1 {
+			t.Errorf("%d malformed replies counted, want 1", n)
+		}
+		s.garble(false)
+		r.ExpectAfter(30*time.Second, r.kind.upToDate())
 	})
 }
 

@@ -37,33 +37,6 @@ func TestEngine_ReadsANeedAtTheStart_Behaviour2(t *testing.T) {
 	h.Expect(needed4001)
 }
 
-func TestEngine_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
-	h := newHarness(t)
-	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
-	h.run()
-	h.Expect(needed4001)
-	h.resetStatus()
-	h.expectNothing()
-	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
-	h.Clock.Step(5*time.Minute - time.Second)
-	h.expectNothing()
-	h.Clock.Step(time.Second)
-	h.Expect(upToDate)
-}
-
-func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Again = make(source.Again)
-	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
-	h.run()
-	h.Expect(needed4001)
-	h.Must(h.engine.Again.Look(t.Context()))
-	h.ExpectNoReport()
-	h.resetStatus()
-	h.Must(h.engine.Again.Look(t.Context()))
-	h.ExpectNow(upToDate)
-}
-
 func TestEngine_LooksOnceMoreAndLeavesABroadcastNeedAlone_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Again = make(source.Again)
@@ -225,37 +198,6 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 	// That need is still the engine's to take back.
 	h.resetStatus()
 	h.ExpectAfter(service.PollInterval, upToDate)
-}
-
-func TestEngine_ReportsThatItMayNotAsk(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost()
-	e.FailStatus("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message, sender=":1.5" (uid=65532 pid=7)`)
-	h.run()
-	h.Expect(engine.Report{
-		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
-		Message: "update_engine does not answer GetStatus: org.freedesktop.DBus.Error.AccessDenied.",
-	})
-	e.FailStatus("", "")
-	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
-	h.Clock.Step(30 * time.Second)
-	h.Expect(upToDate)
-}
-
-func TestEngine_CountsAMalformedReply_Behaviour5(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost()
-	e.GarbleStatus(true)
-	h.run()
-	h.Expect(engine.Report{
-		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
-		Message: "update_engine answers GetStatus with something that is no status.",
-	})
-	if n := h.Malformed.Load(); n != 1 {
-		t.Errorf("%d malformed replies counted, want 1", n)
-	}
-	e.GarbleStatus(false)
-	h.ExpectAfter(30*time.Second, upToDate)
 }
 
 func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
