@@ -68,3 +68,19 @@ func start(t *testing.T, o Options) *Fleet {
 	})
 	return f
 }
+
+func engineNamed(t *testing.T, name string) Engine {
+	t.Helper()
+	named, err := ParseEngines(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named[0]
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
