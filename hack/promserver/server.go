@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
@@ -59,7 +59,11 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 		defer cancel()
 		group.Stop(ctx)
 	})
-	address := freeAddress(t)
+	port, err := embedded.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	running, err := group.Start(process.Program{Name: "prometheus", Path: program, Args: append(args, "--web.listen-address="+address)})
 	if err != nil {
 		t.Fatal(err)
@@ -107,14 +111,4 @@ func (s *Server) API(ctx context.Context, endpoint string, arguments url.Values,
 		return fmt.Errorf("reading the data of %s: %w", endpoint, err)
 	}
 	return nil
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
