@@ -22,8 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -106,16 +104,7 @@ func with(folder string, components ...string) string {
 func writeKubeconfig(config *rest.Config) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"it": {
-			Server: config.Host, CertificateAuthorityData: config.CAData,
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": {
-			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
-		}},
-		Contexts:       map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
-		CurrentContext: "it",
-	}, path)).To(Succeed())
+	Expect(testenv.WriteKubeconfig(path, config)).To(Succeed())
 	return path
 }
 

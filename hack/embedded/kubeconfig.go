@@ -1,12 +1,11 @@
 package embedded
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // credentials are by which users the cluster's API server knows its clients.
@@ -20,7 +19,7 @@ type credentials struct {
 // KubeconfigFor writes a kubeconfig NAME.kubeconfig whose user is the token in a file, and returns its path. Clients
 // read the file again as it changes.
 func (c *credentials) KubeconfigFor(name, tokenFile string) (string, error) {
-	return c.writeKubeconfig(name, &clientcmdapi.AuthInfo{TokenFile: tokenFile})
+	return c.writeKubeconfig(name, &rest.Config{BearerTokenFile: tokenFile})
 }
 
 // UserKubeconfig writes a kubeconfig whose user is a client certificate, and returns its path.
@@ -29,23 +28,11 @@ func (c *credentials) UserKubeconfig(user string, groups ...string) (string, err
 	if err != nil {
 		return "", err
 	}
-	return c.writeKubeconfig(fileName(user), &clientcmdapi.AuthInfo{ClientCertificateData: p.certificate, ClientKeyData: p.key})
+	return c.writeKubeconfig(fileName(user), &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: p.certificate, KeyData: p.key}})
 }
 
-func (c *credentials) writeKubeconfig(name string, user *clientcmdapi.AuthInfo) (string, error) {
+func (c *credentials) writeKubeconfig(name string, user *rest.Config) (string, error) {
 	path := filepath.Join(c.folder, name+".kubeconfig")
-	config := clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"embedded": {Server: c.server, CertificateAuthorityData: c.authority.pem}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: user},
-		Contexts:       map[string]*clientcmdapi.Context{"embedded": {Cluster: "embedded", AuthInfo: name}},
-		CurrentContext: "embedded",
-	}
-	text, err := clientcmd.Write(config)
-	if err != nil {
-		return "", fmt.Errorf("encoding kubeconfig %s: %w", name, err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return "", fmt.Errorf("writing kubeconfig %s: %w", name, err)
-	}
-	return path, nil
+	user.Host, user.CAData = c.server, c.authority.pem
+	return path, testenv.WriteKubeconfig(path, user)
 }

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // front is between one program and the API server, and can leave requests without an answer.
@@ -62,11 +61,6 @@ func watch(resource string) func(*http.Request) bool {
 func kubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"front": {Server: server}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"front": {}},
-		Contexts:       map[string]*clientcmdapi.Context{"front": {Cluster: "front", AuthInfo: "front"}},
-		CurrentContext: "front",
-	}, path))
+	must(t, testenv.WriteKubeconfig(path, &rest.Config{Host: server}))
 	return path
 }

@@ -7,9 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Shell runs a script as an administrator would in a terminal: in the folder, with the kubectl of the control plane and a
@@ -17,14 +14,8 @@ import (
 // error holds what it wrote to standard error.
 func (e *Environment) Shell(ctx context.Context, folder, script string) (string, error) {
 	kubeconfig := filepath.Join(folder, "kubeconfig")
-	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"it": {Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"it": {ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}},
-		Contexts:       map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
-		CurrentContext: "it",
-	}, kubeconfig)
-	if err != nil {
-		return "", fmt.Errorf("writing a kubeconfig: %w", err)
+	if err := WriteKubeconfig(kubeconfig, e.Config); err != nil {
+		return "", err
 	}
 	command := exec.CommandContext(ctx, "sh", "-euc", script)
 	command.Dir = folder

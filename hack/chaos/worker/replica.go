@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // restart is how soon a manager that has ended is started again, as its Deployment would.
@@ -44,12 +44,8 @@ func newReplica(ctx context.Context, l *Worker, number int) (*replica, error) {
 		clock: &FileClock{Path: filepath.Join(l.cluster.Dir, name+".clock")}, line: line, group: l.cluster.Processes,
 	}
 	kubeconfig := filepath.Join(l.cluster.Dir, name+".kubeconfig")
-	config := clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: address}},
-		Contexts: map[string]*clientcmdapi.Context{name: {Cluster: name}}, CurrentContext: name,
-	}
-	if err := clientcmd.WriteToFile(config, kubeconfig); err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig of a manager: %w", err)
+	if err := testenv.WriteKubeconfig(kubeconfig, &rest.Config{Host: address}); err != nil {
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
