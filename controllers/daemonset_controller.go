@@ -143,7 +143,7 @@ func (r *DaemonSetReconciler) observe(ctx context.Context) (agentset.Observation
 		return agentset.Observation{}, err
 	}
 	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil { // nobody changes them
+	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil { // they are not changed
 		return agentset.Observation{}, fmt.Errorf("listing nodes: %w", err)
 	}
 	o := agentset.Observation{Policies: policies, Nodes: nodes.Items}
@@ -206,7 +206,7 @@ func (r *DaemonSetReconciler) write(ctx context.Context, wanted *appsv1ac.Daemon
 		return nil
 	}
 	if set != nil {
-		wanted.WithUID(set.UID) // not another one of the same name, which may be somebody else's
+		wanted.WithUID(set.UID) // not another one of the same name, which the manager may not have made
 	}
 	if err := r.Client.Apply(ctx, wanted, client.FieldOwner(v1alpha1.FieldOwnerManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying DaemonSet %q: %w", agentset.Name, err)
@@ -217,7 +217,7 @@ func (r *DaemonSetReconciler) write(ctx context.Context, wanted *appsv1ac.Daemon
 	return nil
 }
 
-// remove deletes the very DaemonSet that was read, after a live look that there is no policy: the cache may not have
+// remove deletes the DaemonSet that was read, after a live look that there is no policy: the cache may not have
 // seen a new one yet.
 func (r *DaemonSetReconciler) remove(ctx context.Context, set *appsv1.DaemonSet) error {
 	var policies v1alpha1.RebootPolicyList

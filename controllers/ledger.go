@@ -56,7 +56,7 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 		return 0, nil
 	}
 	if _, known := l.wrote[s.Policy.UID]; !known {
-		// A new leader finds a status that somebody wrote; its counts may wait like any others.
+		// A new leader finds a status that was written before; its counts may wait like any others.
 		l.wrote[s.Policy.UID] = l.clock.Now()
 	}
 	if age, pace := l.clock.Since(l.wrote[s.Policy.UID]), l.paces.Counts; !urgent(s.Policy.Status, after) && age < pace {
@@ -112,7 +112,7 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 	return nil
 }
 
-// put writes a status. Where somebody else wrote in between, everything that was planned from the old ledger is void.
+// put writes a status. After a write of another in between, everything that was planned from the old ledger is void.
 func (l *ledgerWriter) put(ctx context.Context, planned types.UID, policy *v1alpha1.RebootPolicy) error {
 	err := l.client.Status().Update(ctx, policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	if err != nil {

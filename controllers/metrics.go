@@ -139,7 +139,7 @@ func engineLabel(need v1alpha1.Reason) string {
 
 // observeUngoverned counts the nodes that need a reboot and that no policy selects: their policy has no name.
 func (m *Metrics) observeUngoverned(decisions []plan.Decision) {
-	const nobody = ""
+	const none = ""
 	count := 0
 	for _, d := range decisions {
 		if d.Reason == v1alpha1.ReasonNoPolicy {
@@ -147,10 +147,10 @@ func (m *Metrics) observeUngoverned(decisions []plan.Decision) {
 		}
 	}
 	if count == 0 {
-		m.blocked.DeletePartialMatch(prometheus.Labels{"policy": nobody})
+		m.blocked.DeletePartialMatch(prometheus.Labels{"policy": none})
 		return
 	}
-	m.blocked.WithLabelValues(nobody, string(v1alpha1.ReasonNoPolicy)).Set(float64(count))
+	m.blocked.WithLabelValues(none, string(v1alpha1.ReasonNoPolicy)).Set(float64(count))
 }
 
 // forget drops the series of a policy that is gone.
@@ -182,7 +182,7 @@ func (m *Metrics) observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) 
 func (m *Metrics) countFailure(s *state, node, result string) {
 	need := v1alpha1.Reason("")
 	if i, ok := s.index[node]; ok {
-		need = s.Nodes[i].RequiredReason // a grant that was never shown has shown nobody what it was for
+		need = s.Nodes[i].RequiredReason // a grant that was never shown has not shown what it was for
 		if g := s.Nodes[i].Grant; g != nil && g.Need != "" {
 			need = g.Need
 		}

@@ -23,7 +23,7 @@ const (
 	// every one of them has a new reason.
 	conditionsPerPass = 50
 	conditionsPause   = time.Second
-	// conditionsAtLeast are written even while slots can be handed over: somebody waits for the explanation, too.
+	// conditionsAtLeast are written even while slots can be handed over: people wait for the explanation, too.
 	conditionsAtLeast = 2
 )
 

@@ -42,7 +42,7 @@ func notificationFailed(recorder events.EventRecorder, policy, why string) {
 	recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", why)
 }
 
-// notify sends what was written; to nobody where the policy names nobody.
+// notify sends what was written; nothing where the policy names no service.
 func (a *announcer) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyEvent, text string) {
 	a.notifyOfNode(policy, "", event, text)
 }

@@ -29,7 +29,7 @@ import (
 // reconcileTimeout bounds one pass; a pass that hangs must not outlive two leases.
 const reconcileTimeout = time.Minute
 
-// conflictPause lets the cache catch up with somebody else's write before the next decision; listPause does where that lists
+// conflictPause lets the cache catch up with the write of another before the next decision; listPause does where that lists
 // all nodes.
 const conflictPause, listPause = 50 * time.Millisecond, time.Second
 
@@ -55,11 +55,11 @@ type RebootPolicyReconciler struct {
 	Recorder events.EventRecorder
 	// Clock is the only source of time.
 	Clock clock.PassiveClock
-	// Gates ask for spec.gates.prometheus and spec.gates.objects. Nil: nobody does, and policies with such gates grant nothing.
+	// Gates ask for spec.gates.prometheus and spec.gates.objects. Nil: they are not asked, and policies with such gates grant nothing.
 	Gates *gate.Evaluator
-	// Notifier notifies the services of spec.notify. Nil: nobody is notified.
+	// Notifier notifies the services of spec.notify. Nil: no service is notified.
 	Notifier *notify.Notifier
-	// AgentNamespace is where the agents' pods are. Empty: nobody knows, and nothing is reported about them.
+	// AgentNamespace is where the agents' pods are. Empty: it is not known, and nothing is reported about them.
 	AgentNamespace string
 	// Paces are how long what is not urgent waits.
 	Paces Paces
@@ -232,7 +232,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published: the pods go somewhere within a second
 		}
 		if err := r.ledger.writeLedger(ctx, s, p); err != nil {
-			return p, err // somebody else's write in between throws the whole plan away
+			return p, err // a write of another in between voids the whole plan
 		}
 		r.announce.observeReleases(ctx, s, p)
 	}
@@ -244,7 +244,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 }
 
 // applyReboots writes what is due on Nodes, and reports whether it tried anything. A Node that refuses is not tried again
-// in this pass, and keeps nobody else waiting.
+// in this pass, and keeps no other node waiting.
 func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false
 	for _, t := range p.UnderWay() {
@@ -256,7 +256,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 		case apierrors.IsNotFound(err):
 			s.remove(t.Entry.Node)
 		case apierrors.IsConflict(err):
-			// Somebody wrote the Node in between. That may have been a heartbeat, of which no event comes.
+			// The Node was written in between. That may have been a heartbeat, of which no event comes.
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the node", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
 			s.putOff(conflictPause)
 		default:

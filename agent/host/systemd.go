@@ -42,7 +42,7 @@ func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	var path dbus.ObjectPath
-	// GetUnit, unlike LoadUnit, loads nothing and is open to everybody. Where systemd is not there already, the bus must not
+	// GetUnit, unlike LoadUnit, loads nothing and needs no rights. Where systemd is not there already, the bus must not
 	// try to start it.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".GetUnit", dbus.FlagNoAutoStart, unit)
 	if err := call.Store(&path); err != nil {

@@ -150,7 +150,7 @@ func (f *fleet) answerRunHooks() {
 	}
 }
 
-// pausedForGood reports whether the policy is paused until somebody ends that.
+// pausedForGood reports whether the policy is paused without an end.
 func (f *fleet) pausedForGood() bool {
 	return f.Policy.Spec.PausedAt(f.Now) && f.Policy.Spec.Pause.End().IsZero()
 }

@@ -1,5 +1,5 @@
 // Package gate asks Prometheus the queries of spec.gates.prometheus, and reads the objects of spec.gates.objects. Each is asked at
-// most once per Interval, however many nodes and policies wait for it, only while somebody waits, and never in a reconcile's time:
+// most once per Interval, however many nodes and policies wait for it, only while a node waits, and never in a reconcile's time:
 // the answer wakes the policies.
 // Nothing here must outlive a crash: what is not known is a no until it has been asked again.
 package gate
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// Interval is how often a gate is asked while somebody waits for it.
+	// Interval is how often a gate is asked while a node waits for it.
 	Interval = 30 * time.Second
 	// Timeout is how long a server may take to answer.
 	Timeout = 10 * time.Second
@@ -37,7 +37,7 @@ type Asker[G any] interface {
 	Ask(ctx context.Context, gate G) Answer
 }
 
-// Evaluator remembers what gates reported last, and has them asked. A nil one asks nobody and has no answers.
+// Evaluator remembers what gates reported last, and has them asked. A nil one asks nothing and has no answers.
 type Evaluator struct {
 	prometheus Asker[v1alpha1.PrometheusGate]
 	objects    Asker[v1alpha1.ObjectGate]
@@ -102,7 +102,7 @@ func (e *Evaluator) Answers(policy *v1alpha1.RebootPolicySpec) []v1alpha1.GateSt
 	return answers
 }
 
-// counts reports whether the last answer is fresh. One of the future has an age that nobody knows: the clock was set.
+// counts reports whether the last answer is fresh. The age of one of the future is unknown: the clock was set.
 func (e *Evaluator) counts(k *record, now time.Time) bool {
 	return !k.answered.IsZero() && !k.answered.After(now) && now.Sub(k.answered) < fresh*e.interval
 }
@@ -167,7 +167,7 @@ func (e *Evaluator) wake(policy string) {
 	}
 }
 
-// forget drops what nobody has asked for in a long time.
+// forget drops what was not asked for in a long time.
 func (e *Evaluator) forget(now time.Time) {
 	for q, k := range e.known {
 		if !k.asking && now.Sub(k.answered) >= forgotten*e.interval {

@@ -58,7 +58,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Ask reads what the gate selects, now, and has an answer for every failure.
+// Ask reads what the gate selects, and has an answer for every failure.
 func (o *Objects) Ask(ctx context.Context, gate v1alpha1.ObjectGate) Answer {
 	e, err := compile(gate.Expression)
 	if err != nil {

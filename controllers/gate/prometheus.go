@@ -46,7 +46,7 @@ type server struct {
 	api         promv1.API
 }
 
-// Ask asks the gate's query, now. It has an answer for every failure.
+// Ask runs the gate's query. It has an answer for every failure.
 func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answer {
 	s, err := p.server(ctx, gate)
 	if err != nil {

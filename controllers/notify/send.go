@@ -35,7 +35,7 @@ func newService(address string) *service {
 
 // send gives one message to the service. The error has no part of the address, which holds credentials.
 func (s *service) send(ctx context.Context, title, text string) error {
-	if ctx.Err() != nil { // a message that nobody waits for would be reported again as one that was not delivered
+	if ctx.Err() != nil { // a message that is not waited for any more would be reported again as one that was not delivered
 		return context.Cause(ctx)
 	}
 	select {
@@ -59,7 +59,7 @@ func (s *service) send(ctx context.Context, title, text string) error {
 }
 
 // give makes the service of an address and has it send. Services panic on some addresses, and the manager has to outlive
-// them: the service is asked in this goroutine, because nobody could recover in those that shoutrrr starts itself.
+// them: the service is asked in this goroutine, because a panic in one that shoutrrr starts itself cannot be recovered.
 func give(address, title, text string) (err error) {
 	broken := errAddress
 	defer func() {

@@ -70,7 +70,7 @@ func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	return r
 }
 
-// afterRun: the next run waits for every hook after this one, so that none undoes what the next one's have done. A policy that is being
+// afterRun: the next run waits for every hook after this one, so that none undoes what a hook of the next run has done. A policy that is being
 // deleted waits no longer than the timeout.
 func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	deleted, again := f.Policy.DeletionTimestamp != nil, r.is.At.Add(hookBackOff)

@@ -58,7 +58,7 @@ func (t *tracker) track() {
 	}
 }
 
-// gone releases the entry of a Node that was deleted. Nobody can prove any more whether its machine came up from a reboot that had begun.
+// gone releases the entry of a Node that was deleted. It cannot be proved any more whether its machine came up from a reboot that had begun.
 func (t *tracker) gone(how string) {
 	t.Node, t.Action, t.Reason, t.Message = nil, ReleaseEntry, v1alpha1.ReasonNodeGone, how
 	if at := t.Entry.RebootingAt; at != nil {
@@ -170,7 +170,7 @@ func (t *tracker) awaitDrain() {
 	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	timeout := lead + spec.TimeoutOrDefault()
 	began := t.began(startTimeout)
-	t.Entry.RebootingAt, t.Message = nil, "draining" // it is set where nobody could read the progress before
+	t.Entry.RebootingAt, t.Message = nil, "draining" // it is set where the progress could not be read before
 	if lead > 0 {
 		t.Message = "cordoned; pods are asked to leave from " + t.f.instant(began.Add(lead)) + " on"
 	}

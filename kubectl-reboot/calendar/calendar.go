@@ -38,7 +38,7 @@ type Calendar struct {
 // Period is one stretch of time, or the instant at which clocks change.
 type Period struct {
 	Kind Kind `json:"kind"`
-	// From is in it. Begun reports that it began earlier, at an instant that nobody asked for.
+	// From is in it. Begun reports that it began earlier, at an instant that was not asked for.
 	From  time.Time `json:"from"`
 	Begun bool      `json:"begun,omitempty"`
 	// To is not in it. Zero: there is no end within 400 days, or it is an instant.

@@ -126,7 +126,7 @@ func clean(n *corev1.Node) string {
 	return text
 }
 
-// isAgents reports whether the agent has written a condition of KEP-5683 and nobody else: any maintenance may write these, and only
+// isAgents reports whether the agent alone has written a condition of KEP-5683: any maintenance may write these, and only
 // the managed fields say who did.
 func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 	if !slices.Contains([]corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress}, kind) {
@@ -140,7 +140,7 @@ func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 			} `json:"f:status"`
 		}
 		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue // what cannot be read is nobody's
+			continue // what cannot be read counts for no writer
 		}
 		if _, ok := fields.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]; ok {
 			writers = append(writers, m.Manager)

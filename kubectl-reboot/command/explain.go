@@ -44,7 +44,7 @@ the one reason why it waits, every check in its order, what has happened and wha
 	return cmd
 }
 
-// requested is a node whose reboot somebody has requested, with what reports when. Nil: nobody has, or it cannot be read.
+// requested is a node whose reboot is requested, with what reports when. Nil: it is not, or cannot be read.
 func requested(ctx context.Context, s *Session, f fleet.Fleet, name string) *corev1.Node {
 	object, _ := f.Node(name)
 	if object == nil {

@@ -125,7 +125,7 @@ func (w *watcher) wake() {
 	}
 }
 
-// listen receives how requests go. The watches themselves try again and again, and notify nobody of most of what goes wrong.
+// listen receives how requests go. The watches themselves try again and again, and do not report most of what goes wrong.
 func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// beat is how often the page is sent a sign of life: without one for longer than three of them it reports that it is old.
+// beat is how often the page is sent a keep-alive: without one for longer than three of them it reports that it is old.
 const beat = 15 * time.Second
 
 // Server serves the page to the browser of one person, on this machine. Other programs and other users of the machine do not know
@@ -83,7 +83,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case rest == "":
 		page, _ := s.current()
 		h.Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, page.HTML) // the browser has gone: nobody is left to receive it
+		_, _ = io.WriteString(w, page.HTML) // an error means that the browser has gone
 	case rest == "events":
 		s.stream(w, r)
 	default:
@@ -118,7 +118,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait waits for a newer page and sends signs of life meanwhile. False: the stream is over.
+// wait waits for a newer page and sends keep-alives meanwhile. False: the stream is over.
 func (s *Server) wait(ctx context.Context, w http.ResponseWriter, changed <-chan struct{}, ticks <-chan time.Time) bool {
 	for {
 		select {

@@ -24,12 +24,12 @@ const (
 	UpToDate  State = "up-to-date"
 )
 
-// States are all states, those that need somebody first.
+// States are all states, those that need an action first.
 func States() []State {
 	return []State{Failed, Granted, Draining, Rebooting, Settling, Next, Waiting, Unknown, UpToDate}
 }
 
-// Sign is the state as one character: colours alone do not reach everybody.
+// Sign is the state as one character: not every reader can tell colours apart.
 func (s State) Sign() string {
 	return map[State]string{
 		Failed: "!", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",

@@ -49,9 +49,9 @@ const (
 type Level string
 
 const (
-	// Problem keeps nodes from being rebooted, or lets somebody else reboot them.
+	// Problem keeps nodes from being rebooted, or lets another program reboot them.
 	Problem Level = "Problem"
-	// Unchecked means that a check could not be made. It counts as a problem: nobody knows that all is well.
+	// Unchecked means that a check could not be made. It counts as a problem: it is not known that all is well.
 	Unchecked Level = "Unchecked"
 	// Warning is worth a look, and may be meant so.
 	Warning Level = "Warning"
@@ -129,7 +129,7 @@ func Examine(c Cluster) Diagnosis {
 	return r
 }
 
-// letLook gives somebody the rights to read everything.
+// letLook gives a user the rights to read everything.
 const letLook = "kubectl create clusterrolebinding reboot-doctor --clusterrole=reboot-operator-doctor --user=USER"
 
 // About keeps what concerns one node: what is about it, and what is about the whole cluster.

@@ -1,4 +1,4 @@
-// Package explanation is THE answer to why one node is not rebooting, or how far its reboot is.
+// Package explanation answers why one node is not rebooting, or how far its reboot is.
 package explanation
 
 import (
@@ -22,9 +22,9 @@ type Verdict string
 const (
 	// NoNeed means nothing asks for a reboot.
 	NoNeed Verdict = "NoNeed"
-	// Unknown means nobody knows whether a reboot is needed.
+	// Unknown means it is not known whether a reboot is needed.
 	Unknown Verdict = "Unknown"
-	// Unanswered means somebody has requested a reboot, and the agent has not answered.
+	// Unanswered means a reboot is requested, and the agent has not answered.
 	Unanswered Verdict = "Unanswered"
 	// Waiting means a reboot is needed, and a check objects.
 	Waiting Verdict = "Waiting"
@@ -39,12 +39,12 @@ type Explanation struct {
 	Node    string    `json:"node"`
 	At      time.Time `json:"at"`
 	Verdict Verdict   `json:"verdict"`
-	// Request is somebody's request for a reboot that is not answered by a reboot yet. Nil: there is none.
+	// Request is a request for a reboot that is not answered by a reboot yet. Nil: there is none.
 	Request *Request `json:"request,omitempty"`
-	// Reason and Message are THE reason and its sentence, as in condition RebootPermitted.
+	// Reason and Message are the reason and its sentence, as in condition RebootPermitted.
 	Reason  v1alpha1.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
-	// Until is when the reason falls by itself. Zero: it needs somebody to do something.
+	// Until is when the reason falls by itself. Zero: it needs an action.
 	Until time.Time `json:"until,omitzero"`
 	Need  Need      `json:"need"`
 	// Deadline is when spec.deadline of the policy ends for the need. Zero: it has none.

@@ -28,7 +28,7 @@ type stretch struct {
 	x, width float64
 }
 
-// axis is time from left to right: stretches to scale, and between them gaps in which nobody is rebooted.
+// axis is time from left to right: stretches to scale, and between them gaps in which no node is rebooted.
 type axis struct {
 	stretches []stretch
 	// now is the left edge, where it is in a gap before the first stretch.

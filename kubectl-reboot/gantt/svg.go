@@ -183,7 +183,7 @@ func (p *picture) windows(s stretch) {
 	}
 }
 
-// gap is the hours before a stretch in which nobody is rebooted.
+// gap is the hours before a stretch in which no node is rebooted.
 func (p *picture) gap(from time.Time, after stretch) {
 	class, label := "shut", "closed"
 	for _, e := range p.table.Calendar {

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
-// Progress is how far some nodes are on the way to what somebody has commanded.
+// Progress is how far some nodes are on the way to what a command has asked for.
 type Progress struct {
 	// Status is that of these nodes alone.
 	Status Status

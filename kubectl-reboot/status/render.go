@@ -48,7 +48,7 @@ func (s Status) bar(l terminal.Look) string {
 	return bar + terminal.Cut(text, l.Width-barWidth)
 }
 
-// completionAt is when the last of the policies is expected to be done; zero: nothing is to be done, or nobody can know of one.
+// completionAt is when the last of the policies is expected to be done; zero: nothing is to be done, or it is unknown of one.
 func (s Status) completionAt() time.Time {
 	var last time.Time
 	for _, p := range s.Policies {

@@ -36,7 +36,7 @@ type Policy struct {
 	Window         Window `json:"window"`
 	Nodes          Nodes  `json:"nodes"`
 	// CompletionAt is when the last pending node is expected back, those left out that wait for a person. Zero: nothing is
-	// pending, or nobody can know.
+	// pending, or it cannot be known.
 	CompletionAt time.Time `json:"completionAt,omitzero"`
 	// Unavailable names who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
@@ -136,7 +136,7 @@ func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.
 	return list
 }
 
-// waiting leaves out those whose hooks run: they have their place already.
+// waiting leaves out those whose hooks run: they have a slot already.
 func waiting(decisions []plan.Decision, inProgress []fleet.Reboot) []Waiting {
 	var list []Waiting
 	for _, d := range decisions {
