@@ -142,7 +142,7 @@ func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned 
 	case uncordoned:
 		cordon = "uncordoned"
 	case !node.Spec.Unschedulable:
-		cordon = "uncordoned by somebody else"
+		cordon = "uncordoned by others"
 	}
 	a.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
 }

@@ -32,7 +32,7 @@ func rival(other *host.Coordinator, err error) string {
 	}
 	name := other.Name
 	if name == "" {
-		name = "Somebody without a readable NAME"
+		name = "A program without a readable NAME"
 	}
 	return fmt.Sprintf("%s holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, %s.",
 		name, v1alpha1.CoordinatorAdvice)

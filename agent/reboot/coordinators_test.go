@@ -68,7 +68,7 @@ func TestRival(t *testing.T) {
 		},
 		"one without a name": {
 			&host.Coordinator{}, nil,
-			"Somebody without a readable NAME holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: " +
+			"A program without a readable NAME holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: " +
 				"stop that, or set spec.reboot.coordinators: Ignore.",
 		},
 		"nobody knows": {

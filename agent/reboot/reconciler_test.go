@@ -611,7 +611,7 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 		"the agent's own":                   {cordonOf(v1alpha1.FieldOwnerAgent), false, true, "Cancelled, uncordoned (number 1)"},
 		"an administrator's":                {cordonOf("kubectl"), false, false, "Cancelled, the cordon was not the agent's and stays (number 1)"},
 		"an API server that does not track": {nil, false, true, "Cancelled, uncordoned (number 1)"},
-		"none any more":                     {nil, true, false, "Cancelled, uncordoned by somebody else (number 1)"},
+		"none any more":                     {nil, true, false, "Cancelled, uncordoned by others (number 1)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -94,9 +94,9 @@ func manager(c Cluster) []Finding {
 	_, unread := c.Unread[Manager]
 	switch m := c.Manager(); {
 	case m == nil && !unread:
-		found = append(found, Finding{Level: Problem, Message: "there is no Deployment of the manager: nobody grants reboots", Command: deployAgain})
+		found = append(found, Finding{Level: Problem, Message: "there is no Deployment of the manager: no reboot is granted", Command: deployAgain})
 	case m != nil && m.Status.ReadyReplicas == 0:
-		found = append(found, Finding{Level: Problem, Message: fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): nobody grants reboots", m.Namespace, m.Name), Command: "kubectl describe pods -n " + m.Namespace + " -l " + partLabel + "=" + serverPart})
+		found = append(found, Finding{Level: Problem, Message: fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): no reboot is granted", m.Namespace, m.Name), Command: "kubectl describe pods -n " + m.Namespace + " -l " + partLabel + "=" + serverPart})
 	}
 	for i := range c.Fleet.Policies {
 		if p := &c.Fleet.Policies[i]; p.Status.ObservedGeneration < p.Generation {

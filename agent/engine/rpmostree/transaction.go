@@ -21,7 +21,7 @@ const (
 
 var (
 	// errJoined means that another client began the same transaction first, and runs it.
-	errJoined = errors.New("the transaction is somebody else's")
+	errJoined = errors.New("another client runs the transaction")
 	// errHungUp is a transaction's connection that broke before the end was reported.
 	errHungUp = errors.New("rpm-ostree hung up before the end")
 )
