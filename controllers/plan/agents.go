@@ -45,8 +45,7 @@ type agentCount struct {
 // add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready: a report alone reports
 // little, because it outlives its agent.
 func (c *agentCount) add(n *Node, held bool) {
-	reports := n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
-	if reports {
+	if n.Reports() {
 		c.reporting++
 	}
 	if c.agents == nil {
@@ -54,7 +53,7 @@ func (c *agentCount) add(n *Node, held bool) {
 	}
 	pod := c.agents.Pods[n.Name]
 	switch {
-	case reports && (pod.Ready || c.agents.Unknown != ""):
+	case n.Reports() && (pod.Ready || c.agents.Unknown != ""):
 		c.working++
 	case held, !n.Ready, n.Deleting: // the agent is down with its node
 	default:

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,6 +172,11 @@ func bootID(reported string) string {
 	return reported
 }
 
+// Reports reports whether the agent has reported if the node needs a reboot.
+func (n *Node) Reports() bool {
+	return n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
+}
+
 // NeedsReboot reports whether the agent reports it. Unknown is never a need.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 
@@ -197,20 +203,12 @@ func (n *Node) needSince() metav1.Time {
 	return metav1.NewTime(since)
 }
 
-// unavailable reports whether the node is down for reasons of its own.
-func (n *Node) unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
+// Unavailable reports whether the node is down for reasons of its own, and uses maxUnavailable.
+func (n *Node) Unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
 
 func isControlPlane(labels map[string]string) bool {
-	for _, key := range ControlPlaneLabels {
-		if _, ok := labels[key]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ControlPlaneLabels, func(key string) bool { _, ok := labels[key]; return ok })
 }
-
-// Unavailable reports whether the node is down for reasons of its own, and uses maxUnavailable.
-func (n *Node) Unavailable() bool { return n.unavailable() }
 
 // Holds reports whether the node's record is the outstanding one of an entry that a ledger takes back.
 func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
@@ -224,7 +222,7 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 // atRest reports whether nothing is to be done or written about a node that is not held, now or later: it is in service, needs no
 // reboot, and carries nothing of one, but for how long it may be up. Most nodes are, most of the time.
 func (n *Node) atRest(maxUptime string) bool {
-	if n.NeedsReboot() || n.unavailable() || n.showsAnswer() {
+	if n.NeedsReboot() || n.Unavailable() || n.showsAnswer() {
 		return false
 	}
 	_, differs := n.markers("", maxUptime, false)

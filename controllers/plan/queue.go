@@ -21,7 +21,7 @@ type candidate struct {
 func (f *fleet) candidate(n *Node) candidate {
 	return candidate{
 		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
-		served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n),
+		served: n.served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
 	}
 }
 

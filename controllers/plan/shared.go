@@ -145,7 +145,7 @@ func (l *limited) add(n *Node, inLedger bool) {
 	l.selected++
 	if n.Outstanding() || inLedger {
 		l.down[n.Name] = holdsGrant
-	} else if n.unavailable() {
+	} else if n.Unavailable() {
 		l.down[n.Name] = why(n)
 	}
 }

@@ -80,7 +80,7 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	for _, n := range f.governed {
 		if n.Outstanding() {
 			s.use(n.Name, f.rings.Of(n), holdsGrant)
-		} else if n.unavailable() {
+		} else if n.Unavailable() {
 			s.use(n.Name, f.rings.Of(n), why(n))
 		}
 	}

@@ -89,7 +89,7 @@ func tiles(f fleet.Fleet, p status.Policy, decisions []plan.Decision) []Tile {
 		t, ok := known[n.Name]
 		switch {
 		case ok:
-		case reporting(n):
+		case n.Reports():
 			t = Tile{State: UpToDate}
 		default:
 			t = Tile{State: Unknown, Message: "no agent reports whether it needs a reboot"}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
@@ -241,8 +239,3 @@ func (v View) Time(at time.Time) string { return at.In(v.Zone).Format("Mon 2006-
 
 // Title is the title of the page.
 func (v View) Title() string { return cmp.Or(v.Cluster, "reboots") + ": " + v.Headline() }
-
-// reporting reports whether an agent reports of a node whether it needs a reboot.
-func reporting(n *plan.Node) bool {
-	return n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
-}

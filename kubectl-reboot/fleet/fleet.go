@@ -103,7 +103,7 @@ func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 
 func silent(nodes []*plan.Node) (n int) {
 	for _, node := range nodes {
-		if node.Required != corev1.ConditionTrue && node.Required != corev1.ConditionFalse {
+		if !node.Reports() {
 			n++
 		}
 	}

@@ -162,7 +162,7 @@ func count(p *Policy) Nodes {
 		inProgress[t.Node] = true
 	}
 	for _, n := range p.governed {
-		if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
+		if n.Reports() {
 			c.Reporting++
 		}
 		if n.NeedsReboot() {
