@@ -25,7 +25,7 @@ type Ring struct {
 	// Absent: only concurrency.maxUnavailable counts.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 0 && self <= 1000) : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? (self >= 0 && self <= 1000) : self == '100%' || self.matches(r'^\d\d?%$')`,message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
 	// +kubebuilder:validation:MaxLength=4
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
