@@ -32,7 +32,7 @@ func (d *draft) decisions() []Decision {
 			decisions = append(decisions, is)
 		}
 	}
-	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
+	sortDecisions(decisions)
 	return decisions
 }
 
@@ -130,5 +130,11 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 			decisions = append(decisions, Decision{Node: n.Name, PlanOver: n.Planned != nil})
 		}
 	}
+	sortDecisions(decisions)
 	return decisions
+}
+
+// sortDecisions puts them in the order of the nodes' names: of more than one pass writes, each begins where the one before ended.
+func sortDecisions(decisions []Decision) {
+	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
 }

@@ -127,7 +127,7 @@ func TestReboots_Decisions(t *testing.T) {
 	}
 }
 
-// TestUngoverned: what is reported on nodes that no policy selects.
+// TestUngoverned: what is reported on nodes that no policy selects, by name.
 func TestUngoverned(t *testing.T) {
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"))},
@@ -137,8 +137,8 @@ func TestUngoverned(t *testing.T) {
 		},
 	}.snapshot()
 	want := []plan.Decision{
-		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},
 		{Node: "shown"},
+		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},
 	}
 	if diff := cmp.Diff(want, plan.Ungoverned(s.Governor, s.Nodes)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

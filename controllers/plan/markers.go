@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,7 @@ func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
 			due = append(due, m)
 		}
 	}
+	slices.SortFunc(due, func(a, b Markers) int { return cmp.Compare(a.Node, b.Node) })
 	return due
 }
 
