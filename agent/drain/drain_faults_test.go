@@ -181,7 +181,7 @@ var _ = Describe("Drain when the API server fails", func() {
 	)
 
 	Context("closed (behaviour 40)", func() {
-		It("ends with an error when the node's pods may not be listed", func(ctx context.Context) {
+		It("ends with an error when the node's pods may not be listed", nodeSelectors, func(ctx context.Context) {
 			w.pods(ctx, "web")
 			w.drainer.Pods = asNode(w.wire, "other")
 			err := w.start(v1alpha1.Drain{}).wait()

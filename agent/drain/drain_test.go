@@ -292,7 +292,7 @@ var _ = Describe("Drain", func() {
 		Entry("on the same node, where a rule keeps it", func(*world) func(*corev1.Pod) { return labelled("keep", "true") }),
 	)
 
-	It("is limited by the API server to the node's own pods", func(ctx context.Context) {
+	It("is limited by the API server to the node's own pods", nodeSelectors, func(ctx context.Context) {
 		foreign := w.pod(ctx, "foreign", on("other"))
 		node := kubernetes.NewForConfigOrDie(impersonating("system:node:"+w.node, "system:nodes"))
 		_, err := node.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=other"})

@@ -22,6 +22,9 @@ import (
 // agentUser is the user of the agent's ServiceAccount, with the rights that config/rbac gives it.
 const agentUser = "system:serviceaccount:reboot-operator-system:reboot-operator-agent"
 
+// nodeSelectors are specs in which a node may list its own pods alone: Kubernetes 1.32 and newer (KEP-4601, AuthorizeNodeWithSelectors).
+var nodeSelectors = Label("node-selectors")
+
 var (
 	env   *testenv.Environment
 	admin kubernetes.Interface
