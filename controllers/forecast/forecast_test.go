@@ -196,7 +196,7 @@ func TestOf(t *testing.T) {
 		},
 		"what waits for a person keeps later rings waiting": {
 			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", later), needy("c", canary, inhibited), needy("d", canary, inhibited)},
-			stays: []string{"a RingWaits", "b RingWaits", "c Inhibited", "d Inhibited"}, unknown: "RingWaits: waiting for ring canary: 2 nodes left, first c (Inhibited); a paused node is not waited for",
+			stays: []string{"a RingWaits", "b RingWaits", "c Inhibited", "d Inhibited"}, unknown: "RingWaits: waiting for ring canary: c is left (Inhibited); a paused node is not waited for",
 		},
 		"unless a person has paused it": {
 			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},

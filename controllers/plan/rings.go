@@ -8,7 +8,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Rings are those of spec.order. The nodes that none of them selects are in one more, the last.
@@ -155,13 +154,21 @@ type left struct {
 	reason v1alpha1.Reason
 }
 
-// before puts those first that need a person, and then those that are being rebooted. The first one is named to all nodes that
-// wait, and so should change seldom.
+// before puts those first that need a person, and then those that are being rebooted.
 func (l left) before(other left) bool {
 	if a, b := l.rank(), other.rank(); a != b {
 		return a < b
 	}
 	return l.node < other.node
+}
+
+// String names a node only where it needs a person: all nodes of later rings report it, and one that is being rebooted changes with
+// every reboot.
+func (l left) String() string {
+	if l.rank() > 0 {
+		return "nodes of it are left"
+	}
+	return fmt.Sprintf("%s is left (%s)", l.node, l.reason)
 }
 
 func (l left) rank() int {
@@ -194,7 +201,7 @@ func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	var first left
 	var last *Node
 	var until time.Time
-	count, soak := 0, ring.SoakOrDefault()
+	soak := ring.SoakOrDefault()
 	for _, n := range members {
 		if n.Paused {
 			continue
@@ -206,7 +213,7 @@ func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 			last, until = n, ends
 		case is.reason == "":
 		default:
-			if count++; count == 1 || is.before(first) {
+			if first.node == "" || is.before(first) {
 				first = is
 			}
 		}
@@ -216,9 +223,8 @@ func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	case len(lost) > 0:
 		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted in its reboot, and none of the ring has come back since; `+
 			`kubectl annotate rebootpolicy %s %s="why" goes on`, ring.Name, someOf(lost), d.f.name, v1alpha1.AnnotationResume)
-	case count > 0:
-		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s left, first %s (%s); a paused node is not waited for",
-			ring.Name, message.Count(count, "node", "nodes"), first.node, first.reason)
+	case first.node != "":
+		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; a paused node is not waited for", ring.Name, first)
 	case d.f.Now.Before(until):
 		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
 			ring.Name, last.Name, d.f.instant(until.Add(-soak)), d.f.instant(until))

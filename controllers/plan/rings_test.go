@@ -47,20 +47,20 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		until   time.Duration
 	}{
 		"an earlier ring with nothing to do": {workers(rings()), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
-		"an earlier ring that begins now":    {workers(rings()), hosts(needy, "c d", canary), []string{"c", "d"}, left("2 nodes left, first c (Granted)"), 0},
+		"an earlier ring that begins now":    {workers(rings()), hosts(needy, "c d", canary), []string{"c", "d"}, left("nodes of it are left"), 0},
 		"the ring between": {
 			workers(rings()),
 			[]*host{needy("e", label("ring", "early"))},
 			[]string{"e"},
-			"waiting for ring early: 1 node left, first e (Granted); a paused node is not waited for", 0,
+			"waiting for ring early: nodes of it are left; a paused node is not waited for", 0,
 		},
 		"an urgent request passes no ring": {
-			workers(rings(), allowsUrgent), []*host{needy("c", canary), needy("worker-1", urgently)}, []string{"c"}, left("1 node left, first c (Granted)"), 0,
+			workers(rings(), allowsUrgent), []*host{needy("c", canary), needy("worker-1", urgently)}, []string{"c"}, left("nodes of it are left"), 0,
 		},
 		"a node that waits for a person is named first": {
-			workers(rings()), []*host{needy("c", canary), needy("d", in(inhibited)...)}, []string{"c"}, left("2 nodes left, first d (Inhibited)"), 0,
+			workers(rings()), []*host{needy("c", canary), needy("d", in(inhibited)...)}, []string{"c"}, left("d is left (Inhibited)"), 0,
 		},
-		"a node that is down": {workers(rings()), []*host{needy("c", in(notReady)...)}, nil, left("1 node left, first c (NodeUnavailable)"), 0},
+		"a node that is down": {workers(rings()), []*host{needy("c", in(notReady)...)}, nil, left("c is left (NodeUnavailable)"), 0},
 		"a node that a person has paused is not waited for": {
 			workers(rings()), []*host{needy("c", in(paused, inhibited)...)}, []string{"worker-1"}, "", 0,
 		},
@@ -73,7 +73,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"a machine that is being rebooted": {
 			workers(rings(), holding(9, entry("c", 9))),
 			[]*host{newHost("c", in(grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))...)},
-			nil, left("1 node left, first c (Granted)"), 0,
+			nil, left("nodes of it are left"), 0,
 		},
 		"the last of the ring is back, without a soak": {
 			workers(rings(), holding(9, entry("c", 9))),
@@ -99,7 +99,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"a node that goes down in its soak": {
 			workers(hour),
 			[]*host{newHost("c", in(back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -150*minute))...)},
-			nil, left("1 node left, first c (NodeUnavailable)"), 0,
+			nil, left("c is left (NodeUnavailable)"), 0,
 		},
 		"a node that goes down later": {
 			workers(hour),
@@ -110,7 +110,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"a node that goes down again while its soak goes on, which has begun anew": {
 			workers(hour),
 			[]*host{newHost("c", in(back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -5*minute))...)},
-			nil, left("1 node left, first c (NodeUnavailable)"), 0,
+			nil, left("c is left (NodeUnavailable)"), 0,
 		},
 		"and is Ready again": {
 			workers(hour),
@@ -152,10 +152,10 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		},
 		"a Node of a later ring": {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
 		"the limit of the ring": {
-			workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("2 nodes left, first c (Granted)"), 0,
+			workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("nodes of it are left"), 0,
 		},
 		"half of the ring": {
-			workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("4 nodes left, first a (Granted)"), 0,
+			workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("nodes of it are left"), 0,
 		},
 		"a limit that cannot be read": {
 			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.order, maxUnavailable of ring canary: "many" is no percentage`, 0,
