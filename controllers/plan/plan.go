@@ -115,6 +115,8 @@ type draft struct {
 
 	plan  Plan
 	slots *slots
+	// lent: slots were taken for nodes that go next, and are not granted yet.
+	lent bool
 	// waiting is why each node waits, by its name.
 	waiting map[string]*Blocked
 }
@@ -149,7 +151,7 @@ func (d *draft) complete() {
 	d.grant()
 	p := &d.plan
 	p.RunHooks = d.nextRun()
-	if d.f.dryRun() || d.f.run.waits != nil {
+	if d.lent {
 		d.slots = slotsOf(d.f, d.plan.Reboots) // the slots that were given away are free again
 	}
 	p.RunMoves = !sameStage(d.f.Policy.Status.Run, p.RunHooks)
@@ -262,8 +264,10 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 	d.f.order(candidates)
 	for _, n := range candidates {
 		o := sees.first(turn, n)
-		if o == nil || o.check == v1alpha1.ReasonDryRun || o.check == v1alpha1.ReasonRunHookWaits {
-			d.slots.take(n.Name, d.f.rings.Of(n), d.f.domain(n)) // also where it is not granted yet: the next node is judged as if this one were down
+		if o == nil || goesNext(o) {
+			// Also where it is not granted yet: the next node is judged as if this one were down, and keeps what it reports.
+			d.slots.take(n.Name, d.f.rings.Of(n), d.f.domain(n))
+			d.lent = d.lent || o != nil
 		}
 		if o != nil {
 			d.waiting[n.Name] = o
@@ -276,6 +280,11 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 		e.NeedSince, e.OSVersion, e.Policy, e.Ring = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.f.limited.tag(d.f.name), d.f.rings.name(n)
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
+}
+
+// goesNext reports whether it is the node's turn, and only what holds for all nodes keeps it.
+func goesNext(o *Blocked) bool {
+	return o.check == v1alpha1.ReasonSpacing || o.check == v1alpha1.ReasonRunHookWaits || o.check == v1alpha1.ReasonDryRun
 }
 
 // rebootOf is the reboot of the node that is not over, also where the ledger has to take it back first.
