@@ -213,10 +213,11 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	}
 	tried := map[string]plan.Action{}
 	for range maxRounds {
-		if r.applyReboots(ctx, s, plan.InProgress(s.Snapshot), tried) {
+		draft := plan.Begin(s.Snapshot)
+		if r.applyReboots(ctx, s, draft.InProgress(), tried) {
 			continue
 		}
-		p := plan.Of(s.Snapshot)
+		p := draft.Complete()
 		if !p.StatusMoves() {
 			s.slotWaits = false
 			return p, r.finalize(ctx, s, p)

@@ -13,7 +13,7 @@ import (
 
 // decisions states what condition RebootPermitted should be on each node this policy answers for. A node whose grant
 // is not published is still waiting: publishing it writes True.
-func (d *draft) decisions() []Decision {
+func (d *Draft) decisions() []Decision {
 	var decisions []Decision
 	rebooting := map[string]bool{}
 	for _, t := range d.plan.UnderWay() {
@@ -38,7 +38,7 @@ func (d *draft) decisions() []Decision {
 
 // rebooting is what a node that is being rebooted should report. The question about its pods stays, and is kept up to date
 // until the agent begins: the agent looks at the pods once more before that.
-func (d *draft) rebooting(t Reboot) (Decision, bool) {
+func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	is, ok := t.decision(d.f.name)
 	if !ok {
 		return is, false
@@ -83,7 +83,7 @@ func GrantedMessage(policy string, seq int64) string {
 }
 
 // decision is that about a node without a granted reboot.
-func (d *draft) decision(n *Node) (Decision, bool) {
+func (d *Draft) decision(n *Node) (Decision, bool) {
 	switch o := d.waiting[n.Name]; {
 	case o != nil:
 		return Decision{
@@ -97,7 +97,7 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 }
 
 // conflictDecision: the first of the rivals answers for all of them.
-func (d *draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
+func (d *Draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
 	if rivals[0] != d.f.name || d.f.held(n) {
 		return Decision{}, false
 	}

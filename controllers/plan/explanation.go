@@ -77,8 +77,8 @@ func Explain(s Snapshot, node string) Explanation {
 	if s.Policy == nil {
 		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
 	}
-	d := newDraft(s)
-	d.complete()
+	d := Begin(s)
+	d.Complete()
 	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Reboot: d.rebootOf(node)}
 	passed := func(c check) string { return cmp.Or(d.f.overruled(c.reason, node), c.passed) }
 	switch o := d.waiting[node]; {

@@ -156,7 +156,7 @@ func (n *Node) RemovesExclusion() bool {
 
 // markersOf are those of nodes that should show something else, the nodes in order. A node that is in the middle of a reboot keeps what
 // it has: the write that ends the reboot removes it as well. But no taint may keep the pods of hooks off it.
-func markersOf(d *draft) []Markers {
+func markersOf(d *Draft) []Markers {
 	var due []*Node
 	byNode := map[string]Markers{}
 	add := func(n *Node, m Markers, differs bool) {
@@ -194,7 +194,7 @@ func markersOf(d *draft) []Markers {
 
 // waitsForTurn reports whether all that keeps the node is that others come first. A node that something else blocks may wait
 // for days, and stays open for pods; so does a node whose turn never comes.
-func waitsForTurn(d *draft, n *Node, o *Blocked) bool {
+func waitsForTurn(d *Draft, n *Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
 		return !d.f.dryRun() && d.f.run.waits == nil && !d.slots.never(d.f.rings.Of(n))
@@ -204,7 +204,7 @@ func waitsForTurn(d *draft, n *Node, o *Blocked) bool {
 
 // repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have NoSchedule as
 // may be unavailable at once, those first that come first: all others have the softer effect, and pods that fit nowhere else find room.
-func repelling(d *draft) map[string]corev1.TaintEffect {
+func repelling(d *Draft) map[string]corev1.TaintEffect {
 	effect := d.f.Policy.Spec.MeanwhileOrDefault()
 	if effect == "" || d.f.dryRun() {
 		return nil

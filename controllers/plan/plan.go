@@ -93,24 +93,16 @@ type Decision struct {
 }
 
 // Of decides about one policy.
-func Of(s Snapshot) Plan {
-	p, _ := WithBlocked(s)
-	return p
-}
+func Of(s Snapshot) Plan { return Begin(s).Complete() }
 
 // WithBlocked is Of, and beside the plan why each node waits, by its name.
 func WithBlocked(s Snapshot) (Plan, map[string]*Blocked) {
-	d := newDraft(s)
-	d.complete()
-	return d.plan, d.waiting
+	d := Begin(s)
+	return d.Complete(), d.waiting
 }
 
-// InProgress decides about the granted reboots alone: of the plan, it is the Reboots, the Unlisted and what holds for all nodes.
-// It is little work beside Of, which also decides about every node that waits.
-func InProgress(s Snapshot) Plan { return newDraft(s).plan }
-
-// draft is a plan in the making.
-type draft struct {
+// Draft is a plan that has been begun. It belongs to one snapshot: after a write, begin another one.
+type Draft struct {
 	f *fleet
 
 	plan  Plan
@@ -121,10 +113,10 @@ type draft struct {
 	waiting map[string]*Blocked
 }
 
-// newDraft has decided about the granted reboots.
-func newDraft(s Snapshot) *draft {
+// Begin decides about the granted reboots alone.
+func Begin(s Snapshot) *Draft {
 	f := newFleet(s, nil)
-	d := &draft{f: f, waiting: map[string]*Blocked{}, plan: Plan{
+	d := &Draft{f: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
 		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: f.reboots(),
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
@@ -144,8 +136,11 @@ func newDraft(s Snapshot) *draft {
 	return d
 }
 
-// complete decides about the nodes that wait.
-func (d *draft) complete() {
+// InProgress is what a draft has before it is complete: of the plan, the Reboots, the Unlisted and what holds for all nodes.
+func (d *Draft) InProgress() Plan { return d.plan }
+
+// Complete also decides about the nodes that wait. Call it once.
+func (d *Draft) Complete() Plan {
 	d.adopt()
 	d.slots = slotsOf(d.f, d.plan.Reboots)
 	d.grant()
@@ -170,6 +165,7 @@ func (d *draft) complete() {
 		p.WaitsForGates, p.Gates = len(d.f.gates) > 0, gateStatus(d.f)
 	}
 	p.Next = d.next()
+	return d.plan
 }
 
 // UnderWay are the Reboots and the Unlisted.
@@ -221,7 +217,7 @@ func (p *Plan) Released() []Reboot {
 // adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the status was
 // lost. One that the agent has not begun is withdrawn, and so cancelled. The API server refuses new numbers above the limit: what
 // does not fit is adopted once the ledger has learned its number, and counts against the budget until then.
-func (d *draft) adopt() {
+func (d *Draft) adopt() {
 	p := &d.plan
 	before, entries := d.f.Holder().Status.Seq, len(p.Others)+len(d.f.entries)-len(p.Released())
 	for _, n := range d.f.orphans {
@@ -238,7 +234,7 @@ func (d *draft) adopt() {
 }
 
 // grant chooses among the nodes that need a reboot, and states why each other one waits.
-func (d *draft) grant() {
+func (d *Draft) grant() {
 	sees := view{fleet: d.f, slots: d.slots}
 	for i, ring := range d.f.rings.split(d.f.governed) {
 		d.grantAmong(ring, sees)
@@ -249,7 +245,7 @@ func (d *draft) grant() {
 }
 
 // grantAmong chooses among the nodes of one ring.
-func (d *draft) grantAmong(ring []*Node, sees view) {
+func (d *Draft) grantAmong(ring []*Node, sees view) {
 	var candidates []*Node
 	for _, n := range ring {
 		if !n.NeedsReboot() || d.f.held(n) {
@@ -288,7 +284,7 @@ func goesNext(o *Blocked) bool {
 }
 
 // rebootOf is the reboot of the node that is not over, also where the ledger has to take it back first.
-func (d *draft) rebootOf(node string) *Reboot {
+func (d *Draft) rebootOf(node string) *Reboot {
 	for _, t := range d.plan.UnderWay() {
 		if t.Entry.Node == node && t.Action != ReleaseEntry {
 			return &t

@@ -197,7 +197,7 @@ func Soaking(s Snapshot) map[int]*Node {
 
 // unfinished is what later rings wait for in this one, once it is decided about its nodes. Nil: nothing. A node that a person has
 // paused keeps no other waiting.
-func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
+func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	var first left
 	var last *Node
 	var until time.Time
@@ -235,7 +235,7 @@ func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 }
 
 // undone is why the node is not back in service. Empty: it is, or needs no reboot.
-func undone(d *draft, n *Node, down bool) v1alpha1.Reason {
+func undone(d *Draft, n *Node, down bool) v1alpha1.Reason {
 	switch o := d.waiting[n.Name]; {
 	case o != nil:
 		return o.Reason

@@ -141,7 +141,7 @@ func askedAll(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) bool {
 func runHookWaits(v view, _ *Node) *Blocked { return v.run.waits }
 
 // nextRun is how far the run is after the plan, once nodes are chosen. A stage that begins has no instant: that of the write is its.
-func (d *draft) nextRun() *v1alpha1.RunHooks {
+func (d *Draft) nextRun() *v1alpha1.RunHooks {
 	r, hooks := d.f.run, d.f.Policy.Spec.HooksOrDefault()
 	switch {
 	case r.over:
@@ -165,13 +165,13 @@ func (d *draft) nextRun() *v1alpha1.RunHooks {
 }
 
 // ask begins a stage with a number of its own, which only grows.
-func (d *draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
+func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 	d.plan.Seq++
 	return &v1alpha1.RunHooks{Stage: stage, Number: d.plan.Seq, Asked: keys}
 }
 
 // askAfter ends the run. Without hooks to ask it is over at once, unless the next one has to wait because this one did not begin.
-func (d *draft) askAfter() *v1alpha1.RunHooks {
+func (d *Draft) askAfter() *v1alpha1.RunHooks {
 	keys, is := d.f.Policy.Spec.HooksOrDefault().RunAfter, d.f.run.is
 	if len(keys) == 0 && is.Reason == "" {
 		return nil
@@ -182,13 +182,13 @@ func (d *draft) askAfter() *v1alpha1.RunHooks {
 }
 
 // waitsForRun reports whether a node would be granted but for the hooks before the run.
-func (d *draft) waitsForRun() bool {
+func (d *Draft) waitsForRun() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(d.waiting)), func(o *Blocked) bool { return o.check == v1alpha1.ReasonRunHookWaits })
 }
 
 // stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots do;
 // what else ends by itself, such as a gate, may last for as long as hooks may take.
-func (d *draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
+func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	if len(d.plan.Ledger())+len(d.f.orphans)+len(d.plan.Unlisted) > 0 {
 		return v1alpha1.RunRunning
 	}

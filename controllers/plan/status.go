@@ -15,7 +15,7 @@ import (
 const maxNames = 5
 
 // count sums the plan up for status and metrics.
-func (d *draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
+func (d *Draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 	c := v1alpha1.NodeCounts{
 		Selected: int32(len(d.f.selected)), Reporting: int32(d.f.agents.reporting),
 		Permitted: int32(len(d.plan.Ledger())), Unavailable: int32(len(d.slots.used)),
@@ -80,7 +80,7 @@ var passes = map[v1alpha1.Reason]bool{
 }
 
 // oldestPending is since when the node has waited that has waited longest.
-func (d *draft) oldestPending() time.Time {
+func (d *Draft) oldestPending() time.Time {
 	var oldest time.Time
 	for _, n := range d.f.governed {
 		if d.waiting[n.Name] != nil {
@@ -91,7 +91,7 @@ func (d *draft) oldestPending() time.Time {
 }
 
 // next is the earliest instant at which time alone changes something.
-func (d *draft) next() time.Time {
+func (d *Draft) next() time.Time {
 	var next time.Time
 	consider := func(t time.Time) {
 		if t.After(d.f.Now) {
