@@ -24,8 +24,6 @@ import (
 type state struct {
 	plan.Snapshot
 	nodes []*corev1.Node
-	// index is where a Node is, in nodes and in the snapshot, by its name.
-	index map[string]int
 	// slotWaits reports that a slot is being handed over: what explains gives way to it.
 	slotWaits bool
 	// listed reports that the Nodes were listed live.
@@ -53,28 +51,35 @@ func (s *state) conflictPause() time.Duration {
 
 // newState begins a pass with Nodes in any order. View is a Node as decisions look at it.
 func newState(nodes []corev1.Node, view func(*corev1.Node) *plan.Node) *state {
-	s := &state{nodes: make([]*corev1.Node, len(nodes)), index: make(map[string]int, len(nodes))}
+	s := &state{nodes: make([]*corev1.Node, len(nodes))}
 	s.Nodes = make([]*plan.Node, len(nodes))
 	for i := range nodes {
-		node := &nodes[i]
-		s.index[node.Name], s.nodes[i], s.Nodes[i] = i, node, view(node)
+		s.nodes[i], s.Nodes[i] = &nodes[i], view(&nodes[i])
 	}
+	s.Index = plan.IndexOf(s.Nodes)
 	return s
+}
+
+// look takes the snapshot for a policy; nil is for the nodes that none governs.
+func (s *state) look(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, now time.Time) {
+	index := s.Index
+	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, now)
+	s.Index = index
 }
 
 func newView(node *corev1.Node) *plan.Node { return new(plan.NodeOf(node)) }
 
 // replace puts a newer reading of a Node into the state.
 func (s *state) replace(node *corev1.Node) {
-	if i, ok := s.index[node.Name]; ok {
+	if i, ok := s.Index[node.Name]; ok {
 		s.nodes[i], s.Nodes[i] = node, newView(node)
 	}
 }
 
 // put is replace for a Node that need not be in the state.
 func (s *state) put(node *corev1.Node) {
-	if _, ok := s.index[node.Name]; !ok {
-		s.index[node.Name] = len(s.nodes)
+	if _, ok := s.Index[node.Name]; !ok {
+		s.Index[node.Name] = len(s.nodes)
 		s.nodes, s.Nodes = append(s.nodes, nil), append(s.Nodes, nil)
 	}
 	s.replace(node)
@@ -90,15 +95,12 @@ func (s *state) unread(name string) {
 
 // remove takes a Node out that is gone.
 func (s *state) remove(name string) {
-	i, ok := s.index[name]
+	i, ok := s.Index[name]
 	if !ok {
 		return
 	}
 	s.nodes, s.Nodes = slices.Delete(s.nodes, i, i+1), slices.Delete(s.Nodes, i, i+1)
-	s.index = make(map[string]int, len(s.nodes))
-	for i, n := range s.nodes {
-		s.index[n.Name] = i
-	}
+	s.Index = plan.IndexOf(s.Nodes)
 }
 
 // fleetReader reads policies, Nodes and the agents' pods: from the cache, and live where the cache may be behind.

@@ -33,7 +33,7 @@ const (
 func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
 	written := 0
 	for _, d := range decisions {
-		i, ok := s.index[d.Node]
+		i, ok := s.Index[d.Node]
 		if !ok || d.ShortLived || same(s.Nodes[i].Permitted, d) && same(s.Nodes[i].Failed, d.RebootFailed()) && s.Nodes[i].Preflight == d.Preflight && !d.PlanOver {
 			continue
 		}
@@ -65,7 +65,7 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 }
 
 func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
-	n := s.Nodes[s.index[d.Node]]
+	n := s.Nodes[s.Index[d.Node]]
 	before := n.Permitted.DeepCopy()
 	patch := nodepatch.New("")
 	if d.Status == "" {
@@ -156,7 +156,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 	var errs []error
 	written := 0
 	for _, m := range markers {
-		i, ok := s.index[m.Node]
+		i, ok := s.Index[m.Node]
 		wait := w.markerRefusals.waits(m.Node, w.clock.Now())
 		if later = cmp.Or(later, wait); wait > 0 || !ok {
 			continue
@@ -180,7 +180,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 }
 
 func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Markers) error {
-	n := s.Nodes[s.index[m.Node]]
+	n := s.Nodes[s.Index[m.Node]]
 	patch := nodepatch.New(node.ResourceVersion)
 	if m.RemoveAnnotations || m.RemoveExclusion {
 		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)

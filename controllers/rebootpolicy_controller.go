@@ -148,7 +148,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.Snapshot = snapshot.Of(nil, policies, s.Nodes, r.Clock.Now())
+	s.look(nil, policies, r.Clock.Now())
 	decisions := plan.Ungoverned(s.Governor, s.Nodes)
 	later, err := r.nodes.writeConditions(ctx, s, decisions)
 	if err != nil {
@@ -184,7 +184,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	if err != nil {
 		return nil, err
 	}
-	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
+	s.look(policy, policies, r.Clock.Now())
 	s.Gates, s.GatesInvalid = r.Gates.Answers(&policy.Spec), r.Gates.Invalid(&policy.Spec)
 	s.Refused = r.nodes.refusedWrites(policy.UID, s.Holder().Status.Grants)
 	if s.Agents, err = r.fleet.agents.read(ctx); err != nil {
@@ -272,7 +272,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 // resourceVersion: nothing else matters for it, and it is almost always the newest.
 func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
 	if t.Action == plan.PublishGrant {
-		err := r.nodes.publish(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
+		err := r.nodes.publish(ctx, s, s.nodes[s.Index[t.Entry.Node]], t.Node, t)
 		if !apierrors.IsConflict(err) {
 			return r.nodes.noteAnswer(s, t.Entry.Node, err)
 		}
@@ -282,7 +282,7 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 		return err
 	}
 	s.replace(snapshot.Trim(live))
-	n := s.Nodes[s.index[t.Entry.Node]]
+	n := s.Nodes[s.Index[t.Entry.Node]]
 	now := p.Again(s.Snapshot, n, t.Entry)
 	if now.Action != t.Action {
 		return nil

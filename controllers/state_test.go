@@ -23,7 +23,7 @@ func nodeOfVersion(name string, version int) corev1.Node {
 func shown(t *testing.T, s *state) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
-	for name, i := range s.index {
+	for name, i := range s.Index {
 		if s.nodes[i].Name != name || s.Nodes[i].Name != name || s.nodes[i].Labels["version"] != s.Nodes[i].Labels["version"] {
 			t.Errorf("at the place of %s there are %s and %s", name, s.nodes[i].Name, s.Nodes[i].Name)
 		}
@@ -83,7 +83,7 @@ func TestFleetReader_ReadsWhatHasChanged(t *testing.T) {
 	if diff := gocmp.Diff(map[string]string{"a": "1", "b": "2"}, shown(t, second)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if first.Nodes[first.index["a"]] != second.Nodes[second.index["a"]] {
+	if first.Nodes[first.Index["a"]] != second.Nodes[second.Index["a"]] {
 		t.Error("a Node that has not changed is read anew")
 	}
 	if read(nodeOfVersion("b", 2)); len(f.views) != 1 {

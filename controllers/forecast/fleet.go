@@ -71,7 +71,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	f.fix(selected, others, members)
 	f.clearGates()
 	f.answerRunHooks()
-	f.Nodes, f.Window = nil, window.State{}
+	f.Nodes, f.Index, f.Window = nil, nil, window.State{}
 	return f
 }
 

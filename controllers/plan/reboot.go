@@ -132,7 +132,7 @@ func hooked(reason v1alpha1.Reason) bool {
 // Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
 // which all nodes together decide, is as the plan has it. The zero Reboot: the ledger does not hold the entry.
 func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
-	s.Nodes = nil
+	s.Nodes, s.Index = nil, nil
 	if n != nil {
 		s.Nodes = []*Node{n}
 	}
