@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,12 @@ type Deadline struct {
 }
 
 // ActionOrDefault is what changes for a node that is past its deadline.
-func (d *Deadline) ActionOrDefault() DeadlineAction { return or(d.Action, DeadlineReports) }
+func (d *Deadline) ActionOrDefault() DeadlineAction { return cmp.Or(d.Action, DeadlineReports) }
+
+// IgnoresWindows reports whether a node that is past its deadline may be rebooted outside the windows.
+func (d *Deadline) IgnoresWindows() bool {
+	return d != nil && d.ActionOrDefault() == DeadlineIgnoresWindows
+}
 
 // Ends is when the deadline of a need ends that began at an instant. Zero: there is no deadline, or the instant is unknown. A clock
 // that shows a year before 2000 was never set.

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -63,7 +64,7 @@ type ObjectGate struct {
 func ObjectGateNames(gates []ObjectGate) []string {
 	names := make([]string, 0, len(gates))
 	for _, g := range gates {
-		name := g.Kind + "/" + or(g.Name, "*")
+		name := g.Kind + "/" + cmp.Or(g.Name, "*")
 		free := name
 		for n := 2; slices.Contains(names, free); n++ { // an object's own name may end in #2
 			free = name + "#" + strconv.Itoa(n)

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -25,23 +26,18 @@ const (
 )
 
 // ModeOrDefault is the mode in force.
-func (s *RebootPolicySpec) ModeOrDefault() Mode { return or(s.Mode, ModeEnforce) }
+func (s *RebootPolicySpec) ModeOrDefault() Mode { return cmp.Or(s.Mode, ModeEnforce) }
 
 // MaxUnavailableOrDefault is the limit as written, before it is scaled to a number of nodes.
 func (s *RebootPolicySpec) MaxUnavailableOrDefault() intstr.IntOrString {
-	if s.Concurrency == nil || s.Concurrency.MaxUnavailable == nil {
-		return intstr.FromInt32(1)
+	if most := section(s.Concurrency).MaxUnavailable; most != nil {
+		return *most
 	}
-	return *s.Concurrency.MaxUnavailable
+	return intstr.FromInt32(1)
 }
 
 // Shared is the name of the policy whose limit counts. Empty: its own.
-func (s *RebootPolicySpec) Shared() string {
-	if s.Concurrency == nil {
-		return ""
-	}
-	return s.Concurrency.Shared
-}
+func (s *RebootPolicySpec) Shared() string { return section(s.Concurrency).Shared }
 
 // OwnLimit is what limits the nodes of this policy beside the limit that it shares. Nil: nothing does.
 func (s *RebootPolicySpec) OwnLimit() *intstr.IntOrString {
@@ -52,19 +48,11 @@ func (s *RebootPolicySpec) OwnLimit() *intstr.IntOrString {
 }
 
 // TopologyKey is the node label by which reboots keep to one domain at a time. Empty: no such rule.
-func (s *RebootPolicySpec) TopologyKey() string {
-	if s.Concurrency == nil {
-		return ""
-	}
-	return s.Concurrency.TopologyKey
-}
+func (s *RebootPolicySpec) TopologyKey() string { return section(s.Concurrency).TopologyKey }
 
 // Spacing is how long after a rebooted node is back in service the next reboot may start. 0: at once.
 func (s *RebootPolicySpec) Spacing() time.Duration {
-	if s.Concurrency == nil {
-		return 0
-	}
-	return durationOr(s.Concurrency.Spacing, 0)
+	return durationOr(section(s.Concurrency).Spacing, 0)
 }
 
 // SettleOrDefault is how long a rebooted node must stay Ready.
@@ -74,43 +62,25 @@ func (s *RebootPolicySpec) SettleOrDefault() time.Duration {
 
 // AutoscalerGraceOrDefault is how long a node keeps the annotations for autoscalers after its granted reboot has ended.
 func (s *RebootPolicySpec) AutoscalerGraceOrDefault() time.Duration {
-	if s.Autoscaler == nil {
-		return DefaultAutoscalerGrace
-	}
-	return durationOr(s.Autoscaler.Grace, DefaultAutoscalerGrace)
+	return durationOr(section(s.Autoscaler).Grace, DefaultAutoscalerGrace)
 }
 
 // FailuresMaxOrDefault is how many nodes may fail before the policy halts.
 func (s *RebootPolicySpec) FailuresMaxOrDefault() int32 {
-	if s.Failures == nil || s.Failures.Max == nil {
-		return DefaultFailuresMax
+	if most := section(s.Failures).Max; most != nil {
+		return *most
 	}
-	return *s.Failures.Max
+	return DefaultFailuresMax
 }
 
 // DrainOrDefault is the drain section; an absent one is the empty one.
-func (s *RebootPolicySpec) DrainOrDefault() Drain {
-	if s.Drain == nil {
-		return Drain{}
-	}
-	return *s.Drain
-}
+func (s *RebootPolicySpec) DrainOrDefault() Drain { return section(s.Drain) }
 
 // RebootOrDefault is the reboot section; an absent one is the empty one.
-func (s *RebootPolicySpec) RebootOrDefault() Reboot {
-	if s.Reboot == nil {
-		return Reboot{}
-	}
-	return *s.Reboot
-}
+func (s *RebootPolicySpec) RebootOrDefault() Reboot { return section(s.Reboot) }
 
 // HooksOrDefault is the hooks section; an absent one is the empty one.
-func (s *RebootPolicySpec) HooksOrDefault() Hooks {
-	if s.Hooks == nil {
-		return Hooks{}
-	}
-	return *s.Hooks
-}
+func (s *RebootPolicySpec) HooksOrDefault() Hooks { return section(s.Hooks) }
 
 // TimeoutOrDefault is how long each phase of hooks may take.
 func (h Hooks) TimeoutOrDefault() time.Duration { return durationOr(h.Timeout, DefaultHooksTimeout) }
@@ -134,39 +104,24 @@ func (h Hooks) Of(stage HookStage) []AnnotationKey {
 }
 
 // PrometheusGates are the queries that are asked before each grant.
-func (s *RebootPolicySpec) PrometheusGates() []PrometheusGate {
-	if s.Gates == nil {
-		return nil
-	}
-	return s.Gates.Prometheus
-}
+func (s *RebootPolicySpec) PrometheusGates() []PrometheusGate { return section(s.Gates).Prometheus }
 
 // FailurePolicyOrDefault is what it means when the gate cannot be asked.
 func (g PrometheusGate) FailurePolicyOrDefault() GateFailurePolicy {
-	return or(g.FailurePolicy, GateFailureBlock)
+	return cmp.Or(g.FailurePolicy, GateFailureBlock)
 }
 
 // ObjectGates are the expressions about objects that are checked before each grant.
-func (s *RebootPolicySpec) ObjectGates() []ObjectGate {
-	if s.Gates == nil {
-		return nil
-	}
-	return s.Gates.Objects
-}
+func (s *RebootPolicySpec) ObjectGates() []ObjectGate { return section(s.Gates).Objects }
 
 // BlockingPods select the pods that keep their node from being rebooted.
-func (s *RebootPolicySpec) BlockingPods() []BlockingPod {
-	if s.Gates == nil {
-		return nil
-	}
-	return s.Gates.BlockingPods
-}
+func (s *RebootPolicySpec) BlockingPods() []BlockingPod { return section(s.Gates).BlockingPods }
 
 // MeanwhileOrDefault is the effect of the pending taint on nodes that wait for pods of gates.blockingPods. Empty: there is no rule.
 func (s *RebootPolicySpec) MeanwhileOrDefault() corev1.TaintEffect {
 	var strictest corev1.TaintEffect
 	for _, b := range s.BlockingPods() {
-		if effect := or(b.Meanwhile, corev1.TaintEffectPreferNoSchedule); strictest != corev1.TaintEffectNoSchedule {
+		if effect := cmp.Or(b.Meanwhile, corev1.TaintEffectPreferNoSchedule); strictest != corev1.TaintEffectNoSchedule {
 			strictest = effect
 		}
 	}
@@ -184,40 +139,41 @@ func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
 	return durationOr(d.VolumeDetachTimeout, DefaultDetachTimeout)
 }
 
-// OnTimeoutOrDefault is what happens then.
-func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return or(d.OnTimeout, DrainTimeoutAbort) }
+// OnTimeoutOrDefault is what happens when the drain takes longer.
+func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return cmp.Or(d.OnTimeout, DrainTimeoutAbort) }
 
 // EmptyDirDataOrDefault reports whether pods with emptyDir volumes may go.
-func (d Drain) EmptyDirDataOrDefault() PodDisposal { return or(d.EmptyDirData, PodDisposalDelete) }
+func (d Drain) EmptyDirDataOrDefault() PodDisposal { return cmp.Or(d.EmptyDirData, PodDisposalDelete) }
 
 // UnmanagedPodsOrDefault reports whether pods without a controller may go.
-func (d Drain) UnmanagedPodsOrDefault() PodDisposal { return or(d.UnmanagedPods, PodDisposalBlock) }
+func (d Drain) UnmanagedPodsOrDefault() PodDisposal { return cmp.Or(d.UnmanagedPods, PodDisposalBlock) }
 
 // ActionOrDefault is how the pods of the rule leave.
-func (r DrainRule) ActionOrDefault() DrainAction { return or(r.Action, DrainEvict) }
+func (r DrainRule) ActionOrDefault() DrainAction { return cmp.Or(r.Action, DrainEvict) }
 
 // TimeoutOrDefault is how long the reboot may take.
 func (r Reboot) TimeoutOrDefault() time.Duration { return durationOr(r.Timeout, DefaultRebootTimeout) }
 
 // InhibitorsOrDefault is what a block inhibitor means.
-func (r Reboot) InhibitorsOrDefault() InhibitorPolicy { return or(r.Inhibitors, InhibitorsRespect) }
+func (r Reboot) InhibitorsOrDefault() InhibitorPolicy { return cmp.Or(r.Inhibitors, InhibitorsRespect) }
 
-// CoordinatorsOrDefault is what somebody else means who may reboot the host.
+// CoordinatorsOrDefault is what another program means that may reboot the host.
 func (r Reboot) CoordinatorsOrDefault() CoordinatorPolicy {
-	return or(r.Coordinators, CoordinatorsRespect)
+	return cmp.Or(r.Coordinators, CoordinatorsRespect)
 }
 
 // TimeZoneOrDefault is the zone of the window's wall clock.
-func (w Window) TimeZoneOrDefault() string { return or(w.TimeZone, DefaultTimeZone) }
+func (w Window) TimeZoneOrDefault() string { return cmp.Or(w.TimeZone, DefaultTimeZone) }
 
 // TimeZoneOrDefault is the zone of the blackout's dates.
-func (b Blackout) TimeZoneOrDefault() string { return or(b.TimeZone, DefaultTimeZone) }
+func (b Blackout) TimeZoneOrDefault() string { return cmp.Or(b.TimeZone, DefaultTimeZone) }
 
-func or[T ~string](value, fallback T) T {
-	if value == "" {
-		return fallback
+// section is a part of the spec; an absent one is the empty one.
+func section[T any](s *T) (is T) {
+	if s != nil {
+		is = *s
 	}
-	return value
+	return is
 }
 
 func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {

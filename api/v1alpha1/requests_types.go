@@ -46,7 +46,7 @@ type Requests struct {
 
 // AllowsUrgentRequests reports whether an urgent request passes windows and blackouts.
 func (s *RebootPolicySpec) AllowsUrgentRequests() bool {
-	return s.Requests != nil && s.Requests.Urgent == UrgentRequestsAllow
+	return section(s.Requests).Urgent == UrgentRequestsAllow
 }
 
 // UrgentPrefix begins the value of AnnotationRebootRequested where the request is urgent. The reason follows it.
