@@ -169,17 +169,14 @@ type HookPhase struct {
 
 // ParseHookPhase reads the phase of hooks. It returns nil, nil when there is none.
 func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
-	h, err := parse[HookPhase](annotations, v1alpha1.AnnotationHooks)
-	if h == nil || err != nil {
-		return nil, err
-	}
+	return parse[HookPhase](annotations, v1alpha1.AnnotationHooks)
+}
+
+func (h *HookPhase) validate() error {
 	if h.Stage != v1alpha1.HooksBefore && h.Stage != v1alpha1.HooksAfter {
-		return nil, fmt.Errorf("annotation %s: unknown stage %.64q", v1alpha1.AnnotationHooks, h.Stage)
+		return fmt.Errorf("unknown stage %.64q", h.Stage)
 	}
-	if err := fits(h.BootID, h.At); err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationHooks, err)
-	}
-	return h, nil
+	return fits(h.BootID, h.At)
 }
 
 // String formats the phase as its annotation's value.
@@ -188,61 +185,55 @@ func (h HookPhase) String() string { return format(h) }
 // ParseGrant reads the grant of a Node. It returns nil, nil when there is none, and an error when it is not one of
 // ours: then there is no permission.
 func ParseGrant(annotations map[string]string) (*Grant, error) {
-	g, err := parse[Grant](annotations, v1alpha1.AnnotationGrant)
-	if g == nil || err != nil {
-		return nil, err
-	}
+	return parse[Grant](annotations, v1alpha1.AnnotationGrant)
+}
+
+func (g *Grant) validate() error {
 	switch g.State {
 	case GrantActive, GrantCancelled, GrantFinished:
 	default:
-		return nil, fmt.Errorf("annotation %s: unknown state %.64q", v1alpha1.AnnotationGrant, g.State)
+		return fmt.Errorf("unknown state %.64q", g.State)
 	}
-	if g.Seq <= 0 || g.BootID == "" || g.Policy == "" {
-		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", v1alpha1.AnnotationGrant)
+	switch {
+	case g.Seq <= 0 || g.BootID == "" || g.Policy == "":
+		return errors.New("seq, bootID and policy must be set")
+	case len(g.Policy) > maxPolicyBytes || len(g.Ledger) > maxPolicyBytes:
+		return fmt.Errorf("the name of the policy has more than %d bytes", maxPolicyBytes)
+	case !absentOrValid(g.Reason) || !absentOrValid(g.Need):
+		return errReason
 	}
-	if len(g.Policy) > maxPolicyBytes || len(g.Ledger) > maxPolicyBytes {
-		return nil, fmt.Errorf("annotation %s: the name of the policy has more than %d bytes", v1alpha1.AnnotationGrant, maxPolicyBytes)
-	}
-	for _, r := range []v1alpha1.Reason{g.Reason, g.Need} {
-		if r != "" && !r.IsValid() {
-			return nil, fmt.Errorf("annotation %s: the reason must be letters and digits, such as Inhibited", v1alpha1.AnnotationGrant)
-		}
-	}
-	if err := fits(g.BootID, g.At); err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationGrant, err)
-	}
-	return g, nil
+	return fits(g.BootID, g.At)
 }
 
 // ParseProgress reads the progress of a Node. It returns nil, nil when there is none, and an error when it is not one
 // of ours.
 func ParseProgress(annotations map[string]string) (*Progress, error) {
-	p, err := parse[Progress](annotations, v1alpha1.AnnotationProgress)
-	if p == nil || err != nil {
-		return nil, err
-	}
+	return parse[Progress](annotations, v1alpha1.AnnotationProgress)
+}
+
+func (p *Progress) validate() error {
 	switch p.Phase {
 	case PhaseDraining, PhaseRebooting, PhaseAborted:
 	default:
-		return nil, fmt.Errorf("annotation %s: unknown phase %.64q", v1alpha1.AnnotationProgress, p.Phase)
+		return fmt.Errorf("unknown phase %.64q", p.Phase)
 	}
-	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
-		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", v1alpha1.AnnotationProgress)
+	switch {
+	case p.Seq <= 0 || p.BootID == "" || p.Failures < 0:
+		return errors.New("seq and bootID must be set")
+	case !absentOrValid(p.Reason):
+		return errReason
+	case p.PodsForced < 0:
+		return errors.New("podsForced must not be negative")
+	case p.Update != nil && p.Update.VainReboots < 0:
+		return errors.New("vainReboots must not be negative")
 	}
-	if p.Reason != "" && !p.Reason.IsValid() {
-		return nil, fmt.Errorf("annotation %s: the reason must be letters and digits, such as Inhibited", v1alpha1.AnnotationProgress)
-	}
-	if p.PodsForced < 0 {
-		return nil, fmt.Errorf("annotation %s: podsForced must not be negative", v1alpha1.AnnotationProgress)
-	}
-	if p.Update != nil && p.Update.VainReboots < 0 {
-		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", v1alpha1.AnnotationProgress)
-	}
-	if err := fits(p.BootID, p.At, p.DrainStartedAt); err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationProgress, err)
-	}
-	return p, nil
+	return fits(p.BootID, p.At, p.DrainStartedAt)
 }
+
+var errReason = errors.New("the reason must be letters and digits, such as Inhibited")
+
+// absentOrValid reports whether a reason may stand in a condition, or is absent.
+func absentOrValid(r v1alpha1.Reason) bool { return r == "" || r.IsValid() }
 
 // fits refuses what a status does not take: a ledger takes outstanding records back, and the API server refuses the whole status
 // for one entry that lacks its time, or has one that RFC 3339 cannot write. A clock that was never set is refused as well. How
@@ -270,11 +261,10 @@ func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
 	if r == nil || err != nil {
 		return AgentReport{}, err
 	}
-	if err := cmp.Or(r.Objection.validate(), r.Preflight.validate()); err != nil {
-		return AgentReport{}, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationReport, err)
-	}
 	return *r, nil
 }
+
+func (r *AgentReport) validate() error { return cmp.Or(r.Objection.validate(), r.Preflight.validate()) }
 
 // validate refuses an objection that no condition would take. Nil is valid.
 func (o *Objection) validate() error {
@@ -283,7 +273,7 @@ func (o *Objection) validate() error {
 			return errors.New("reason must be set")
 		}
 		if !one.Reason.IsValid() {
-			return errors.New("the reason must be letters and digits, such as Inhibited")
+			return errReason
 		}
 	}
 	if o != nil && slices.ContainsFunc(o.Also, func(also Objection) bool { return len(also.Also) > 0 }) {
@@ -304,7 +294,11 @@ func (p Progress) String() string { return format(p) }
 // String formats the report as its annotation's value.
 func (r AgentReport) String() string { return format(r) }
 
-func parse[T any](annotations map[string]string, key string) (*T, error) {
+// parse reads an annotation. It returns nil, nil when there is none, and an error when the value is not valid.
+func parse[T any, P interface {
+	*T
+	validate() error
+}](annotations map[string]string, key string) (P, error) {
 	value, ok := annotations[key]
 	if !ok {
 		return nil, nil
@@ -312,12 +306,15 @@ func parse[T any](annotations map[string]string, key string) (*T, error) {
 	if len(value) > maxRecordBytes {
 		return nil, fmt.Errorf("annotation %s: %d bytes are too many", key, len(value))
 	}
-	var t *T
+	var t P
 	if err := json.Unmarshal([]byte(value), &t); err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", key, err)
 	}
 	if t == nil {
 		return nil, fmt.Errorf("annotation %s: null is no record", key)
+	}
+	if err := t.validate(); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", key, err)
 	}
 	return t, nil
 }

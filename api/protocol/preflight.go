@@ -29,11 +29,14 @@ func (p Preflight) String() string { return format(p) }
 
 // ParsePreflight reads the manager's question. It returns nil, nil when there is none.
 func ParsePreflight(annotations map[string]string) (*Preflight, error) {
-	p, err := parse[Preflight](annotations, v1alpha1.AnnotationPreflight)
-	if err == nil && p != nil && (p.Policy == "" || p.Revision == "") {
-		return nil, fmt.Errorf("annotation %s: policy and revision must be set", v1alpha1.AnnotationPreflight)
+	return parse[Preflight](annotations, v1alpha1.AnnotationPreflight)
+}
+
+func (p *Preflight) validate() error {
+	if p.Policy == "" || p.Revision == "" {
+		return errors.New("policy and revision must be set")
 	}
-	return p, err
+	return nil
 }
 
 // PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and nothing is in
