@@ -1,8 +1,8 @@
 package gate
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -84,11 +84,7 @@ func blockedBy(values map[string]string) Answer {
 	if len(values) == 0 {
 		return Answer{State: v1alpha1.GateClear}
 	}
-	a := Answer{State: v1alpha1.GateFiring, blocking: make([]string, 0, len(values))}
-	for name := range values {
-		a.blocking = append(a.blocking, name)
-	}
-	slices.SortFunc(a.blocking, cmp.Compare[string])
+	a := Answer{State: v1alpha1.GateFiring, blocking: slices.Sorted(maps.Keys(values))}
 	a.Message = message.Shorten(longest, a.blocking[0]) + " = " + values[a.blocking[0]]
 	return a
 }

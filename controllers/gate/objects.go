@@ -31,7 +31,7 @@ type Objects struct {
 // NewObjects reads with the rights of a client's configuration.
 func NewObjects(config *rest.Config) (*Objects, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limited{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limited{next, errTooLarge} })
 	resources, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for gates: %w", err)
@@ -44,19 +44,6 @@ func NewObjects(config *rest.Config) (*Objects, error) {
 }
 
 var errTooLarge = errors.New("the answer is longer than 4 MiB: select smaller objects")
-
-// limited bounds what is read of each answer.
-type limited struct{ next http.RoundTripper }
-
-// RoundTrip is http.RoundTripper's.
-func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	response.Body = &bounded{ReadCloser: response.Body, left: largest, tooLong: errTooLarge}
-	return response, nil
-}
 
 // Ask reads what the gate selects, and has an answer for every failure.
 func (o *Objects) Ask(ctx context.Context, gate v1alpha1.ObjectGate) Answer {

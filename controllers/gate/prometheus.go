@@ -42,7 +42,7 @@ type serverKey struct{ url, secret string }
 type server struct {
 	version     string
 	credentials credentials
-	client      *http.Client
+	connections *http.Transport
 	api         promv1.API
 }
 
@@ -93,7 +93,7 @@ func (p *Prometheus) server(ctx context.Context, gate v1alpha1.PrometheusGate) (
 	if s := p.servers[key]; s != nil && s.version == version {
 		return s, nil
 	} else if s != nil {
-		s.client.CloseIdleConnections()
+		s.connections.CloseIdleConnections()
 	}
 	s, err := open(gate.URL, version, c)
 	if err != nil {
@@ -111,50 +111,57 @@ func (p *Prometheus) makeRoom() {
 		return
 	}
 	for _, s := range p.servers {
-		s.client.CloseIdleConnections()
+		s.connections.CloseIdleConnections()
 	}
 	p.servers = map[serverKey]*server{}
 }
 
 func open(address, version string, c credentials) (*server, error) {
-	s := &server{version: version, credentials: c, client: &http.Client{
+	connections := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.tls, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: 1, IdleConnTimeout: idle, TLSHandshakeTimeout: Timeout,
+	}
+	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
-		Transport: &authorized{credentials: c, next: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.tls, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 1, IdleConnTimeout: idle, TLSHandshakeTimeout: Timeout,
-		}},
-	}}
-	client, err := api.NewClient(api.Config{Address: address, Client: s.client})
+		Transport:     authorized{credentials: c, next: limited{connections, errTooLong}},
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("the address cannot be used: %w", err)
 	}
-	s.api = promv1.NewAPI(client)
-	return s, nil
+	return &server{version: version, credentials: c, connections: connections, api: promv1.NewAPI(client)}, nil
 }
 
-// authorized adds credentials to requests, and bounds what is read of the answers.
+// authorized adds credentials to requests.
 type authorized struct {
 	credentials
 
-	next *http.Transport
+	next http.RoundTripper
 }
 
 // RoundTrip is http.RoundTripper's.
-func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	a.authorize(r)
-	response, err := a.next.RoundTrip(r)
+	return a.next.RoundTrip(r)
+}
+
+var errTooLong = errors.New("the answer is longer than 4 MiB: let the query aggregate")
+
+// limited bounds what is read of each answer.
+type limited struct {
+	next    http.RoundTripper
+	tooLong error
+}
+
+// RoundTrip is http.RoundTripper's.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &bounded{ReadCloser: response.Body, left: largest, tooLong: errTooLong}
+	response.Body = &bounded{ReadCloser: response.Body, left: largest, tooLong: l.tooLong}
 	return response, nil
 }
-
-// CloseIdleConnections is http.Client's.
-func (a *authorized) CloseIdleConnections() { a.next.CloseIdleConnections() }
-
-var errTooLong = errors.New("the answer is longer than 4 MiB: let the query aggregate")
 
 // bounded is a body that may not be endless.
 type bounded struct {
