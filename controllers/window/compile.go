@@ -13,8 +13,8 @@ import (
 // maxDuration is the longest that a window may be open; lookBehind rests on it.
 const maxDuration = 7 * 24 * time.Hour
 
-// compileRule checks a window.
-func compileRule(w v1alpha1.Window, zones zones) (rule, error) {
+// rule checks a window.
+func (z zones) rule(w v1alpha1.Window) (rule, error) {
 	days, err := parseDays(w.Days)
 	if err != nil {
 		return rule{}, err
@@ -30,7 +30,7 @@ func compileRule(w v1alpha1.Window, zones zones) (rule, error) {
 	if d := w.Duration.Duration; d <= 0 || d > maxDuration {
 		return rule{}, fmt.Errorf("duration %v must be more than 0 and at most 168h", d)
 	}
-	zone, err := zones.load(w.TimeZoneOrDefault())
+	zone, err := z.load(w.TimeZoneOrDefault())
 	if err != nil {
 		return rule{}, err
 	}
@@ -44,8 +44,8 @@ func compileRule(w v1alpha1.Window, zones zones) (rule, error) {
 	}, nil
 }
 
-// compileBlackout checks a blackout and resolves its dates.
-func compileBlackout(b v1alpha1.Blackout, zones zones) (span, error) {
+// span checks a blackout and resolves its dates.
+func (z zones) span(b v1alpha1.Blackout) (span, error) {
 	from, err := parseDate(b.From)
 	if err != nil {
 		return span{}, fmt.Errorf("from %q must be a date as YYYY-MM-DD", b.From)
@@ -57,25 +57,31 @@ func compileBlackout(b v1alpha1.Blackout, zones zones) (span, error) {
 	if to <= from {
 		return span{}, fmt.Errorf("to %s must be after from %s: it is the first day on which reboots may start again", b.To, b.From)
 	}
-	zone, err := zones.load(b.TimeZoneOrDefault())
+	zone, err := z.load(b.TimeZoneOrDefault())
 	if err != nil {
 		return span{}, err
 	}
 	return newSpan(b.Name, b.Reason, from, to, zone), nil
 }
 
-// names are the names seen so far. State distinguishes windows and blackouts by them.
-type names map[string]bool
-
-func (n names) add(name string) error {
-	if name == "" {
-		return errors.New("name is missing")
+// compileEach compiles windows or blackouts, each of which has a name of its own: State distinguishes them by it.
+func compileEach[T, R any](kind string, list []T, nameOf func(T) string, compile func(T) (R, error)) ([]R, error) {
+	compiled, seen := make([]R, 0, len(list)), map[string]bool{}
+	for _, one := range list {
+		name := nameOf(one)
+		r, err := compile(one)
+		switch {
+		case name == "":
+			err = errors.New("name is missing")
+		case seen[name]:
+			err = errors.New("name is taken by another one")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", kind, name, err)
+		}
+		seen[name], compiled = true, append(compiled, r)
 	}
-	if n[name] {
-		return errors.New("name is taken by another one")
-	}
-	n[name] = true
-	return nil
+	return compiled, nil
 }
 
 // zones are the zones loaded so far, as loading one reads a file.
@@ -146,26 +152,18 @@ func loadZone(name string) (*time.Location, error) {
 // isZoneName is whether the name is of the right form, and not one of the files of a zoneinfo directory that depend
 // on the machine or that count leap seconds. Paths out of that directory are not names.
 func isZoneName(name string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_."
 	switch strings.ToLower(name) {
-	case "", "local", "localtime", "posixrules":
+	case "local", "localtime", "posixrules":
 		return false
 	}
 	for i, part := range strings.Split(name, "/") {
-		if !isZoneNamePart(part) || i == 0 && (part == "posix" || part == "right") {
+		switch {
+		case part == "", part[0] == '.', part[0] == '-', strings.Trim(part, letters) != "":
+			return false
+		case i == 0 && (part == "posix" || part == "right"):
 			return false
 		}
 	}
 	return true
-}
-
-func isZoneNamePart(part string) bool {
-	return part != "" && part[0] != '.' && part[0] != '-' && !strings.ContainsFunc(part, isOutsideZoneNames)
-}
-
-func isOutsideZoneNames(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return false
-	}
-	return !strings.ContainsRune("+-_.", r)
 }

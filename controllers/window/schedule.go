@@ -1,7 +1,7 @@
 package window
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -30,45 +30,14 @@ func (s Schedule) Zone() *time.Location {
 // zero one.
 func Compile(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout) (Schedule, error) {
 	zones := zones{}
-	rules, err := compileWindows(windows, zones)
+	rules, err := compileEach("window", windows, func(w v1alpha1.Window) string { return w.Name }, zones.rule)
 	if err != nil {
 		return Schedule{}, err
 	}
-	spans, err := compileBlackouts(blackouts, zones)
+	spans, err := compileEach("blackout", blackouts, func(b v1alpha1.Blackout) string { return b.Name }, zones.span)
 	if err != nil {
 		return Schedule{}, err
 	}
-	return Schedule{compiled: true, rules: rules, blackouts: spans}, nil
-}
-
-func compileWindows(windows []v1alpha1.Window, zones zones) ([]rule, error) {
-	rules, seen := make([]rule, 0, len(windows)), names{}
-	for _, w := range windows {
-		if err := seen.add(w.Name); err != nil {
-			return nil, fmt.Errorf("window %q: %w", w.Name, err)
-		}
-		r, err := compileRule(w, zones)
-		if err != nil {
-			return nil, fmt.Errorf("window %q: %w", w.Name, err)
-		}
-		rules = append(rules, r)
-	}
-	return rules, nil
-}
-
-func compileBlackouts(blackouts []v1alpha1.Blackout, zones zones) ([]span, error) {
-	spans, seen := make([]span, 0, len(blackouts)), names{}
-	for _, b := range blackouts {
-		if err := seen.add(b.Name); err != nil {
-			return nil, fmt.Errorf("blackout %q: %w", b.Name, err)
-		}
-		s, err := compileBlackout(b, zones)
-		if err != nil {
-			return nil, fmt.Errorf("blackout %q: %w", b.Name, err)
-		}
-		if s.from.Before(s.to) { // otherwise its zone skipped all its dates
-			spans = append(spans, s)
-		}
-	}
-	return spans, nil
+	skipped := func(s span) bool { return !s.from.Before(s.to) } // its zone skipped all its dates
+	return Schedule{compiled: true, rules: rules, blackouts: slices.DeleteFunc(spans, skipped)}, nil
 }
