@@ -9,14 +9,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// What drain and reboot are taken to last before the policy has seen one: five minutes together, as plan has it.
+// What drain and reboot are taken to last before the policy has seen one.
 const (
 	assumedDrain  = 2 * time.Minute
-	assumedReboot = 3 * time.Minute
+	assumedReboot = plan.AssumedReboot - assumedDrain
 )
 
 // Durations is how long each phase of a reboot is expected to last.
@@ -35,16 +34,6 @@ type Durations struct {
 // Total is from the grant to back in service.
 func (d Durations) Total() time.Duration {
 	return d.Before.Duration + d.Drain.Duration + d.Reboot.Duration + d.Settle.Duration
-}
-
-// expected is a reboot that begins now.
-func (d Durations) expected(node string, now time.Time, in window.State) Reboot {
-	r := Reboot{Node: node, StartsAt: now, Window: in.Name, ClosesAt: in.ClosesAt}
-	r.DrainsAt = r.StartsAt.Add(d.Before.Duration)
-	r.RebootsAt = r.DrainsAt.Add(d.Drain.Duration)
-	r.SettlesAt = r.RebootsAt.Add(d.Reboot.Duration)
-	r.EndsAt = r.SettlesAt.Add(d.Settle.Duration)
-	return r
 }
 
 // underWay is the reboot on a node that was granted earlier: as far as it is, and as it is expected to go on from now.

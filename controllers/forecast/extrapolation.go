@@ -74,10 +74,7 @@ func (u *future) afterRings(n *plan.Node) time.Time {
 
 // waiting are those whose turn comes: the queues, and then those that wait for an hour of their own or for their quorum.
 func (u *future) waiting() []*plan.Node {
-	var rest []*plan.Node
-	for _, w := range u.fleet.queues.rest(false) {
-		rest = append(rest, w.node)
-	}
+	rest := u.fleet.queues.rest(false)
 	for _, name := range slices.Sorted(maps.Keys(u.fleet.shown)) {
 		if n := u.fleet.shown[name]; u.goes(n, u.blocked[name]) {
 			rest = append(rest, n)

@@ -155,12 +155,6 @@ func (f *fleet) pausedForGood() bool {
 	return f.Policy.Spec.PausedAt(f.Now) && f.Policy.Spec.Pause.End().IsZero()
 }
 
-// ignoresWindows reports whether nodes past their deadline are rebooted outside the windows.
-func (f *fleet) ignoresWindows() bool {
-	d := f.Policy.Spec.Deadline
-	return d != nil && d.ActionOrDefault() == v1alpha1.DeadlineIgnoresWindows
-}
-
 // show has the planner look at a node in each round.
 func (f *fleet) show(n *plan.Node) {
 	if f.shown[n.Name] == nil {
@@ -189,15 +183,7 @@ func (f *fleet) look() {
 
 // holds reports whether the ledger has an entry of the policy for the node.
 func (f *fleet) holds(node string) bool {
-	return slices.ContainsFunc(f.entries(), func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
-}
-
-// entries are those of the policy in its ledger.
-func (f *fleet) entries() []v1alpha1.LedgerEntry {
-	holder := f.Holder()
-	return slices.DeleteFunc(slices.Clone(holder.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
-		return f.Governor.OwnerOf(holder.Name, e) != f.Policy.Name
-	})
+	return slices.ContainsFunc(f.Holder().Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node && f.Owns(e) })
 }
 
 // drop takes all entries of the node out of the ledger.

@@ -8,6 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Forecast is what one policy will do, from one instant on, as far as that is known.
@@ -109,9 +110,7 @@ func Of(s plan.Snapshot, effort Effort) Forecast {
 	f.Due = due(s, u.end)
 	f.Reboots = slices.Clip(u.reboots.started)
 	for _, r := range f.Reboots {
-		if r.EndsAt.After(f.CompletionAt) {
-			f.CompletionAt = r.EndsAt
-		}
+		f.CompletionAt = timing.Latest(f.CompletionAt, r.EndsAt)
 	}
 	switch {
 	case u.beyond:
@@ -188,11 +187,7 @@ func due(s plan.Snapshot, end time.Time) []Due {
 		if most == 0 || booted.IsZero() || n.NeedsReboot() || n.Outstanding() || s.Governor.Govern(n.Labels).Policy != s.Policy.Name {
 			continue
 		}
-		at := booted.Add(most)
-		if at.Before(s.Now) {
-			at = s.Now
-		}
-		if !at.After(end) {
+		if at := timing.Latest(booted.Add(most), s.Now); !at.After(end) {
 			all = append(all, Due{Node: n.Name, At: at})
 		}
 	}

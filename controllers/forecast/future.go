@@ -1,9 +1,7 @@
 package forecast
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -90,7 +88,7 @@ func (u *future) apply(p plan.Plan) (again bool) {
 // idle reports whether nothing can be granted any more, as far as the horizon: what is in progress is all there is.
 func (u *future) idle(p plan.Plan) bool {
 	w := u.fleet.Window
-	never := !w.Open && w.OpensAt.IsZero() && !u.fleet.ignoresWindows()
+	never := !w.Open && w.OpensAt.IsZero() && !u.fleet.Policy.Spec.Deadline.IgnoresWindows()
 	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 
@@ -129,11 +127,7 @@ func (u *future) next(p plan.Plan) time.Time {
 // stays are the nodes that are left, and why. The planner reports it of all of them at once, at the last instant.
 func (u *future) stays() []Stay {
 	f := u.fleet
-	rest := f.queues.rest(true)
-	left := make([]*plan.Node, 0, len(rest))
-	for _, w := range rest {
-		left = append(left, w.node)
-	}
+	left := f.queues.rest(true)
 	var stays []Stay
 	if len(f.shown)+len(left) > 0 {
 		f.see(left)
@@ -152,8 +146,7 @@ func (u *future) stays() []Stay {
 	}
 	for name, rivals := range f.conflicts {
 		if slices.Contains(rivals, f.Policy.Name) && !u.reboots.underWay(name) && !f.holds(name) {
-			stays = append(stays, Stay{Node: name, Reason: v1alpha1.ReasonPolicyConflict, Message: fmt.Sprintf(
-				"policies %s select the node with the same priority; raise spec.priority of one", strings.Join(rivals, ", "))})
+			stays = append(stays, Stay{Node: name, Reason: v1alpha1.ReasonPolicyConflict, Message: plan.ConflictMessage(rivals)})
 		}
 	}
 	slices.SortFunc(stays, byNode)

@@ -143,12 +143,12 @@ func (l *queues) widen(dismissed int) {
 }
 
 // rest are those that still wait, in their order; with the parked ones, if so asked.
-func (l *queues) rest(parked bool) []*waiting {
-	var rest []*waiting
+func (l *queues) rest(parked bool) []*plan.Node {
+	var rest []*plan.Node
 	for _, q := range l.all {
 		for _, w := range q.nodes {
 			if !w.left && (!w.parked || parked) {
-				rest = append(rest, w)
+				rest = append(rest, w.node)
 			}
 		}
 	}

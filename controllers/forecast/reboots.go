@@ -79,7 +79,13 @@ func (r *reboots) start(e v1alpha1.LedgerEntry) {
 
 // expected is a reboot that begins now.
 func (r *reboots) expected(node string) Reboot {
-	return r.durations.expected(node, r.fleet.Now, r.fleet.Window)
+	in, d := r.fleet.Window, r.durations
+	is := Reboot{Node: node, StartsAt: r.fleet.Now, Window: in.Name, ClosesAt: in.ClosesAt}
+	is.DrainsAt = is.StartsAt.Add(d.Before.Duration)
+	is.RebootsAt = is.DrainsAt.Add(d.Drain.Duration)
+	is.SettlesAt = is.RebootsAt.Add(d.Reboot.Duration)
+	is.EndsAt = is.SettlesAt.Add(d.Settle.Duration)
+	return is
 }
 
 // begin puts an entry in progress: the planner sees it on its way, in time, until it ends.
@@ -147,8 +153,8 @@ func (r *reboots) domains() map[string]bool {
 	for name := range r.current {
 		busy[plan.Domain(policy, r.fleet.shown[name])] = true
 	}
-	for _, e := range r.fleet.entries() {
-		if n := r.fleet.shown[e.Node]; n != nil {
+	for _, e := range r.fleet.Holder().Status.Grants {
+		if n := r.fleet.shown[e.Node]; n != nil && r.fleet.Owns(e) {
 			busy[plan.Domain(policy, n)] = true
 		}
 	}

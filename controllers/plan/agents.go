@@ -64,10 +64,7 @@ func (c *agentCount) add(n *Node, held bool) {
 // miss counts a node without an agent that works once agentGrace is over. A time ahead of this clock is not believed: otherwise the
 // node would never be missed.
 func (c *agentCount) miss(n *Node, changed time.Time) {
-	since := n.ReadySince
-	if changed.After(since) {
-		since = changed
-	}
+	since := timing.Latest(n.ReadySince, changed)
 	due := since.Add(agentGrace)
 	switch {
 	case since.After(c.now) || !c.now.Before(due):

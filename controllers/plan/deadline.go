@@ -26,10 +26,10 @@ func reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due)
 // IgnoresWindowsFrom is from when on windows do not count for the node: from the end of its deadline, where the policy ignores them
 // then. Zero: they always count.
 func IgnoresWindowsFrom(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
-	if d := policy.Spec.Deadline; d == nil || d.ActionOrDefault() != v1alpha1.DeadlineIgnoresWindows {
-		return time.Time{}
+	if policy.Spec.Deadline.IgnoresWindows() {
+		return DueAt(policy, n)
 	}
-	return DueAt(policy, n)
+	return time.Time{}
 }
 
 // ignoresWindows reports whether windows do not count for the node now.

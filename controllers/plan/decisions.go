@@ -105,11 +105,12 @@ func (d *Draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
 		return n.noAnswer()
 	}
 	return Decision{
-		Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: conflictMessage(rivals), PlanOver: n.Planned != nil,
+		Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: ConflictMessage(rivals), PlanOver: n.Planned != nil,
 	}, true
 }
 
-func conflictMessage(rivals []string) string {
+// ConflictMessage states why a node waits that several policies select with the same priority.
+func ConflictMessage(rivals []string) string {
 	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
 }
 
@@ -117,10 +118,8 @@ func conflictMessage(rivals []string) string {
 func Ungoverned(g Governor, nodes []*Node) []Decision {
 	var decisions []Decision
 	for _, n := range nodes {
-		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
-			continue
-		}
 		switch {
+		case !g.leaves(n):
 		case n.NeedsReboot():
 			decisions = append(decisions, Decision{
 				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,

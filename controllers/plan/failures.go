@@ -45,7 +45,8 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	if current != nil && current.Status == metav1.ConditionTrue {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.policy.Name))}
 	}
-	failed := a.failedSince(a.countFrom(current), governed, reboots)
+	from := timing.Latest(LastReboot(a.policy, a.now), resumedAt(current)) // a success in the future would hide every failure until then
+	failed := a.failedSince(from, governed, reboots)
 	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
 			"%s failed since the last success (failures.max is %d): %s", message.Count(len(failed), "node", "nodes"), most, someOf(failed))}
@@ -94,15 +95,6 @@ func resumedAt(current *metav1.Condition) time.Time {
 	return time.Time{}
 }
 
-// countFrom is the instant from which failures count.
-func (a attempts) countFrom(current *metav1.Condition) time.Time {
-	from := LastReboot(a.policy, a.now) // one in the future would hide every failure until then
-	if at := resumedAt(current); at.After(from) {
-		from = at
-	}
-	return from
-}
-
 // failedSince names the nodes that failed after an instant: an attempt that was given up, a deadline overrun, or a Node deleted in its
 // reboot. Each node is one failure, however much of its record reports it.
 func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot) []string {
@@ -112,8 +104,10 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 		case !n.NeedsReboot():
 		case n.hookRefused() && n.Grant.At.After(from):
 			reasons[n.Name] = n.Grant.Reason
-		case n.failed() && a.failedAfter(n, from):
-			reasons[n.Name] = n.Progress.Reason
+		case n.failed():
+			if earliest, _ := a.ended(n); earliest.After(from) {
+				reasons[n.Name] = n.Progress.Reason
+			}
 		}
 	}
 	for _, t := range reboots {
@@ -131,12 +125,6 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 		failed = append(failed, name+" ("+string(reasons[name])+")")
 	}
 	return failed
-}
-
-// failedAfter reports whether the last attempt of a node, which failed, did so after an instant.
-func (a attempts) failedAfter(n *Node, from time.Time) bool {
-	earliest, _ := a.ended(n)
-	return earliest.After(from)
 }
 
 // ended is when the last attempt of a node ended: by the node's own clock; or, where that is off, at the earliest and the latest

@@ -116,6 +116,12 @@ func (g Governor) Govern(set map[string]string) Governance {
 	return Governance{Rivals: append([]string{highest.policy}, others...)}
 }
 
+// leaves reports whether no policy has to do with a node: none selects it, and it is not in the middle of a reboot.
+func (g Governor) leaves(n *Node) bool {
+	at := g.Govern(n.Labels)
+	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
+}
+
 func (g Governor) knows(policy string) bool { return g.names[policy] }
 
 // unread names the policies whose selectors cannot be evaluated: they might select a node.

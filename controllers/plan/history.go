@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // maxHistoryBytes bounds the history: it is written with every grant, and every watcher gets it. pastBytes is what one
@@ -68,7 +69,9 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	if p.DrainStartedAt != nil {
 		past.Drain = lasted(p.DrainStartedAt.Time, p.At.Time, most)
 	}
-	ends := func(at metav1.Time) metav1.Time { return metav1.NewTime(within(at.Time, t.Entry.At.Time, now)) }
+	ends := func(at metav1.Time) metav1.Time {
+		return metav1.NewTime(timing.Earliest(timing.Latest(at.Time, t.Entry.At.Time), now))
+	}
 	switch {
 	case p.Phase == protocol.PhaseAborted:
 		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, message.Shorten(maxMessage, p.Message), ends(p.At)
@@ -81,17 +84,6 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	past.Reboot = lasted(p.At.Time, n.MaintenanceSince, most)
 	past.Settle = lasted(n.MaintenanceSince, n.Grant.At.Time, most)
 	return past
-}
-
-// within clamps at to [earliest, latest].
-func within(at, earliest, latest time.Time) time.Time {
-	switch {
-	case at.After(latest):
-		return latest
-	case at.Before(earliest):
-		return earliest
-	}
-	return at
 }
 
 // NeedAge is how long the need had lasted that a reboot which is over has ended. ok: it has ended one, and the beginning is known.

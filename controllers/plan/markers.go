@@ -40,10 +40,7 @@ func (n *Node) MaxUptime() string { return n.Annotations[v1alpha1.AnnotationMaxU
 func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
 	var due []Markers
 	for _, n := range nodes {
-		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
-			continue
-		}
-		if m, differs := n.markers("", "", false); differs {
+		if m, differs := n.markers("", "", false); differs && g.leaves(n) {
 			due = append(due, m)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Action is what is to be done next about one entry of the ledger.
@@ -119,10 +120,8 @@ func (t Reboot) State() (RebootState, time.Time) {
 		return StateRebooting, p.At.Time
 	case !n.Ready || n.Maintenance:
 		return StateBooted, p.At.Time
-	case n.MaintenanceSince.After(n.ReadySince):
-		return StateSettling, n.MaintenanceSince
 	}
-	return StateSettling, n.ReadySince
+	return StateSettling, timing.Latest(n.ReadySince, n.MaintenanceSince)
 }
 
 func hooked(reason v1alpha1.Reason) bool {

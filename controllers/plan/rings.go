@@ -76,7 +76,7 @@ type ringed struct {
 	// selected is how many nodes of each ring the policy governs.
 	selected []int
 	// limits are maxUnavailable of the rings that have one, in nodes.
-	limits map[int]int
+	limits map[int]int32
 	// back is when the policy put nodes back in service, by its history.
 	back map[string]time.Time
 }
@@ -86,7 +86,7 @@ func ringedOf(policy *v1alpha1.RebootPolicy, now time.Time) (ringed, error) {
 	if err != nil || len(rings.order) == 0 {
 		return ringed{}, err
 	}
-	r := ringed{Rings: rings, selected: make([]int, len(rings.order)+1), limits: map[int]int{}, back: map[string]time.Time{}}
+	r := ringed{Rings: rings, selected: make([]int, len(rings.order)+1), limits: map[int]int32{}, back: map[string]time.Time{}}
 	for _, past := range policy.Status.History {
 		if past.Result == v1alpha1.RebootSucceeded && hasCome(past.EndedAt.Time, now) {
 			r.back[past.Node] = past.EndedAt.Time
@@ -105,7 +105,7 @@ func (r *ringed) scale() error {
 		if err != nil {
 			return fmt.Errorf("spec.order, maxUnavailable of ring %s: %w", ring.Name, err)
 		}
-		r.limits[i] = int(limit)
+		r.limits[i] = limit
 	}
 	return nil
 }

@@ -94,6 +94,11 @@ func (s Snapshot) Holder() *v1alpha1.RebootPolicy {
 	return s.Policy
 }
 
+// Owns reports whether an entry of the ledger is the policy's own.
+func (s Snapshot) Owns(e v1alpha1.LedgerEntry) bool {
+	return s.Governor.OwnerOf(s.Holder().Name, e) == s.Policy.Name
+}
+
 // limited is all that one limit counts beside the nodes of the policy that is decided about.
 type limited struct {
 	// with are the policies, in order; nil: the policy alone.
@@ -115,7 +120,7 @@ func limitedOf(s Snapshot) limited {
 	l := limited{with: s.Governor.SharedWith(name), most: s.Holder().Spec.MaxUnavailableOrDefault(), ledger: s.Holder().Name, down: map[string]string{}}
 	l.elsewhere = l.ledger != cmp.Or(s.Governor.shares[name], name)
 	for _, e := range s.Holder().Status.Grants {
-		if s.Governor.OwnerOf(l.ledger, e) == name {
+		if s.Owns(e) {
 			l.own = append(l.own, e)
 		} else {
 			l.others = append(l.others, e)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Limit is maxUnavailable in nodes. A percentage of the selected nodes rounds down, to at least 1; 0 and 0% allow none.
@@ -44,6 +45,14 @@ type share struct {
 	granted int
 }
 
+// shareOf is a share in which no slot is taken: maxUnavailable in nodes and as it is written, and of which nodes.
+func shareOf(limit int32, most intstr.IntOrString, of string) *share {
+	return &share{
+		limit: int(limit), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
+		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes%s may be unavailable at once", most.String(), of),
+	}
+}
+
 // slots are those of maxUnavailable, while nodes are chosen.
 type slots struct {
 	share
@@ -59,22 +68,14 @@ type slots struct {
 }
 
 func slotsOf(f *fleet, reboots []Reboot) *slots {
-	s := &slots{rings: map[int]*share{}, domains: map[string]bool{}, share: share{
-		limit: int(f.limit), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
-		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes%s may be unavailable at once", f.limited.most.String(), f.limited.of()),
-	}}
+	s := &slots{share: *shareOf(f.limit, f.limited.most, f.limited.of()), rings: map[int]*share{}, domains: map[string]bool{}}
 	if f.own != nil {
-		s.own = &share{
-			limit: int(*f.own), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
-			full: fmt.Sprintf("waiting for its turn: at most %s of the nodes of policy %s may be unavailable at once", f.Policy.Spec.OwnLimit().String(), f.name),
-		}
+		s.own = shareOf(*f.own, *f.Policy.Spec.OwnLimit(), " of policy "+f.name)
 	}
 	for ring, limit := range f.rings.limits {
 		is := f.rings.order[ring]
-		s.rings[ring] = &share{
-			limit: limit, used: map[string]string{}, none: fmt.Sprintf("maxUnavailable of ring %s is 0: no node of it may be rebooted", is.Name),
-			full: fmt.Sprintf("waiting for its turn: at most %s of the nodes of ring %s may be unavailable at once", is.MaxUnavailable.String(), is.Name),
-		}
+		s.rings[ring] = shareOf(limit, *is.MaxUnavailable, " of ring "+is.Name)
+		s.rings[ring].none = fmt.Sprintf("maxUnavailable of ring %s is 0: no node of it may be rebooted", is.Name)
 	}
 	f.limited.take(&s.share)
 	for _, n := range f.governed {
@@ -88,8 +89,8 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	for _, t := range reboots {
 		if t.Action != ReleaseEntry {
 			s.grant(t.Entry.Node, f.rings.Of(t.Node))
-		} else if at := t.backAt(); at.After(s.lastBack) {
-			s.lastBack = at
+		} else {
+			s.lastBack = timing.Latest(s.lastBack, t.backAt())
 		}
 	}
 	for _, n := range f.orphans {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -254,10 +255,7 @@ func (t *tracker) began(latest time.Duration) time.Time {
 // backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host
 // has asked for the time; then it is when the manager saw it, which annotation hooks keeps. Zero: it has to be noted first.
 func (t *tracker) backSince() time.Time {
-	since := t.Node.ReadySince
-	if t.Node.MaintenanceSince.After(since) {
-		since = t.Node.MaintenanceSince
-	}
+	since := timing.Latest(t.Node.ReadySince, t.Node.MaintenanceSince)
 	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it
 	if since.Sub(t.f.Now) <= clockOff && (!reported || t.published().Sub(since) <= clockOff) {
 		return since

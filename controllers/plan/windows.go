@@ -64,8 +64,8 @@ func (v view) opening(at time.Time) string {
 	return "; the next reboot may start " + v.instant(at)
 }
 
-// assumedReboot is what drain and reboot together are taken to last before the policy has seen one.
-const assumedReboot = 5 * time.Minute
+// AssumedReboot is what drain and reboot together are taken to last before the policy has seen one.
+const AssumedReboot = 5 * time.Minute
 
 // Reserve is how much of a window has to be left to begin a reboot: what one takes, but at most all of its time-outs and half
 // of the longest window. Slow reboots, or a node whose clock is wrong, could otherwise keep the policy from ever making another
@@ -94,7 +94,7 @@ func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duratio
 		}
 	}
 	if len(took) == 0 {
-		return lead + assumedReboot
+		return lead + AssumedReboot
 	}
 	slices.Sort(took)
 	return took[(len(took)*9+9)/10-1]
