@@ -83,7 +83,7 @@ func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.R
 // hooksBegan emits which hooks the node waits for.
 func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookPhase) {
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
-		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, joined(phase.Hooks))
+		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
 // explained emits an event where the reason a node waits for needs somebody's attention.
@@ -179,7 +179,7 @@ func (a *announcer) runHookEvents(before, after *v1alpha1.RebootPolicy) {
 	}
 	if len(is.Asked) > 0 && is.Number != was.Number {
 		a.ofPolicy(after, corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks",
-			fmt.Sprintf("the %s-hooks of the run are asked, number %d: %s", strings.ToLower(string(is.Stage)), is.Number, joined(is.Asked)))
+			fmt.Sprintf("the %s-hooks of the run are asked, number %d: %s", strings.ToLower(string(is.Stage)), is.Number, message.Names(is.Asked, len(is.Asked))))
 	}
 }
 
@@ -189,10 +189,6 @@ func runHooksOf(policy *v1alpha1.RebootPolicy) v1alpha1.RunHooks {
 		return *run.Hooks
 	}
 	return v1alpha1.RunHooks{}
-}
-
-func joined(keys []v1alpha1.AnnotationKey) string {
-	return message.List(keys, len(keys), func(k v1alpha1.AnnotationKey) string { return string(k) })
 }
 
 // gateReasons are the events of the states in which a gate blocks.
@@ -233,10 +229,7 @@ func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
 
 func (a *announcer) observeGrant(s *state, n *plan.Node) {
 	a.metrics.phases.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
-	free := n.WaitsSince()
-	if at := a.freed[s.Policy.Name]; at.After(free) {
-		free = at
-	}
+	free := timing.Latest(n.WaitsSince(), a.freed[s.Policy.Name])
 	a.metrics.grantLatency.Observe(since(free, a.clock.Now()))
 }
 

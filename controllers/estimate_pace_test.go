@@ -24,7 +24,7 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 		"the policy was edited":      {passes: time.Second, edit: func(s *server) { s.policy.Generation++ }},
 		"there is none":              {passes: time.Second, edit: func(s *server) { s.policy.Status.EstimatedCompletionAt = nil }},
 		"it has passed":              {passes: time.Second, edit: func(s *server) { s.policy.Status.EstimatedCompletionAt = new(metav1.NewTime(now.Now())) }},
-		"the process has just begun": {passes: time.Second, edit: func(s *server) { clear(s.reconciler.ledger.estimates) }},
+		"the process has just begun": {passes: time.Second, edit: func(s *server) { s.reconciler.ledger.of(s.policy.UID).estimated = time.Time{} }},
 		"the slot stays free": {passes: time.Second, edit: func(s *server) {
 			s.policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(slots - 1))
 		}},

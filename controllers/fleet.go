@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -110,7 +111,7 @@ type fleetReader struct {
 	paces  Paces
 	agents agentPods
 	// freed takes the policies of which a slot can be handed over, by the events that have come in.
-	freed *freedSlots
+	freed *sync.Map
 	// views are the Nodes of the cache, by name: one is read anew when it has changed. Every pass looks at every Node, and with 15,000 of
 	// them each pass took half as long again (BenchmarkPass).
 	views map[string]view
@@ -120,10 +121,6 @@ type fleetReader struct {
 type view struct {
 	version string
 	node    *plan.Node
-}
-
-func (f *fleetReader) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
-	return snapshot.Policies(ctx, f.client)
 }
 
 // liveNodes lists the Nodes from the API server.

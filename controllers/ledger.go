@@ -27,45 +27,52 @@ type ledgerWriter struct {
 	paces    Paces
 	announce *announcer
 
-	// adopted are the policies whose ledger this process has compared with Nodes that were listed live: a leader before it may
-	// have granted what the cache does not show yet.
-	adopted map[types.UID]bool
-	// wrote is when this process last wrote a policy's status, to pace writes that change counts alone.
-	wrote map[types.UID]time.Time
-	// estimates is when this process last made a policy's estimate, to pace those that a slot waits for.
-	estimates map[types.UID]time.Time
+	memories map[types.UID]*memory
 }
 
-// noteAdopted remembers that a policy's ledger has been compared with Nodes that were listed live.
-func (l *ledgerWriter) noteAdopted(policy types.UID) { l.adopted[policy] = true }
+// memory is what this process remembers of a policy.
+type memory struct {
+	// adopted: its ledger has been compared with Nodes that were listed live. A leader before this one may have granted what the cache
+	// does not show yet.
+	adopted bool
+	// wrote is when this process last wrote its status, to pace writes that change counts alone. Zero: it has not.
+	wrote time.Time
+	// estimated is when this process last made its estimate, to pace those that a slot waits for.
+	estimated time.Time
+}
 
-// hasAdopted reports whether a policy's ledger has been compared with Nodes that were listed live.
-func (l *ledgerWriter) hasAdopted(policy types.UID) bool { return l.adopted[policy] }
+// of is what is remembered of a policy.
+func (l *ledgerWriter) of(policy types.UID) *memory {
+	if l.memories[policy] == nil {
+		l.memories[policy] = &memory{}
+	}
+	return l.memories[policy]
+}
 
 // forget drops what is remembered of policies that are gone.
 func (l *ledgerWriter) forget(isGone func(types.UID) bool) {
-	maps.DeleteFunc(l.adopted, func(uid types.UID, _ bool) bool { return isGone(uid) })
-	maps.DeleteFunc(l.wrote, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
-	maps.DeleteFunc(l.estimates, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
+	maps.DeleteFunc(l.memories, func(uid types.UID, _ *memory) bool { return isGone(uid) })
 }
 
-// reportStatus writes the status where it differs from a plan, and returns how long that can wait.
-func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) (time.Duration, error) {
+// reportStatus writes the status where it differs from a plan, or puts that off where it can wait.
+func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) error {
 	after := statusOf(s.Policy, p, s.Window, s.Now)
 	if equality.Semantic.DeepEqual(s.Policy.Status, after) {
-		return 0, nil
+		return nil
 	}
-	if _, known := l.wrote[s.Policy.UID]; !known {
+	known := l.of(s.Policy.UID)
+	if known.wrote.IsZero() {
 		// A new leader finds a status that was written before; its counts may wait like any others.
-		l.wrote[s.Policy.UID] = l.clock.Now()
+		known.wrote = l.clock.Now()
 	}
-	if age, pace := l.clock.Since(l.wrote[s.Policy.UID]), l.paces.Counts; !urgent(s.Policy.Status, after) && age < pace {
-		return pace - age, nil
+	if age, pace := l.clock.Since(known.wrote), l.paces.Counts; !urgent(s.Policy.Status, after) && age < pace {
+		s.putOff(pace - age)
+		return nil
 	}
 	if s.Policy.DeletionTimestamp != nil && len(s.Policy.Finalizers) == 0 {
-		return 0, nil
+		return nil
 	}
-	return 0, l.writeStatus(ctx, s, p)
+	return l.writeStatus(ctx, s, p)
 }
 
 // writeLedger writes the entries of a plan, with the resourceVersion it was made from: the ledger's compare-and-swap. Where the
@@ -116,7 +123,9 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 func (l *ledgerWriter) put(ctx context.Context, planned types.UID, policy *v1alpha1.RebootPolicy) error {
 	err := l.client.Status().Update(ctx, policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	if err != nil {
-		l.adopted[planned] = l.adopted[planned] && !apierrors.IsConflict(err)
+		if apierrors.IsConflict(err) {
+			l.of(planned).adopted = false
+		}
 		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, err)
 	}
 	return nil
@@ -134,7 +143,7 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 		s.Policy = before
 		return err
 	}
-	l.wrote[s.Policy.UID] = l.clock.Now()
+	l.of(s.Policy.UID).wrote = l.clock.Now()
 	l.announce.notifyRun(before, s.Policy, p, s.Now)
 	l.announce.policyEvents(before, s.Policy)
 	return nil
@@ -189,12 +198,12 @@ func (l *ledgerWriter) patchPolicy(ctx context.Context, policy, before *v1alpha1
 // estimated is the estimate to write with a plan. The one that is there is kept for a while where a slot changes hands; whatever
 // else there is to write moves it.
 func (l *ledgerWriter) estimated(s *state, p plan.Plan) *metav1.Time {
-	uid, current := s.Policy.UID, s.Policy.Status.EstimatedCompletionAt
+	known, current := l.of(s.Policy.UID), s.Policy.Status.EstimatedCompletionAt
 	lasts := current != nil && current.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
-	if lasts && handsOver(p) && l.clock.Since(l.estimates[uid]) < estimatePace {
+	if lasts && handsOver(p) && l.clock.Since(known.estimated) < estimatePace {
 		return current
 	}
-	l.estimates[uid] = l.clock.Now()
+	known.estimated = l.clock.Now()
 	return estimate(s.Snapshot)
 }
 

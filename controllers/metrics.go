@@ -157,13 +157,11 @@ func (m *Metrics) observeUngoverned(decisions []plan.Decision) {
 func (m *Metrics) forget(policy string) {
 	m.times.forget(policy)
 	labels := prometheus.Labels{"policy": policy}
-	for _, g := range []*prometheus.GaugeVec{m.nodes, m.blocked, m.limit, m.open, m.next, m.halted, m.run, m.gate} {
-		g.DeletePartialMatch(labels)
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+		m.nodes, m.blocked, m.limit, m.open, m.next, m.halted, m.run, m.gate, m.reboots, m.notifications, m.phases, m.needAge,
+	} {
+		v.DeletePartialMatch(labels)
 	}
-	m.reboots.DeletePartialMatch(labels)
-	m.notifications.DeletePartialMatch(labels)
-	m.phases.DeletePartialMatch(labels)
-	m.needAge.DeletePartialMatch(labels)
 }
 
 func (m *Metrics) observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) {

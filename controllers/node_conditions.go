@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -29,8 +28,8 @@ const (
 
 // writeConditions brings RebootPermitted and RebootFailed up to date where status, reason or message differ. They permit nothing, so
 // they need no compare-and-swap: where the agent removes one, because the need falls, the next pass sees it. What holds for a moment
-// only is not written, and a node that refuses keeps no other waiting. It returns how long to wait before the rest.
-func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
+// only is not written, and a node that refuses keeps no other waiting. What is too much for one pass is put off.
+func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) error {
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.Index[d.Node]
@@ -42,7 +41,8 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 			continue
 		}
 		if w.enough(s, written) {
-			return conditionsPause, nil
+			s.putOff(conditionsPause)
+			return nil
 		}
 		written++
 		switch err := w.writeCondition(ctx, s, s.nodes[i], d); {
@@ -50,10 +50,10 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 			w.conditionRefusals.note(d.Node, w.clock.Now())
 			s.refused = errors.Join(s.refused, err)
 		case err != nil:
-			return 0, err
+			return err
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 // enough reports whether a pass has written as many conditions, or markers, as it may.
@@ -61,7 +61,11 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 	if written < conditionsAtLeast || written >= conditionsPerPass {
 		return written >= conditionsPerPass
 	}
-	return s.slotWaits || s.Policy != nil && w.freed.noted(s.Policy.Name)
+	if s.slotWaits || s.Policy == nil {
+		return s.slotWaits
+	}
+	_, freed := w.freed.Load(s.Policy.Name)
+	return freed
 }
 
 func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
@@ -140,35 +144,41 @@ func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, b
 // writePlanMarkers writes the markers of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
 // waiting, and no instant at which time alone changes something.
 func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan) {
-	later, err := w.writeMarkers(ctx, s, p.Markers)
-	if err != nil {
+	if _, err := w.writeMarkers(ctx, s, p.Markers); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Did not mark all nodes for schedulers and autoscalers")
 		s.putOff(refusedPause)
 	}
-	s.putOff(later)
 }
 
 // writeMarkers sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left.
 // Taints are one list with many writers, so each write carries the resourceVersion of what it was made from; who loses a race
-// comes again. It returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
-func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (time.Duration, error) {
-	var later time.Duration
+// comes again. It reports whether none is put off. As many are written at once as conditions, and for the same reason.
+func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (all bool, err error) {
+	all = true
+	later := func(after time.Duration) {
+		all = false
+		s.putOff(after)
+	}
 	var errs []error
 	written := 0
 	for _, m := range markers {
 		i, ok := s.Index[m.Node]
-		wait := w.markerRefusals.waits(m.Node, w.clock.Now())
-		if later = cmp.Or(later, wait); wait > 0 || !ok {
+		if !ok {
+			continue
+		}
+		if wait := w.markerRefusals.waits(m.Node, w.clock.Now()); wait > 0 {
+			later(wait)
 			continue
 		}
 		if w.enough(s, written) {
-			return conditionsPause, errors.Join(errs...)
+			later(conditionsPause)
+			break
 		}
 		written++
 		switch err := w.writeMark(ctx, s, s.nodes[i], m); {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
-			later = conflictPause
+			later(conflictPause)
 		case err != nil && !apierrors.IsNotFound(err):
 			if isRefusal(err) {
 				w.markerRefusals.note(m.Node, w.clock.Now())
@@ -176,7 +186,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 			errs = append(errs, err)
 		}
 	}
-	return later, errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
 func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Markers) error {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,7 @@ type nodeWriter struct {
 	clock    clock.PassiveClock
 	announce *announcer
 	// freed are the policies of which a slot can be handed over; writes that may wait give way.
-	freed *freedSlots
+	freed *sync.Map
 
 	// conditionRefusals are the Nodes that took no condition lately, markerRefusals those that took no marker.
 	conditionRefusals, markerRefusals refusals

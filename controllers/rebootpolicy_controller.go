@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,8 +72,10 @@ type RebootPolicyReconciler struct {
 	nodes    nodeWriter
 	ledger   ledgerWriter
 	announce announcer
-	// freed goes from the fleet's events to the writer of Nodes.
-	freed freedSlots
+	// freed has the policies of which a node has come back, or has given up, since their last pass began: a slot can be handed over.
+	// The fleet's events set it, and what the writer of Nodes writes to explain, dozens of requests one after the other, gives way to
+	// it. It only ever saves time, and is forgotten with the process.
+	freed sync.Map
 }
 
 // assemble makes the parts of the reconciler from its exported fields.
@@ -82,16 +85,13 @@ func (r *RebootPolicyReconciler) assemble() {
 	r.nodes = nodeWriter{
 		client: r.Client, clock: r.Clock, freed: &r.freed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
 	}
-	r.ledger = ledgerWriter{
-		client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce,
-		adopted: map[types.UID]bool{}, wrote: map[types.UID]time.Time{}, estimates: map[types.UID]time.Time{},
-	}
+	r.ledger = ledgerWriter{client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce, memories: map[types.UID]*memory{}}
 }
 
 // Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name represents the
 // nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	r.freed.begin(req.Name)
+	r.freed.Delete(req.Name) // this pass sees the node
 	if req.Name == "" {
 		return r.reconcileUngoverned(ctx)
 	}
@@ -101,7 +101,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	}
 	p, err := r.converge(ctx, s)
 	if err == nil {
-		r.ledger.noteAdopted(s.Policy.UID)
+		r.ledger.of(s.Policy.UID).adopted = true
 		err = r.report(ctx, s, p)
 	}
 	if apierrors.IsConflict(err) {
@@ -140,7 +140,7 @@ func delay(now, next time.Time, delayed time.Duration) time.Duration {
 }
 
 func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.Result, error) {
-	policies, err := r.fleet.policies(ctx)
+	policies, err := snapshot.Policies(ctx, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -150,14 +150,11 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	}
 	s.look(nil, policies, r.Clock.Now())
 	decisions := plan.Ungoverned(s.Governor, s.Nodes)
-	later, err := r.nodes.writeConditions(ctx, s, decisions)
-	if err != nil {
+	if err := r.nodes.writeConditions(ctx, s, decisions); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.Metrics.observeUngoverned(decisions)
-	s.putOff(later)
-	later, err = r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
-	s.putOff(later)
+	_, err = r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	if err = errors.Join(err, s.refused); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -166,7 +163,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 
 // gather reads everything a decision about the policy looks at; nil when the policy is gone.
 func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*state, error) {
-	policies, err := r.fleet.policies(ctx)
+	policies, err := snapshot.Policies(ctx, r.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +174,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	}
 	policy := policies[i].DeepCopy()
 	nodes := r.fleet.cachedNodes
-	if !r.ledger.hasAdopted(policy.UID) {
+	if !r.ledger.of(policy.UID).adopted {
 		nodes = r.fleet.liveNodes
 	}
 	s, err := nodes(ctx)
@@ -307,9 +304,8 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	if s.Policy.DeletionTimestamp == nil || len(p.Ledger())+len(p.Others) > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
-	later, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
-	s.putOff(later)
-	if later > 0 || err != nil {
+	all, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
+	if err != nil || !all {
 		return err
 	}
 	return r.ledger.release(ctx, s)
@@ -317,15 +313,12 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 
 // report reports what was decided: conditions on the nodes, the status where the ledger did not change it already, and markers.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
-	later, err := r.nodes.writeConditions(ctx, s, p.Decisions)
-	if err != nil {
+	if err := r.nodes.writeConditions(ctx, s, p.Decisions); err != nil {
 		return err
 	}
-	s.putOff(later)
-	if later, err = r.ledger.reportStatus(ctx, s, p); err != nil {
+	if err := r.ledger.reportStatus(ctx, s, p); err != nil {
 		return err
 	}
-	s.putOff(later)
 	if err := r.ledger.consumeResume(ctx, s); err != nil {
 		return err
 	}

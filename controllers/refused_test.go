@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -298,7 +297,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	behind := s.node(e.Node)
 	delete(behind.Annotations, v1alpha1.AnnotationGrant)
 	s.cache = lagging{nodeStore: s.nodes, old: behind}
-	s.reconciler.ledger.adopted = map[types.UID]bool{}
+	clear(s.reconciler.ledger.memories)
 	s.policy.Status.Grants = s.policy.Status.Grants[1:]
 	s.fault = once(workers, apierrors.NewInternalError(errors.New("etcd has no leader")))
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
@@ -372,7 +371,7 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			s.reconciler.ledger.adopted[s.policy.UID] = tc.leads
+			s.reconciler.ledger.of(s.policy.UID).adopted = tc.leads
 			s.comeBack(t)
 			s.fault = once(workers, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("somebody was first")))
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))

@@ -1,8 +1,8 @@
 package controllers
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -97,12 +97,8 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *meta
 		if t.Node == nil || t.Node.Grant == nil || t.Node.Grant.State != protocol.GrantFinished || t.Node.Grant.Seq != t.Entry.Seq {
 			continue
 		}
-		at := t.Node.Grant.At
-		if at.After(now) {
-			at = metav1.NewTime(now)
-		}
-		if at.After(believed) {
-			last, believed = &at, at.Time
+		if at := timing.Earliest(t.Node.Grant.At.Time, now); at.After(believed) {
+			last, believed = new(metav1.NewTime(at)), at
 		}
 	}
 	return last
@@ -135,13 +131,9 @@ func accepted(p plan.Plan) metav1.Condition {
 
 // conflicts names one node, so that the message states what to look at and stays short.
 func conflicts(rivals map[string][]string) string {
-	nodes := make([]string, 0, len(rivals))
-	for node := range rivals {
-		nodes = append(nodes, node)
-	}
-	first := slices.MinFunc(nodes, cmp.Compare[string])
+	first := slices.Min(slices.Collect(maps.Keys(rivals)))
 	return fmt.Sprintf("%d nodes are not rebooted: policies %s select them with the same priority, %s for one; raise spec.priority of one",
-		len(nodes), strings.Join(rivals[first], ", "), first)
+		len(rivals), strings.Join(rivals[first], ", "), first)
 }
 
 func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Condition {
@@ -167,15 +159,17 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(spec.Urgent.Until.UTC()), strings.Join(ignored, ", "), spec.Urgent.Reason)
 }
 
+// progressing names who uses up maxUnavailable, and which hooks of the run are waited for.
 func progressing(p plan.Plan) metav1.Condition {
+	others := after("; unavailable: ", p.Holders) + after("; ", p.RunWaits)
 	if n := len(p.Ledger()); n > 0 {
-		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s%s%s", n, p.Limit, shared(p), unavailable(p), hooks(p))
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s%s", n, p.Limit, shared(p), others)
 		if nodes, refused := p.Refused(); nodes > 0 {
 			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
 		}
 		return condition(v1alpha1.ConditionProgressing, true, reason, message)
 	}
-	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+unavailable(p)+hooks(p))
+	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+others)
 }
 
 // shared reports how many slots of a limit that counts several policies are taken.
@@ -186,20 +180,12 @@ func shared(p plan.Plan) string {
 	return fmt.Sprintf("; policies %s have %d of at most %d together", strings.Join(p.SharedWith, ", "), len(p.Entries()), p.SharedLimit)
 }
 
-// hooks reports which hooks of the run are waited for.
-func hooks(p plan.Plan) string {
-	if p.RunWaits == "" {
+// after puts words before a text, if there is one.
+func after(words, text string) string {
+	if text == "" {
 		return ""
 	}
-	return "; " + p.RunWaits
-}
-
-// unavailable names who uses up maxUnavailable.
-func unavailable(p plan.Plan) string {
-	if p.Holders == "" {
-		return ""
-	}
-	return "; unavailable: " + p.Holders
+	return words + text
 }
 
 // halted names who failed, and the one command that goes on.

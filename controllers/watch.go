@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -64,7 +63,7 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 // allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
 func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{request(""), request(changed.GetName())}
-	policies, err := f.policies(ctx)
+	policies, err := snapshot.Policies(ctx, f.client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed policy")
 		return requests
@@ -100,7 +99,7 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	if len(left) == 0 {
 		return nil
 	}
-	policies, err := f.policies(ctx)
+	policies, err := snapshot.Policies(ctx, f.client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a free slot")
 		return nil
@@ -119,7 +118,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if !ok {
 		return nil
 	}
-	policies, err := f.policies(ctx)
+	policies, err := snapshot.Policies(ctx, f.client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
 		return nil
@@ -139,7 +138,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if r := protocol.RecordOf(node); r.Grant != nil {
 		names[r.Grant.Policy] = true
 		if r.Done(node.Status.NodeInfo.BootID) {
-			f.freed.note(r.Grant.Policy)
+			f.freed.Store(r.Grant.Policy, true)
 		}
 	}
 	for i := range policies {
@@ -180,42 +179,6 @@ func policyChanges() builder.Predicates {
 	return builder.WithPredicates(predicate.Or(
 		predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
-		deletionBegins(),
+		predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetDeletionTimestamp() != nil }),
 	))
-}
-
-func deletionBegins() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetDeletionTimestamp() != nil })
-}
-
-// freedSlots are the policies of which a node has come back, or has given up, since their last pass began: a slot can be handed
-// over. What a pass writes to explain, dozens of requests one after the other, gives way to it. It only ever saves time, and
-// is forgotten with the process. Its methods may be called from any goroutine.
-type freedSlots struct {
-	mu       sync.Mutex
-	policies map[string]bool
-}
-
-// note remembers a policy.
-func (f *freedSlots) note(policy string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.policies == nil {
-		f.policies = map[string]bool{}
-	}
-	f.policies[policy] = true
-}
-
-// begin forgets a policy whose pass begins, and so sees the node.
-func (f *freedSlots) begin(policy string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.policies, policy)
-}
-
-// noted reports whether a policy was remembered since its last pass began.
-func (f *freedSlots) noted(policy string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.policies[policy]
 }
