@@ -93,32 +93,30 @@ func (f *fleet) soak(s plan.Snapshot) {
 func (f *fleet) fix(selected, others int, members map[int]int) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
 	own, holder := f.Policy.Spec.OwnLimit(), &f.Holder().Spec
-	limit, err := plan.Limit(holder.MaxUnavailableOrDefault(), selected+others)
-	if err != nil {
-		return
-	}
-	f.limit = int(limit)
+	limit := scaled(holder.MaxUnavailableOrDefault(), selected+others)
+	f.limit = limit.IntValue()
 	if holder.Concurrency == nil {
 		holder.Concurrency = &v1alpha1.Concurrency{}
 	}
-	holder.Concurrency.MaxUnavailable = new(intstr.FromInt32(limit))
+	holder.Concurrency.MaxUnavailable = &limit
 	if f.Ledger != nil && own != nil {
-		limit, err := plan.Limit(*own, selected)
-		if err != nil {
-			return
-		}
-		f.limit = min(f.limit, int(limit))
-		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(limit))
+		limit := scaled(*own, selected)
+		f.limit = min(f.limit, limit.IntValue())
+		f.Policy.Spec.Concurrency.MaxUnavailable = &limit
 	}
 	for i := range f.Policy.Spec.Order {
-		ring := &f.Policy.Spec.Order[i]
-		if ring.MaxUnavailable == nil {
-			continue
-		}
-		if limit, err := plan.Limit(*ring.MaxUnavailable, members[i]); err == nil {
-			ring.MaxUnavailable = new(intstr.FromInt32(limit))
+		if ring := &f.Policy.Spec.Order[i]; ring.MaxUnavailable != nil {
+			ring.MaxUnavailable = new(scaled(*ring.MaxUnavailable, members[i]))
 		}
 	}
+}
+
+// scaled is maxUnavailable as a number of nodes. One that cannot be read stays as it is: its policy grants nothing.
+func scaled(most intstr.IntOrString, nodes int) intstr.IntOrString {
+	if limit, err := plan.Limit(most, nodes); err == nil {
+		return intstr.FromInt32(limit)
+	}
+	return most
 }
 
 // clearGates assumes that gates which were not queried yet are clear: they are queried once a node waits for them. A gate is expected
