@@ -73,7 +73,8 @@ func runEngine(name string, r *reboot.Reconciler, o options, metrics *reboot.Met
 		if err != nil {
 			return err
 		}
-		return newEngine(name, o, metrics, before, r.Reports).Run(engineLog(ctx, name), r.Reports.Put)
+		newEngine(name, o, metrics, before, r.Reports).Run(engineLog(ctx, name), r.Reports.Put)
+		return nil
 	}
 }
 
@@ -99,7 +100,8 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 			},
 			Malformed: metrics.Malformed(rpmostree.Name),
 		}
-		return driver.Run(ctx)
+		driver.Run(ctx)
+		return nil
 	}
 }
 

@@ -38,29 +38,40 @@ type Changes struct {
 	// Seen reports that the engine was there, in this boot.
 	Seen bool
 
+	// presence and why are what Reach took last; it was not called before reached.
+	presence Presence
+	why      string
+	reached  bool
+
 	reported bool
 	last     Report
 	// asked is what Reachable took last. Nil: it has not been called.
 	asked *bool
 }
 
-// Update takes what the engine reports now.
-func (c *Changes) Update(report Report, presence Presence) {
+// Reach takes whether the engine can be asked, and why not. While it cannot, the engine is Unknown because of that, unless it has
+// reported a need: a need is on the host's disk, and outlives the engine and the bus. An empty why leaves reports as they are.
+func (c *Changes) Reach(presence Presence, why string) {
+	c.presence, c.why, c.reached = presence, why, true
 	c.Seen = c.Seen || presence == Silent || presence == Answering
-	if c.Optional && !c.Seen && presence == Missing && report.State == Unknown {
-		report.State = Absent
-	}
-	c.reach(presence == Answering)
-	if !c.reported || report != c.last {
-		c.reported, c.last = true, report
-		c.Report(report)
-	}
-}
-
-func (c *Changes) reach(reachable bool) {
+	reachable := presence == Answering
 	if c.Reachable == nil || c.Optional && !c.Seen || c.asked != nil && *c.asked == reachable {
 		return
 	}
 	c.asked = &reachable
 	c.Reachable(reachable)
+}
+
+// Update takes what the engine reports now. Nothing is passed on before Reach is called.
+func (c *Changes) Update(report Report) {
+	if c.why != "" && report.State != Needed {
+		report = Unreachable(report.Engine, c.why)
+	}
+	if c.Optional && !c.Seen && c.presence == Missing && report.State == Unknown {
+		report.State = Absent
+	}
+	if c.reached && (!c.reported || report != c.last) {
+		c.reported, c.last = true, report
+		c.Report(report)
+	}
 }

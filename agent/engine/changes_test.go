@@ -4,31 +4,38 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 func TestChanges(t *testing.T) {
 	type input struct {
 		report   Report
 		presence Presence
+		why      string
 	}
 	needed, idle := Report{Engine: "e", State: Needed}, Report{Engine: "e", State: NotNeeded}
 	unknown, absent := Report{Engine: "e", State: Unknown, Message: "Gone."}, Report{Engine: "e", State: Absent, Message: "Gone."}
-	missing, silent, unclear := input{unknown, Missing}, input{unknown, Silent}, input{unknown, Unclear}
+	unknown.Reason = v1alpha1.ReasonEngineUnreachable
+	absent.Reason = unknown.Reason
+	missing, silent, unclear := input{unknown, Missing, ""}, input{unknown, Silent, ""}, input{unknown, Unclear, ""}
+	answers := func(r Report) input { return input{r, Answering, ""} }
+	gone := func(r Report) input { return input{r, Missing, "Gone."} }
 	cases := map[string]struct {
 		optional, seen bool
 		inputs         []input
 		want           []any
 	}{
 		"each change is reported once (behaviour 4)": {
-			inputs: []input{{needed, Answering}, {needed, Answering}, {needed, Silent}, {needed, Missing}, missing, missing},
+			inputs: []input{answers(needed), answers(needed), {needed, Silent, ""}, {needed, Missing, ""}, missing, missing},
 			want:   []any{true, needed, false, unknown},
 		},
 		"the first report is reported even if it is zero": {inputs: []input{{}, {}}, want: []any{false, Report{}}},
 		"an engine that is named and missing is unknown": {
-			inputs: []input{unclear, missing, {idle, Answering}}, want: []any{false, unknown, true, idle},
+			inputs: []input{unclear, missing, answers(idle)}, want: []any{false, unknown, true, idle},
 		},
 		"one that nobody named is absent until it comes": {
-			optional: true, inputs: []input{missing, {idle, Answering}, missing}, want: []any{absent, true, idle, false, unknown},
+			optional: true, inputs: []input{missing, answers(idle), missing}, want: []any{absent, true, idle, false, unknown},
 		},
 		"one that is there and cannot be asked is not absent": {
 			optional: true, inputs: []input{silent, missing}, want: []any{false, unknown},
@@ -40,8 +47,13 @@ func TestChanges(t *testing.T) {
 			optional: true, seen: true, inputs: []input{missing}, want: []any{false, unknown},
 		},
 		"a need is a need, whoever reported it": {
-			optional: true, inputs: []input{missing, {needed, Missing}, missing}, want: []any{absent, needed, absent},
+			optional: true, inputs: []input{missing, {needed, Missing, ""}, missing}, want: []any{absent, needed, absent},
 		},
+		"an engine that is gone is unknown, and up to date once it is back (behaviour 7)": {
+			inputs: []input{answers(idle), gone(idle), answers(idle)}, want: []any{true, idle, false, unknown, true, idle},
+		},
+		"a need outlives the engine (behaviour 6)":             {inputs: []input{answers(needed), gone(needed)}, want: []any{true, needed, false}},
+		"a need that goes while the engine is gone is unknown": {inputs: []input{gone(needed), gone(idle)}, want: []any{false, needed, unknown}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -51,11 +63,22 @@ func TestChanges(t *testing.T) {
 				Report: func(r Report) { got = append(got, r) }, Reachable: func(up bool) { got = append(got, up) },
 			}
 			for _, s := range tc.inputs {
-				c.Update(s.report, s.presence)
+				c.Reach(s.presence, s.why)
+				c.Update(s.report)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A broadcast may be received before it is known whether the engine can be asked.
+func TestChanges_NothingIsPassedOnBeforeReach(t *testing.T) {
+	var got []Report
+	c := Changes{Report: func(r Report) { got = append(got, r) }}
+	c.Update(Report{Engine: "e", State: NotNeeded})
+	if len(got) > 0 {
+		t.Errorf("passed on %+v", got)
 	}
 }

@@ -30,13 +30,8 @@ type Engine struct {
 	Cmdline string
 }
 
-var _ source.Engine = (*Engine)(nil)
-
-// Name is "bootc".
-func (e *Engine) Name() string { return Name }
-
 // Run implements source.Engine.
-func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	changes := e.Changes(report)
 	folders := []string{
 		filepath.Join(e.HostRoot, "run"), filepath.Join(e.HostRoot, filepath.Dir(ostreeStaged)), filepath.Join(e.HostRoot, filepath.Dir(composefsStaged)),
@@ -45,8 +40,8 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 		Folders: func() []string { return folders }, Period: period, Clock: e.Clock, Again: e.Again,
 		Look: func() {
 			seen := look(e.HostRoot, e.Cmdline, e.Optional)
-			changes.Update(seen.report(), engine.PresenceOf(seen.missing, seen.unreadable != ""))
+			changes.Reach(engine.PresenceOf(seen.missing, seen.unreadable != ""), "")
+			changes.Update(seen.report())
 		},
 	}.Run(ctx)
-	return nil
 }

@@ -213,12 +213,7 @@ func (h host) read(name string) ([]byte, error) {
 
 // kernelParameters are those that have a value.
 func kernelParameters(file string) (map[string]string, error) {
-	opened, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = opened.Close() }()
-	content, err := io.ReadAll(io.LimitReader(opened, maxBytes))
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

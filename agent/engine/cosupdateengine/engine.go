@@ -10,7 +10,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
-	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -31,42 +30,23 @@ const (
 // Engine watches update_engine of COS.
 type Engine struct{ service.Bus }
 
-var _ source.Engine = (*Engine)(nil)
-
-// Name is "cos-update-engine".
-func (e *Engine) Name() string { return Name }
-
 // Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
-func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	// The owner alone counts: to test an agent there is update_engine_client --set_status=6, which makes update_engine itself
 	// send the signal.
 	service.Watch{
 		Bus: e.Bus, Title: title, Name: busName, Path: objectPath, Interface: busInterface,
 		Signals: []string{statusUpdateAdvanced, statusUpdate}, OwnerOnly: true,
-	}.Run(ctx, &listener{state: resumed(e.Before), changes: e.Changes(report)})
-	return nil
+	}.Run(ctx, &listener{status: resumed(e.Before), changes: e.Changes(report)})
 }
 
-// listener keeps the state across connections and reports what changes.
+// listener keeps the last status across connections and reports what changes.
 type listener struct {
-	state   state
+	status  status
 	changes engine.Changes
-	// lost is what is known of the engine's presence while it cannot be asked.
-	lost engine.Presence
 	// plain reports that the platform has only GetStatus and StatusUpdate. Where it has both, these must not count: they do
 	// not distinguish an update from an install of downloadable content.
 	plain bool
-}
-
-var _ service.Listener = (*listener)(nil)
-
-func (l *listener) add(in input) {
-	l.state = next(l.state, in)
-	presence := engine.Answering
-	if l.state.unreachable != "" {
-		presence = l.lost
-	}
-	l.changes.Update(l.state.report(), presence)
 }
 
 // Receive takes a StatusUpdateAdvanced, or a StatusUpdate where that is all there is.
@@ -92,16 +72,19 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 
 // Lost reports that update_engine cannot be asked.
 func (l *listener) Lost(why string, presence engine.Presence) {
-	l.lost = presence
-	l.add(input{unreachable: why})
+	l.changes.Reach(presence, why)
+	l.changes.Update(l.status.report())
 }
 
 func (l *listener) take(decode func(body []any) (status, error)) func(body []any) error {
 	return func(body []any) error {
 		received, err := decode(body)
-		if err == nil {
-			l.add(input{status: received})
+		if err != nil {
+			return err
 		}
-		return err
+		l.status = l.status.next(received)
+		l.changes.Reach(engine.Answering, "")
+		l.changes.Update(l.status.report())
+		return nil
 	}
 }

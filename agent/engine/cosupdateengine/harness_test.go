@@ -78,12 +78,3 @@ func (h *harness) expectNothing() {
 	h.Malformed.Add(-1)
 	h.ExpectNoReport()
 }
-
-// client calls a method of update_engine, as update_engine_client does.
-func (h *harness) client(method string, args ...any) {
-	h.t.Helper()
-	conn, err := h.bus.Connect()
-	h.Must(err)
-	defer func() { _ = conn.Close() }()
-	h.Must(conn.Object(busName, objectPath).Call(busInterface+"."+method, 0, args...).Err)
-}

@@ -10,58 +10,33 @@ import (
 // title is what people call the service: Flatcar's has the same name and may be reported beside it.
 const title = "COS update_engine"
 
-// state is everything known about update_engine.
-type state struct {
-	// status it reported last; that of an idle engine before it reported any.
-	status status
-	// unreachable is a sentence that states why the engine cannot be asked. Empty: it answered last time.
-	unreachable string
-}
-
-// input is one thing that was received.
-type input struct {
-	// unreachable reports that the engine could not be asked, and why; nothing else counts then.
-	unreachable string
-	status      status
-}
-
-// resumed is the state after a restart of the agent in the same boot, made from what it had reported before.
-func resumed(before engine.Report) state {
-	s := state{unreachable: title + " has not been asked yet."}
-	if before.State == engine.Needed {
-		s.status = status{operation: opUpdatedNeedReboot, version: before.Version}
+// resumed is the status after a restart of the agent in the same boot, made from what it had reported before.
+func resumed(before engine.Report) status {
+	if before.State != engine.Needed {
+		return status{}
 	}
-	return s
+	return status{operation: opUpdatedNeedReboot, version: before.Version}
 }
 
-// next is the state after one more thing was received. A need falls when the engine reports something else, and not before: it
-// is in the boot loader, not in the engine's process, and outlives the engine and the bus. That the engine checks for a newer
-// update reports nothing about the one that is staged.
-func next(s state, in input) state {
-	if in.unreachable != "" {
-		s.unreachable = in.unreachable
+// next is what counts after the engine has reported a status. A need falls when the engine reports something else. That it checks
+// for a newer update reports nothing about the one that is staged.
+func (s status) next(received status) status {
+	switch {
+	case s.needsReboot() && received.checks():
 		return s
-	}
-	next := in.status
-	switch {
-	case s.status.needsReboot() && next.checks():
-		next = s.status
-	case s.status.needsReboot() && next.needsReboot():
+	case s.needsReboot() && received.needsReboot():
 		// A restarted engine still needs the reboot and has forgotten the version.
-		next.version = cmp.Or(next.version, s.status.version)
+		received.version = cmp.Or(received.version, s.version)
 	}
-	return state{status: next}
+	return received
 }
 
-// report is what the state reports to others.
-func (s state) report() engine.Report {
-	switch {
-	case s.status.needsReboot():
-		return engine.Staged(Name, s.status.version, fmt.Sprintf("%s has installed %s; it runs after a reboot.", title, s.status.what()))
-	case s.unreachable != "":
-		return engine.Unreachable(Name, s.unreachable)
+// report is what the status reports to others.
+func (s status) report() engine.Report {
+	if s.needsReboot() {
+		return engine.Staged(Name, s.version, fmt.Sprintf("%s has installed %s; it runs after a reboot.", title, s.what()))
 	}
-	return engine.UpToDate(Name, title+" "+s.status.noNeed())
+	return engine.UpToDate(Name, title+" "+s.noNeed())
 }
 
 // what is being installed, for people.

@@ -140,7 +140,7 @@ func fit(t *testing.T, got status) {
 	if !got.operation.isKnown() || err != nil || version != got.version {
 		t.Errorf("decoded as %+v", got)
 	}
-	r := next(state{}, says(got)).report()
+	r := got.report()
 	if r.Message == "" || len(r.Message) > 256 || !utf8.ValidString(r.Message) {
 		t.Errorf("message of %d bytes: %q", len(r.Message), r.Message)
 	}

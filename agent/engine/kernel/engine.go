@@ -32,13 +32,8 @@ type Engine struct {
 	ReleaseFile string
 }
 
-var _ source.Engine = (*Engine)(nil)
-
-// Name is "kernel".
-func (e *Engine) Name() string { return Name }
-
 // Run implements source.Engine.
-func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	changes := e.Changes(report)
 	folder.Watch{
 		Folders: e.folders, Period: period, Clock: e.Clock, Again: e.Again,
@@ -48,10 +43,10 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 				logr.FromContextOrDiscard(ctx).V(1).Info("Cannot compare the kernels", "reason", err.Error())
 			}
 			r := seen.report()
-			changes.Update(r, engine.PresenceOf(false, r.State == engine.Unknown))
+			changes.Reach(engine.PresenceOf(false, r.State == engine.Unknown), "")
+			changes.Update(r)
 		},
 	}.Run(ctx)
-	return nil
 }
 
 // folders are those in which something appears when a kernel is installed: depmod writes into the kernel's own.

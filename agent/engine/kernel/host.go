@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"strings"
@@ -104,18 +103,13 @@ const maxReleaseBytes = 64
 
 // readRelease reads the release of the running kernel.
 func readRelease(file string) (release, error) {
-	opened, err := os.Open(file)
-	if err != nil {
-		return release{}, fmt.Errorf("reading the running kernel's release: %w", err)
-	}
-	defer func() { _ = opened.Close() }()
-	content, err := io.ReadAll(io.LimitReader(opened, 2*maxReleaseBytes))
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return release{}, fmt.Errorf("reading the running kernel's release: %w", err)
 	}
 	r, ok := parseRelease(strings.TrimSpace(string(content)))
 	if !ok {
-		return release{}, fmt.Errorf("reading the running kernel's release: %q is none", content)
+		return release{}, fmt.Errorf("reading the running kernel's release: %.64q is none", content)
 	}
 	return r, nil
 }

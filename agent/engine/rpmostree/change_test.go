@@ -24,7 +24,7 @@ func TestIsOccasion(t *testing.T) {
 		"a transaction":                    {[]any{sysrootInterface, value("ActiveTransaction", "ActiveTransactionPath"), []string{}}, false},
 		"the default deployment":           {[]any{osInterface, value("DefaultDeployment"), []string{}}, true},
 		"the booted deployment":            {[]any{osInterface, value(), []string{"BootedDeployment"}}, true},
-		"a cached update":                  {[]any{osInterface, value("CachedUpdate", "HasCachedUpdateRpmDiff"), []string{}}, false},
+		"a cached update (behaviour 11)":   {[]any{osInterface, value("CachedUpdate", "HasCachedUpdateRpmDiff"), []string{}}, false},
 		"an invalidated cached update":     {[]any{osInterface, value(), []string{"CachedUpdate"}}, false},
 		"nothing":                          {[]any{sysrootInterface, value(), []string{}}, false},
 		"a name of the other interface's":  {[]any{osInterface, value("Deployments"), []string{}}, false},

@@ -179,7 +179,7 @@ func FuzzDecodeDeployments(f *testing.F) {
 				t.Errorf("decoded %+v", d)
 			}
 		}
-		report := state{}.read(list).report()
+		report := judge(list)
 		wellFormed(t, report)
 		needed := booted == 1 && !list[0].booted && !list[0].locked
 		if got := report.State == "Needed"; got != needed {

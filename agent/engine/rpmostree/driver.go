@@ -45,20 +45,19 @@ type Driver struct {
 	Malformed func()
 }
 
-// Run drives until ctx ends, and then returns nil. A transaction that is under way then is cancelled: without its driver it
+// Run drives until ctx ends. A transaction that is under way then is cancelled: without its driver it
 // would have no deadline. What goes wrong is reported, and tried again in the next round.
-func (d *Driver) Run(ctx context.Context) error {
+func (d *Driver) Run(ctx context.Context) {
 	var last Round
 	for wait := rand.N(d.Period/10 + 1); lifecycle.Sleep(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
 		round := d.round(ctx)
 		if ctx.Err() != nil {
 			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "reason", fmt.Sprint(round.Err))
-			break
+			return
 		}
 		d.logRound(ctx, round, last)
 		last = round
 	}
-	return nil
 }
 
 // logRound logs how a round ended: what is new at level 0.

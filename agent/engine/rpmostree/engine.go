@@ -14,7 +14,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
-	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -30,36 +29,32 @@ type Engine struct {
 	HostRoot string
 }
 
-var _ source.Engine = (*Engine)(nil)
-
-// Name is "rpm-ostree".
-func (e *Engine) Name() string { return Name }
-
 // Run implements source.Engine. It outlasts restarts of the daemon and of the bus, and the absence of both.
-func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
-	m := &memory{state: resumed(e.Before), changes: e.Changes(report)}
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
+	m := &memory{latest: resumed(e.Before), changes: e.Changes(report)}
 	staged, end := e.followStaged(ctx)
 	defer end()
 	e.Supervise(ctx, m.lost, func(ctx context.Context, conn *dbus.Conn) error {
 		w := watch{Link: service.Link{Conn: conn, Name: busName, Limit: callLimit}, engine: e, memory: m, staged: staged}
 		return w.run(ctx)
 	})
-	return nil
 }
 
-// memory keeps the state across connections and reports what changes.
+// memory keeps across connections what the deployments meant when they were read last, and reports what changes.
 type memory struct {
-	state   state
+	latest  engine.Report
 	changes engine.Changes
 }
 
-func (m *memory) read(list []deployment) { m.add(m.state.read(list), engine.Answering) }
+func (m *memory) read(list []deployment) {
+	m.latest = judge(list)
+	m.changes.Reach(engine.Answering, "")
+	m.changes.Update(m.latest)
+}
 
-func (m *memory) lost(why string, presence engine.Presence) { m.add(m.state.lost(why), presence) }
-
-func (m *memory) add(s state, presence engine.Presence) {
-	m.state = s
-	m.changes.Update(s.report(), presence)
+func (m *memory) lost(why string, presence engine.Presence) {
+	m.changes.Reach(presence, why)
+	m.changes.Update(m.latest)
 }
 
 // stagedFiles are the host's files that state which deployment is staged, and that it is locked. The daemon alone reads

@@ -18,13 +18,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func TestEngine_FirstDeploymentStagedAndNotBootedIsANeed_Behaviour11(t *testing.T) {
-	h := newHarness(t)
-	h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
-	h.start()
-	h.Expect(staged402)
-}
-
 func TestEngine_DetectsAnUpdateBeingStagedAndCleanedUp_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)
@@ -56,81 +49,6 @@ func TestEngine_DetectsDeploymentsFromTheOSObjectToo(t *testing.T) {
 	h.Expect(upToDate)
 	h.Must(ostree.SetDeploymentsQuietly(hosttest.Deployment{Version: "40.2", Staged: true}, running))
 	h.Expect(staged402)
-}
-
-func TestEngine_ADeploymentThatIsPlainlyPendingIsANeed(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(running, hosttest.Deployment{Version: "40.0"})
-	h.start()
-	h.Expect(upToDate)
-	h.Must(ostree.SetDeployments(hosttest.Deployment{Version: "40.0"}, running)) // rpm-ostree rollback
-	h.Expect(engine.Report{
-		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "40.0",
-		Running: runningID, Message: "rpm-ostree boots version 40.0 (" + short("40.0") + ") next; it runs after a reboot.",
-	})
-}
-
-func TestEngine_CachedUpdateAloneIsNoNeed_Behaviour11(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(running)
-	h.start()
-	h.Expect(upToDate)
-	reads := ostree.Reads()
-	h.Must(ostree.SetCachedUpdate("40.2"))
-	h.Must(ostree.SetAutomaticUpdatePolicy("check"))
-	h.expectNothing(ostree)
-	if n := ostree.Reads() - reads; n != 0 {
-		t.Errorf("read %d times for it", n)
-	}
-	h.pollIsDue()
-	h.Until("the poll", func() bool { return ostree.Reads() > reads }, 0)
-	h.expectNothing(ostree)
-}
-
-func TestEngine_LockedDeploymentIsNoNeedUntilItIsUnlocked_Behaviour11(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}, running)
-	h.start()
-	h.Expect(locked402)
-	h.Must(ostree.Stage("40.2"))
-	h.Expect(staged402)
-	h.Must(ostree.SetDeployments(hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}, running))
-	h.Expect(locked402)
-}
-
-func TestEngine_ANewerUpdateIsANewReport(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(running)
-	h.start()
-	h.Expect(upToDate)
-	h.Must(ostree.Stage("40.2"))
-	h.Expect(staged402)
-	h.Must(ostree.Stage("40.3"))
-	newer := staged402
-	newer.Version, newer.Message = "40.3", "rpm-ostree has staged version 40.3 ("+short("40.3")+"); it runs after a reboot."
-	h.Expect(newer)
-}
-
-func TestEngine_RepeatedSignalsReportNothingNew_Behaviour4(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(running)
-	h.start()
-	h.Expect(upToDate)
-	h.Must(ostree.Stage("40.2"))
-	h.Expect(staged402)
-	for range 20 {
-		h.Must(ostree.Stage("40.2"))
-	}
-	h.expectNothing(ostree)
-}
-
-func TestEngine_AHostThatOstreeDidNotBootHasNoNeed(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(hosttest.Deployment{Version: "40.2"}, hosttest.Deployment{Version: "40.1"})
-	h.start()
-	h.Expect(notFromOstree)
-	h.Must(ostree.SetDeployments())
-	h.expectNothing(ostree)
 }
 
 func TestEngine_IdleExitIsNoReportAndTheDaemonIsLeftAsleep(t *testing.T) {
@@ -211,16 +129,6 @@ func TestEngine_OutlivesACrashOfTheDaemonInTheMiddleOfASignal(t *testing.T) {
 	h.Expect(staged402)
 }
 
-func TestEngine_NeedFallsWithTheReboot(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
-	h.start()
-	h.Expect(staged402)
-	ostree.Boot()
-	h.Must(ostree.Start())
-	h.Expect(upToDate)
-}
-
 func TestEngine_CountsAndIgnoresMalformedSignals_Behaviour5(t *testing.T) {
 	one := map[string]dbus.Variant{"Deployments": dbus.MakeVariant(1)}
 	bodies := [][]any{
@@ -255,19 +163,9 @@ func TestEngine_CountsAndIgnoresMalformedSignals_Behaviour5(t *testing.T) {
 }
 
 func TestEngine_CountsMalformedReplies_Behaviour5(t *testing.T) {
-	list := func(key string, value any) []map[string]dbus.Variant {
-		return []map[string]dbus.Variant{{key: dbus.MakeVariant(value)}}
-	}
 	for name, value := range map[string]any{
-		"no variant":                "text",
-		"text":                      dbus.MakeVariant("text"),
-		"one deployment alone":      dbus.MakeVariant(map[string]dbus.Variant{}),
-		"values that are no values": dbus.MakeVariant([]map[string]string{{"booted": "true"}}),
-		"booted as text":            dbus.MakeVariant(list("booted", "true")),
-		"a variant in a variant":    dbus.MakeVariant(list("booted", dbus.MakeVariant(true))),
-		"locked as a number":        dbus.MakeVariant(list("finalization-locked", int32(1))),
-		"a version of numbers":      dbus.MakeVariant(list("version", []int32{40, 1})),
-		"a checksum of bytes":       dbus.MakeVariant(list("checksum", []byte{1})),
+		"no variant":     "text",
+		"booted as text": dbus.MakeVariant([]map[string]dbus.Variant{{"booted": dbus.MakeVariant("true")}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -282,20 +180,6 @@ func TestEngine_CountsMalformedReplies_Behaviour5(t *testing.T) {
 			h.ExpectAfter(30*time.Second, upToDate)
 		})
 	}
-}
-
-func TestEngine_ANeedOutlivesAMalformedReply(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
-	h.start()
-	h.Expect(staged402)
-	ostree.GarbleDeployments("text")
-	h.pollIsDue()
-	h.Until("the malformed reply", func() bool { return h.Malformed.Load() == 1 }, 0)
-	h.expectNothing(ostree)
-	ostree.GarbleDeployments(nil)
-	h.Must(ostree.SetDeployments(running))
-	h.Expect(upToDate)
 }
 
 func TestEngine_AMalformedVersionIsCountedAndTheNeedIsNamedByItsCommit(t *testing.T) {
@@ -365,24 +249,6 @@ func TestEngine_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
 	h.Expect(staged402)
 }
 
-func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
-	h.start()
-	h.Expect(staged402)
-	h.Must(h.bus.Restart())
-	h.Until("the deployments to be read again", func() bool { return ostree.Reads() == 2 }, time.Minute)
-	h.expectNothing(ostree)
-}
-
-func TestEngine_DetectsADaemonThatAppears_Behaviour7(t *testing.T) {
-	h := newHarness(t)
-	h.start()
-	h.Expect(absent)
-	h.Must(h.install(running).Start())
-	h.Expect(upToDate)
-}
-
 func TestEngine_StartsADaemonThatFailsToStartLessAndLessOften(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)
@@ -401,18 +267,6 @@ func TestEngine_StartsADaemonThatFailsToStartLessAndLessOften(t *testing.T) {
 	h.ExpectNoReport()
 	h.Must(ostree.Activates(true))
 	h.Clock.Step(15 * time.Minute)
-	h.Expect(upToDate)
-}
-
-func TestEngine_ReportsThatItMayNotAsk(t *testing.T) {
-	h := newHarness(t)
-	ostree := h.install(running)
-	ostree.FailReads("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message, sender=":1.5" (uid=65532 pid=7)`)
-	h.start()
-	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.AccessDenied."))
-	ostree.FailReads("", "")
-	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
-	h.Clock.Step(30 * time.Second)
 	h.Expect(upToDate)
 }
 

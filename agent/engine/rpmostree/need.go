@@ -14,35 +14,13 @@ import (
 // shownChecksumBytes is how much of a checksum people get to see.
 const shownChecksumBytes = 12
 
-// state is everything known about rpm-ostree.
-type state struct {
-	// latest is what the deployments meant when they were read last. Zero: they have not been read.
-	latest engine.Report
-	// unreachable is a sentence that states why they cannot be read. Empty: they could, last time.
-	unreachable string
-}
-
-// resumed is the state after a restart of the agent in the same boot, made from what it had reported before.
-func resumed(before engine.Report) state {
-	s := state{unreachable: "rpm-ostree has not been asked yet."}
-	if before.State == engine.Needed {
-		s.latest = needed(deployment{version: before.Version})
+// resumed is what counts after a restart of the agent in the same boot, until the deployments are read: a need that it had
+// reported before.
+func resumed(before engine.Report) engine.Report {
+	if before.State != engine.Needed {
+		return engine.Report{Engine: Name}
 	}
-	return s
-}
-
-// read is the state after the deployments were read.
-func (s state) read(list []deployment) state { return state{latest: judge(list)} }
-
-// lost is the state once rpm-ostree cannot be asked. A need stays: the deployment is on disk, whatever becomes of the
-// daemon.
-func (s state) lost(why string) state { return state{latest: s.latest, unreachable: why} }
-
-func (s state) report() engine.Report {
-	if s.unreachable == "" || s.latest.State == engine.Needed {
-		return s.latest
-	}
-	return engine.Unreachable(Name, s.unreachable)
+	return needed(deployment{version: before.Version})
 }
 
 // judge makes a report of the deployments in boot order.

@@ -61,7 +61,7 @@ func TestJudge(t *testing.T) {
 			[]deployment{{version: "40.2", staged: true}, {booted: true}},
 			needing("40.2", "", "rpm-ostree has staged version 40.2; it runs after a reboot."),
 		},
-		"a locked one": {
+		"a locked one (behaviour 11)": {
 			[]deployment{{version: "40.2", checksum: sum, staged: true, locked: true}, booted},
 			engine.UpToDate(Name, "rpm-ostree has staged version 40.2 (0123456789ab), which is locked: a reboot leaves it out until it is finalized."),
 		},
@@ -72,33 +72,6 @@ func TestJudge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, judge(tc.list)); diff != "" {
-				t.Errorf("report (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestState(t *testing.T) {
-	booted := []deployment{{version: "40.1", booted: true}}
-	staged := []deployment{{version: "40.2", checksum: sum, staged: true}, booted[0]}
-	need := needing("40.2", "40.1", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")
-	gone := func(s state) state { return s.lost("rpm-ostree is not on the system bus.") }
-	before := engine.Report{State: engine.Needed, Version: "40.2"}
-	cases := map[string]struct {
-		state state
-		want  engine.Report
-	}{
-		"before anything was read":           {resumed(engine.Report{}), cannotAsk("rpm-ostree has not been asked yet.")},
-		"nothing needed, then gone":          {gone(state{}.read(booted)), absent},
-		"a need stays when the daemon goes":  {gone(state{}.read(staged)), need},
-		"and falls when it says so":          {gone(state{}.read(staged)).read(booted), upToDate},
-		"a need of before stays":             {gone(resumed(before)), needing("40.2", "", "rpm-ostree boots version 40.2 next; it runs after a reboot.")},
-		"a need of before falls as another":  {resumed(before).read(booted), upToDate},
-		"what was no need before is unknown": {gone(resumed(engine.Report{State: engine.NotNeeded})), absent},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.state.report()); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)
 			}
 		})

@@ -49,7 +49,7 @@ func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *test
 	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
 }
 
-func TestEngine_ReportsWhetherTheDaemonIsReachable(t *testing.T) {
+func TestEngine_KeepsItsNeedAndReportsWhetherTheDaemonIsReachable_Behaviour6(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
 	h.start()
@@ -64,4 +64,5 @@ func TestEngine_ReportsWhetherTheDaemonIsReachable(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
 		t.Errorf("reachable (-want +got):\n%s", diff)
 	}
+	h.expectNothing(ostree) // The need is what it was all the time.
 }

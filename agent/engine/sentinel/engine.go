@@ -28,13 +28,8 @@ type Engine struct {
 	Files []string
 }
 
-var _ source.Engine = (*Engine)(nil)
-
-// Name is "sentinel".
-func (e *Engine) Name() string { return Name }
-
 // Run implements source.Engine.
-func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	files := e.Files
 	if len(files) == 0 {
 		files = Defaults
@@ -48,9 +43,9 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 		Folders: func() []string { return watched },
 		Look: func() {
 			seen := look(e.HostRoot, files)
-			changes.Update(seen.report(), engine.PresenceOf(seen.missing, seen.unreadable != ""))
+			changes.Reach(engine.PresenceOf(seen.missing, seen.unreadable != ""), "")
+			changes.Update(seen.report())
 		},
 		Period: period, Clock: e.Clock, Again: e.Again,
 	}.Run(ctx)
-	return nil
 }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
-	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -88,14 +86,6 @@ func TestEngine_TheFileIsANeedUntilItIsRemoved_Behaviour12(t *testing.T) {
 	}
 }
 
-func TestEngine_FindsTheFileAtTheStart_Behaviour12(t *testing.T) {
-	h := newHarness(t)
-	h.write("run/reboot-required", "")
-	h.write("run/reboot-required.pkgs", "libc6\nlibc6\n")
-	h.run()
-	h.because("libc6")
-}
-
 func TestEngine_ReportsThePackagesAsTheyAreAdded(t *testing.T) {
 	h := newHarness(t)
 	h.write("run/reboot-required", "")
@@ -146,37 +136,27 @@ func TestEngine_FilesThatAreNamedReplaceTheDefaults(t *testing.T) {
 	}, time.Minute)
 }
 
-func TestEngine_TheListAloneIsNoNeed(t *testing.T) {
-	h := newHarness(t)
-	h.write("run/reboot-required.pkgs", "libc6\n")
-	h.run()
-	h.Expect(noFile)
-}
-
-// As when a tmpfs is mounted over /run.
-func TestEngine_FollowsARunThatIsReplacedInSilenceWithinAMinute_Behaviour12(t *testing.T) {
-	h := newHarness(t)
-	h.remove("run")
-	h.mkdir("a")
-	h.mkdir("b")
-	h.write("a/reboot-required", "")
-	h.Must(os.Symlink("a", h.path("run")))
-	h.run()
-	h.Expect(present)
-	h.Must(os.Symlink("b", h.path("next")))
-	h.move("next", "run")
-	h.ExpectAfter(time.Minute, noFile)
-	h.write("b/reboot-required", "")
-	h.Expect(present)
-}
-
 func TestLook_WhatPassesForTheFile(t *testing.T) {
 	h := newHarness(t)
+	h.write("run/reboot-required.pkgs", "libc6\n")
+	h.looksLike(noFile)
+	h.remove("run/reboot-required.pkgs")
 	h.mkdir("run/reboot-required") // What a container leaves that mounts the file.
 	h.looksLike(noFile)
 	h.remove("run/reboot-required")
 	h.Must(os.Symlink("/nowhere", h.path("run/reboot-required")))
 	h.looksLike(present)
+}
+
+func TestLook_WhatIsNoFolder(t *testing.T) {
+	h := newHarness(t)
+	h.remove("run")
+	h.write("run", "")
+	notAFolder := noRun
+	notAFolder.Message = "The host's /run cannot be read: not a directory."
+	h.looksLike(notAFolder)
+	h.root = h.path("missing")
+	h.looksLike(noRun)
 }
 
 func TestLook_ListsThatCannotBeRead(t *testing.T) {
@@ -198,23 +178,4 @@ func TestLook_ReadsTheBeginningOfALongList(t *testing.T) {
 	h.write("run/reboot-required.pkgs", "libc6\n"+strings.Repeat("\n", 8<<10-9)+"dbus\n")
 	// The last line is cut in two, and half a name is not one.
 	h.looksLike(observation{present: Defaults[:1], packages: []string{"libc6"}}.report())
-}
-
-func TestEngine_BesideUpdateEngineIsOneNeedWithBothReasons(t *testing.T) {
-	h := newHarness(t)
-	bus := hosttest.StartFor(t)
-	flatcar, err := hosttest.StartUpdateEngine(bus)
-	h.Must(err)
-	flatcar.SetStatus(hosttest.NeedReboot("4001.0.0"))
-	h.write("run/reboot-required", "") // Flatcar's postinst makes it too.
-	h.Start(&updateengine.Engine{Bus: h.Bus(bus.Address())}, nil)
-	first := h.next()
-	h.run()
-	want := engine.Report{
-		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0",
-		Message: "update_engine has installed version 4001.0.0; it runs after a reboot. /run/reboot-required exists on the host.",
-	}
-	if diff := cmp.Diff(want, engine.Merge([]engine.Report{first, h.next()})); diff != "" {
-		t.Errorf("report (-want +got):\n%s", diff)
-	}
 }

@@ -20,6 +20,9 @@ func TestEngine_AHostWithoutRunIsUnknown_Behaviours7And25(t *testing.T) {
 	h.remove("run")
 	// First the file goes, then its folder.
 	h.Until("the end of /run to be noticed", func() bool { return len(h.Reports) > 0 && <-h.Reports == noRun }, time.Minute)
+	if got := []bool{<-h.Reachable, <-h.Reachable, <-h.Reachable}; got[0] || !got[1] || got[2] {
+		t.Errorf("reachable %v, want false, true and false", got)
+	}
 }
 
 func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
@@ -48,34 +51,5 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_B
 				t.Errorf("reachable %v, want true and then false", got)
 			}
 		})
-	}
-}
-
-func TestEngine_AFileInsteadOfRunIsUnknown(t *testing.T) {
-	h := newHarness(t)
-	h.remove("run")
-	h.write("run", "")
-	h.run()
-	notAFolder := noRun
-	notAFolder.Message = "The host's /run cannot be read: not a directory."
-	h.Expect(notAFolder)
-}
-
-func TestEngine_AHostThatIsNotThereIsUnknown(t *testing.T) {
-	h := newHarness(t)
-	h.root = h.path("missing")
-	h.run()
-	h.Expect(noRun)
-}
-
-func TestEngine_ReportsWhetherRunCanBeRead(t *testing.T) {
-	h := newHarness(t)
-	h.remove("run")
-	h.run()
-	h.Expect(noRun)
-	h.mkdir("run")
-	h.ExpectAfter(time.Minute, noFile)
-	if got := []bool{<-h.Reachable, <-h.Reachable}; got[0] || !got[1] {
-		t.Errorf("reachable %v, want false and then true", got)
 	}
 }

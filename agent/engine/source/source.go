@@ -11,12 +11,10 @@ import (
 
 // Engine is one update engine on this host.
 type Engine interface {
-	// Name is the engine's name in flags, reports and metrics.
-	Name() string
-	// Run watches the engine until ctx ends, and then returns nil. It calls report with the first thing it learns and then on
+	// Run watches the engine until ctx ends. It calls report with the first thing it learns and then on
 	// each change only, never from two goroutines at once. An engine or a bus that is absent is a report (Unknown or Absent),
 	// not an error.
-	Run(ctx context.Context, report func(engine.Report)) error
+	Run(ctx context.Context, report func(engine.Report))
 }
 
 // Options are what each engine is given. What it logs goes to the logger of its context, which names the engine.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
-	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -35,13 +34,8 @@ type Engine struct {
 	RequireEngineSender bool
 }
 
-var _ source.Engine = (*Engine)(nil)
-
-// Name is "update-engine".
-func (e *Engine) Name() string { return Name }
-
 // Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
-func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	l := &listener{
 		ownerOnly: e.RequireEngineSender, clock: e.Clock,
 		state: resumed(e.before(), e.Clock.Now()), changes: e.Changes(report),
@@ -50,7 +44,6 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	service.Watch{
 		Bus: e.Bus, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface, Signals: []string{statusUpdate},
 	}.Run(ctx, l)
-	return nil
 }
 
 // before leaves out a need of a broadcast that would not be received any more.
@@ -69,21 +62,13 @@ type listener struct {
 	clock   clock.PassiveClock
 	state   state
 	changes engine.Changes
-	// lost is what is known of the engine's presence while it cannot be asked.
-	lost engine.Presence
 }
-
-var _ service.Listener = (*listener)(nil)
 
 // take makes a state of the one before and reports it.
 func (l *listener) take(in input) {
 	in.at = l.clock.Now()
 	l.state = next(l.state, in)
-	presence := engine.Answering
-	if l.state.unreachable != "" {
-		presence = l.lost
-	}
-	l.changes.Update(l.state.report(), presence)
+	l.changes.Update(l.state.report())
 }
 
 // Receive takes a StatusUpdate.
@@ -91,6 +76,9 @@ func (l *listener) Receive(_ string, body []any, fromOwner bool) error {
 	received, err := decode(body)
 	if err != nil {
 		return err
+	}
+	if fromOwner {
+		l.changes.Reach(engine.Answering, "")
 	}
 	if fromOwner || !l.ownerOnly {
 		l.take(input{status: received, fromEngine: fromOwner})
@@ -103,8 +91,8 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 	return call(ctx, getStatus, func(body []any) error { return l.Receive(statusUpdate, body, true) })
 }
 
-// Lost reports that update_engine cannot be asked.
+// Lost reports that update_engine cannot be asked. A need of a broadcast ends all the same.
 func (l *listener) Lost(why string, presence engine.Presence) {
-	l.lost = presence
-	l.take(input{unreachable: why})
+	l.changes.Reach(presence, why)
+	l.take(input{})
 }

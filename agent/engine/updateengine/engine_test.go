@@ -10,7 +10,6 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -21,35 +20,7 @@ var unreachableBus = engine.Report{
 	Message: "The system bus cannot be reached.",
 }
 
-func TestEngine_ReceivesNeedRebootOfLocksmithctl_Behaviour1(t *testing.T) {
-	h := newHarness(t)
-	h.startHost()
-	h.run()
-	h.Expect(upToDate)
-	h.Must(h.bus.SendNeedReboot())
-	h.Expect(overheard)
-}
-
-func TestEngine_ReadsANeedAtTheStart_Behaviour2(t *testing.T) {
-	h := newHarness(t)
-	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
-	h.run()
-	h.Expect(needed4001)
-}
-
-func TestEngine_LooksOnceMoreAndLeavesABroadcastNeedAlone_Behaviour1(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Again = make(source.Again)
-	h.startHost()
-	h.run()
-	h.Expect(upToDate)
-	h.Must(h.bus.SendNeedReboot())
-	h.Expect(overheard)
-	h.Must(h.engine.Again.Look(t.Context()))
-	h.ExpectNoReport()
-}
-
-func TestEngine_DoesNotLookWhileTheBusIsAway(t *testing.T) {
+func TestEngine_ReadsANeedAtTheStartAndDoesNotLookWhileTheBusIsAway_Behaviour2(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Again = make(source.Again)
 	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
@@ -64,7 +35,7 @@ func TestEngine_DoesNotLookWhileTheBusIsAway(t *testing.T) {
 	h.ExpectNoReport()
 }
 
-func TestEngine_PollLeavesABroadcastNeedAlone_Behaviour1(t *testing.T) {
+func TestEngine_ReceivesNeedRebootOfLocksmithctlAndAPollLeavesItAlone_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost()
 	h.run()
@@ -78,19 +49,6 @@ func TestEngine_PollLeavesABroadcastNeedAlone_Behaviour1(t *testing.T) {
 	h.Must(e.Emit(hosttest.Status{Op: hosttest.OpCheckingForUpdate, Version: "0.0.0"}))
 	h.Must(e.Emit(hosttest.Idle()))
 	h.expectNothing()
-}
-
-func TestEngine_BroadcastNeedFallsWhenTheEngineLeavesNeedReboot(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost()
-	h.run()
-	h.Expect(upToDate)
-	h.Must(h.bus.SendNeedReboot())
-	h.Expect(overheard)
-	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
-	h.Expect(needed4001)
-	h.Must(e.Emit(hosttest.Idle()))
-	h.Expect(upToDate)
 }
 
 func TestEngine_RepeatedBroadcastsReportNothingNew_Behaviour4(t *testing.T) {
@@ -160,27 +118,17 @@ func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 }
 
 func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
-	for name, tc := range map[string]struct {
-		make func(h *harness) error
-		want engine.Report
-	}{
-		"confirmed": {func(h *harness) error { return h.host.Emit(hosttest.NeedReboot("4001.0.0")) }, needed4001},
-		"broadcast": {func(h *harness) error { return h.bus.SendNeedReboot() }, overheard},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			e := h.startHost()
-			h.run()
-			h.Expect(upToDate)
-			h.Must(tc.make(h))
-			h.Expect(tc.want)
-			calls := e.StatusCalls()
-			h.Must(h.bus.Restart())
-			h.Must(e.Start())
-			h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, time.Minute)
-			h.expectNothing()
-		})
-	}
+	h := newHarness(t)
+	e := h.startHost()
+	h.run()
+	h.Expect(upToDate)
+	h.Must(h.bus.SendNeedReboot())
+	h.Expect(overheard)
+	calls := e.StatusCalls()
+	h.Must(h.bus.Restart())
+	h.Must(e.Start())
+	h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, time.Minute)
+	h.expectNothing()
 }
 
 func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testing.T) {
@@ -195,9 +143,6 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 	h.Must(e.Start()) // It reports NEED_REBOOT with version 0.0.0 now.
 	h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, 0)
 	h.expectNothing()
-	// That need is still the engine's to take back.
-	h.resetStatus()
-	h.ExpectAfter(service.PollInterval, upToDate)
 }
 
 func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
@@ -211,15 +156,6 @@ func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
 	h.expectNothing()
 	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
 	h.Expect(needed4001)
-}
-
-func TestEngine_RestartedAgentKeepsABroadcastNeed(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Before = overheard
-	h.startHost()
-	h.run()
-	h.Expect(overheard)
-	h.expectNothing()
 }
 
 func TestEngine_ABroadcastNeedEndsByItself_Behaviour1(t *testing.T) {

@@ -74,12 +74,3 @@ func (h *harness) expectNothing() {
 	h.settle()
 	h.ExpectNoReport()
 }
-
-// resetStatus does what `update_engine_client -reset_status` does.
-func (h *harness) resetStatus() {
-	h.t.Helper()
-	conn, err := h.bus.Connect()
-	h.Must(err)
-	defer func() { _ = conn.Close() }()
-	h.Must(conn.Object(busName, objectPath).Call("com.coreos.update1.Manager.ResetStatus", 0).Err)
-}

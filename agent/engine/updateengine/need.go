@@ -44,17 +44,13 @@ type state struct {
 	version string
 	// until is when a need ends that only a broadcast reported. Zero: there is no such need.
 	until time.Time
-	// unreachable is a sentence that states why the engine cannot be asked. Empty: it answered last time.
-	unreachable string
 }
 
-// input is one thing that was received.
+// input is one thing that was received. Without a status, time has passed and no more.
 type input struct {
 	// at is when.
-	at time.Time
-	// unreachable reports that the engine could not be asked, and why; nothing else counts then.
-	unreachable string
-	status      status
+	at     time.Time
+	status status
 	// fromEngine reports that the owner of the engine's name sent the status: its reply or its broadcast.
 	fromEngine bool
 }
@@ -62,7 +58,7 @@ type input struct {
 // resumed is the state after a restart of the agent in the same boot, made from what it had reported before. The host's clock
 // may have been set meanwhile: a need of a broadcast lasts no longer than a new one would.
 func resumed(before engine.Report, now time.Time) state {
-	s := state{unreachable: "update_engine has not been asked yet."}
+	s := state{}
 	if before.State == engine.Needed {
 		s.need, s.version = confirmed, before.Version
 	}
@@ -78,11 +74,7 @@ func next(s state, in input) state {
 		s.need, s.version, s.until = none, "", time.Time{}
 	}
 	switch {
-	case in.unreachable != "":
-		// A need is in the boot loader, not in the engine's process: it outlives the engine and the bus.
-		s.unreachable = in.unreachable
 	case in.fromEngine:
-		s.unreachable = ""
 		return s.after(in.status)
 	case in.status.needsReboot():
 		return s.afterStranger(in.status, in.at)
@@ -127,8 +119,6 @@ func (s state) report() engine.Report {
 		r := engine.Staged(Name, s.version, fmt.Sprintf("A StatusUpdate broadcast asks for a reboot%s; update_engine itself does not.", into))
 		r.Until = s.until.UTC().Truncate(time.Second)
 		return r
-	case s.unreachable != "":
-		return engine.Unreachable(Name, s.unreachable)
 	}
 	return engine.UpToDate(Name, "update_engine has no update that waits for a reboot.")
 }

@@ -26,7 +26,6 @@ var began = time.Unix(1_800_000_000, 0)
 
 func engineSays(s status) input   { return input{at: began, status: s, fromEngine: true} }
 func strangerSays(s status) input { return input{at: began, status: s} }
-func lost(why string) input       { return input{at: began, unreachable: why} }
 
 // later is an input some time after the others.
 func later(after time.Duration, in input) input {
@@ -45,14 +44,6 @@ var (
 	upToDate = engine.Report{
 		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
 		Message: "update_engine has no update that waits for a reboot.",
-	}
-	unknownBefore = engine.Report{
-		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
-		Message: "update_engine has not been asked yet.",
-	}
-	absent = engine.Report{
-		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
-		Message: "update_engine is not on the system bus.",
 	}
 	needed = engine.Report{
 		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged,
@@ -76,16 +67,13 @@ var (
 	}
 )
 
-const gone = "update_engine is not on the system bus."
-
 func TestNeed(t *testing.T) {
 	cases := map[string]struct {
 		before engine.Report
 		inputs []input
 		want   engine.Report
 	}{
-		"nothing received yet is unknown": {inputs: nil, want: unknownBefore},
-		"an idle engine needs nothing":    {inputs: []input{engineSays(idle)}, want: upToDate},
+		"an idle engine needs nothing": {inputs: []input{engineSays(idle)}, want: upToDate},
 		"an engine that downloads needs nothing yet, and stages no version": {
 			inputs: []input{engineSays(downloading)}, want: upToDate,
 		},
@@ -100,7 +88,7 @@ func TestNeed(t *testing.T) {
 			inputs: []input{engineSays(need4001), engineSays(downloading)}, want: upToDate,
 		},
 		"a restarted engine keeps the version it has forgotten (behaviour 8)": {
-			inputs: []input{engineSays(need4001), lost(gone), engineSays(needUnnamed)}, want: needed4001,
+			inputs: []input{engineSays(need4001), engineSays(needUnnamed)}, want: needed4001,
 		},
 		"a newer version overwrites an older one": {
 			inputs: []input{engineSays(need4001), engineSays(need4002)}, want: needed4002,
@@ -118,12 +106,7 @@ func TestNeed(t *testing.T) {
 			inputs: []input{strangerSays(needUnnamed), engineSays(downloading), engineSays(failed), engineSays(idle)},
 			want:   overheard,
 		},
-		"a broadcast need outlives the engine": {
-			inputs: []input{engineSays(idle), strangerSays(needUnnamed), lost(gone)}, want: overheard,
-		},
-		"a need is received without any engine": {
-			inputs: []input{lost(gone), strangerSays(needUnnamed)}, want: overheard,
-		},
+		"a need is received without any engine": {inputs: []input{strangerSays(needUnnamed)}, want: overheard},
 		"a broadcast need falls when the engine comes to NEED_REBOOT and leaves it": {
 			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), engineSays(idle)}, want: upToDate,
 		},
@@ -145,21 +128,7 @@ func TestNeed(t *testing.T) {
 		"a stranger cannot change the engine's version": {
 			inputs: []input{engineSays(need4001), strangerSays(need4002)}, want: needed4001,
 		},
-		"a stranger that needs nothing says nothing": {
-			inputs: []input{strangerSays(idle)}, want: unknownBefore,
-		},
-		"an engine that is gone is unknown, not up to date (behaviour 7)": {
-			inputs: []input{engineSays(idle), lost(gone)}, want: absent,
-		},
-		"a confirmed need outlives the engine (behaviour 6)": {
-			inputs: []input{engineSays(need4001), lost(gone)}, want: needed4001,
-		},
-		"a need that went while the engine could not be asked falls": {
-			inputs: []input{engineSays(need4001), lost(gone), engineSays(idle)}, want: upToDate,
-		},
-		"a restarted agent keeps a need until the engine is asked": {
-			before: needed4001, inputs: []input{lost(gone)}, want: needed4001,
-		},
+		"a restarted agent keeps a need until the engine is asked": {before: needed4001, want: needed4001},
 		"a restarted agent keeps the version the engine has forgotten": {
 			before: needed4001, inputs: []input{engineSays(needUnnamed)}, want: needed4001,
 		},
@@ -169,23 +138,21 @@ func TestNeed(t *testing.T) {
 		"a restarted agent keeps a broadcast need against the engine's IDLE": {
 			before: overheard, inputs: []input{engineSays(idle)}, want: overheard,
 		},
-		"a restarted agent takes nothing from a report without a need": {
-			before: absent, inputs: nil, want: unknownBefore,
-		},
+		"a restarted agent takes nothing from a report without a need": {before: upToDate, want: upToDate},
 		"a broadcast need stays for a day (behaviour 1)": {
 			inputs: []input{strangerSays(needUnnamed), later(24*time.Hour-1, engineSays(idle))}, want: overheard,
 		},
 		"and then ends": {
 			inputs: []input{strangerSays(need4001), later(24*time.Hour, engineSays(idle))}, want: upToDate,
 		},
-		"it ends though the engine is gone, and is unknown then": {
-			inputs: []input{strangerSays(need4001), later(24*time.Hour, lost(gone))}, want: absent,
+		"it ends though the engine is gone": {
+			inputs: []input{strangerSays(need4001), later(24*time.Hour, input{})}, want: upToDate,
 		},
 		"it ends though others are asked for what they need": {
 			inputs: []input{engineSays(idle), strangerSays(need4001), later(24*time.Hour, strangerSays(idle))}, want: upToDate,
 		},
 		"one that the engine confirms does not end": {
-			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), later(48*time.Hour, lost(gone))}, want: needed4001,
+			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), later(48*time.Hour, input{})}, want: needed4001,
 		},
 		"one that the engine confirms when it has ended is needed": {
 			inputs: []input{strangerSays(needUnnamed), later(24*time.Hour, engineSays(need4001))}, want: needed4001,
@@ -222,8 +189,8 @@ func TestNeed(t *testing.T) {
 // inputs draws anything that can be received.
 func inputs() *rapid.Generator[input] {
 	return rapid.Custom(func(t *rapid.T) input {
-		if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
-			return lost(gone)
+		if rapid.IntRange(0, 4).Draw(t, "time alone") == 0 {
+			return input{at: began}
 		}
 		return input{
 			at:         began,
@@ -244,13 +211,12 @@ func TestNeed_Invariants(t *testing.T) {
 				t.Fatalf("hearing %+v twice is more than hearing it once", in)
 			}
 			switch {
-			case in.unreachable != "":
 			case in.status.needsReboot():
 				asked = true
 			case in.fromEngine && atNeed:
 				asked = false
 			}
-			if in.unreachable == "" && in.fromEngine {
+			if in.fromEngine {
 				atNeed = in.status.needsReboot()
 			}
 			if got := after.report().State == engine.Needed; got != asked {

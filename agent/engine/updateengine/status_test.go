@@ -45,17 +45,6 @@ func TestDecode_RefusesMalformedBodies(t *testing.T) {
 		body []any
 		want string
 	}{
-		"none":            {nil, "0 values instead of 5"},
-		"empty":           {[]any{}, "0 values instead of 5"},
-		"too short":       {[]any{int64(0), float64(0), op, ""}, "4 values instead of 5"},
-		"too long":        {[]any{int64(0), float64(0), op, "", int64(0), int64(0)}, "6 values instead of 5"},
-		"a nil value":     {[]any{nil, float64(0), op, "", int64(0)}, "types other than xdssx"},
-		"a number for op": {[]any{int64(0), float64(0), int64(6), "", int64(0)}, "types other than xdssx"},
-		// dbus.Store would read version "A" here.
-		"a number for the version": {[]any{int64(0), float64(0), op, int64(65), int64(0)}, "types other than xdssx"},
-		"another integer type":     {[]any{int32(0), float64(0), op, "", int64(0)}, "types other than xdssx"},
-		"a variant":                {[]any{int64(0), float64(0), dbus.MakeVariant(op), "", int64(0)}, "types other than xdssx"},
-		"a structure":              {[]any{int64(0), float64(0), []any{op}, "", int64(0)}, "types other than xdssx"},
 		"an operation nobody knows": {
 			[]any{int64(0), float64(0), "unknown status", "", int64(0)}, `unknown operation "unknown status"`,
 		},
@@ -63,20 +52,7 @@ func TestDecode_RefusesMalformedBodies(t *testing.T) {
 			[]any{int64(0), float64(0), strings.Repeat("x", 1<<20), "", int64(0)},
 			`unknown operation "` + strings.Repeat("x", 64) + `"`,
 		},
-		"a version without end": {
-			[]any{int64(0), float64(0), op, strings.Repeat("9", 1<<20), int64(0)},
-			`"` + strings.Repeat("9", 64) + `" is no version`,
-		},
-		"a version with a line break": {
-			[]any{int64(0), float64(0), op, "1\n2", int64(0)}, `"1\n2" is no version`,
-		},
-		"a version that would be a sentence of ours": {
-			[]any{int64(0), float64(0), op, "1. Reported by update-engine.", int64(0)}, `"1. Reported by update-engine." is no version`,
-		},
-		"a version that ends in a stop": {[]any{int64(0), float64(0), op, "1.", int64(0)}, `"1." is no version`},
-		"a version that is not UTF-8": {
-			[]any{int64(0), float64(0), op, "\xff", int64(0)}, `"\xff" is no version`,
-		},
+		"a version with a line break": {[]any{int64(0), float64(0), op, "1\n2", int64(0)}, `"1\n2" is no version`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

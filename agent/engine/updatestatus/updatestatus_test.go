@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -24,7 +25,13 @@ func TestDecode_RefusesOtherTypes(t *testing.T) {
 	}{
 		"nothing":                  {nil, "0 values instead of 5"},
 		"four values":              {[]any{int64(1), 0.5, "x", "1"}, "4 values instead of 5"},
-		"a number for the version": {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"},
+		"six values":               {[]any{int64(1), 0.5, "x", "1", int64(2), int64(2)}, "6 values instead of 5"},
+		"a nil value":              {[]any{nil, 0.5, "x", "1", int64(2)}, "types other than xdssx"},
+		"a number for op":          {[]any{int64(1), 0.5, int64(6), "1", int64(2)}, "types other than xdssx"},
+		"another integer type":     {[]any{int32(1), 0.5, "x", "1", int64(2)}, "types other than xdssx"},
+		"a variant":                {[]any{int64(1), 0.5, dbus.MakeVariant("x"), "1", int64(2)}, "types other than xdssx"},
+		"a structure":              {[]any{int64(1), 0.5, []any{"x"}, "1", int64(2)}, "types other than xdssx"},
+		"a number for the version": {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"}, // dbus.Store would read "A"
 		"a version of two lines":   {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is no version`},
 	}
 	for name, tc := range cases {
@@ -55,6 +62,7 @@ func TestVersion(t *testing.T) {
 		"too long":                      {strings.Repeat("9", 65), "", true},
 		"a nightly one":                 {"4116.0.0+nightly-20241018-2100", "4116.0.0+nightly-20241018-2100", false},
 		"a sentence":                    {"1. Reboot at once", "", true},
+		"one that ends in a stop":       {"1.", "", true},
 		"dots alone":                    {"...", "", true},
 		"a control character":           {"1\x002", "", true},
 		"bytes that are no UTF-8":       {"\xff", "", true},
