@@ -38,14 +38,8 @@ const (
 
 // Inhibitor is one lock of logind.
 type Inhibitor struct {
-	// What is inhibited: shutdown, sleep, idle, …, joined by colons.
-	What string
-	// Who took the lock, for people.
-	Who string
-	// Why it was taken, for people.
-	Why string
-	// Mode is block, block-weak or delay.
-	Mode string
+	// Who took the lock, and Why, for people.
+	Who, Why string
 }
 
 // RefusedError means that no reboot has been started: logind refused, or a block inhibitor is held.
@@ -79,16 +73,6 @@ func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 		return err
 	})
 	return blocking, err
-}
-
-// PreparingForShutdown reports whether the host is going down already: for a reboot, or for anything else.
-func (l Logind) PreparingForShutdown(ctx context.Context) (bool, error) {
-	var preparing bool
-	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {
-		preparing, err = m.preparingForShutdown(ctx)
-		return err
-	})
-	return preparing, err
 }
 
 // Reboot asks logind to reboot the host. Nil means accepted, or already on its way: not that the host has gone down, so
@@ -136,12 +120,13 @@ func (m manager) blockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	var blocking []Inhibitor
 	for _, lock := range locks {
 		if lock.Mode == "block" && slices.Contains(strings.Split(lock.What, ":"), "shutdown") {
-			blocking = append(blocking, Inhibitor{What: lock.What, Who: lock.Who, Why: lock.Why, Mode: lock.Mode})
+			blocking = append(blocking, Inhibitor{Who: lock.Who, Why: lock.Why})
 		}
 	}
 	return blocking, nil
 }
 
+// preparingForShutdown reports whether the host is going down already: for a reboot, or for anything else.
 func (m manager) preparingForShutdown(ctx context.Context) (bool, error) {
 	var value dbus.Variant
 	args := []any{logindInterface, "PreparingForShutdown"}
