@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -94,7 +93,7 @@ func (c *Client) watchBudgets(ctx context.Context, namespace string) (watch.Inte
 
 func (c *Client) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{}
-	return namespace, c.core.Get().Resource("namespaces").Name(name).Do(ctx).Into(namespace)
+	return namespace, c.core.Get().Resource("namespaces").Name(name).Timeout(requestTimeout).Do(ctx).Into(namespace)
 }
 
 func (c *Client) list(ctx context.Context, request *rest.Request, selector string, list runtime.Object) error {
@@ -107,31 +106,4 @@ func (c *Client) watch(ctx context.Context, request *rest.Request, options *meta
 	seconds := int64(watchSeconds)
 	options.Watch, options.TimeoutSeconds = true, &seconds
 	return request.VersionedParams(options, c.parameters).Timeout(watchSeconds * time.Second).Watch(ctx)
-}
-
-// namespaceLabels looks the labels of namespaces up, each namespace once until they are forgotten. It is not for several goroutines.
-type namespaceLabels struct {
-	client *Client
-	known  map[string]labels.Set
-}
-
-// forget makes each namespace be looked up again.
-func (n *namespaceLabels) forget() { n.known = nil }
-
-// get returns the labels of a namespace.
-func (n *namespaceLabels) get(ctx context.Context, name string) (labels.Set, error) {
-	if set, ok := n.known[name]; ok {
-		return set, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	namespace, err := n.client.namespace(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("getting namespace %q for the drain rules: %w", name, err)
-	}
-	if n.known == nil {
-		n.known = map[string]labels.Set{}
-	}
-	n.known[name] = namespace.Labels
-	return namespace.Labels, nil
 }

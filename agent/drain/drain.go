@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ type Drainer struct {
 // would be a guess: a right is missing, or a rule cannot be read. All its goroutines have ended when it returns. It remembers
 // nothing: call it again after a crash.
 func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report func(Status)) error {
-	f, err := q.compile(d.Self)
+	f, err := compile(q, d.Self)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 		if err := r.await(ctx, p, wake); err != nil {
 			return err
 		}
-		if s := p.status(r.Clock.Now()); (p.listed || s.Unread != "") && !s.equal(shown) {
+		if s := p.status(r.Clock.Now()); (p.listed || s.Unread != "") && !reflect.DeepEqual(s, shown) {
 			logBack(ctx, s.Back, shown.Back)
 			shown = s
 			report(s)

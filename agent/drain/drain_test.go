@@ -52,12 +52,6 @@ var _ = Describe("Drain", func() {
 		Expect(w.statuses).To(HaveLen(13))
 	})
 
-	It("is done at once on an empty node", func() {
-		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
-		Expect(w.statuses).To(Equal([]drain.Status{{}}))
-		Expect(w.wire.counts()["EVICT"]).To(BeZero())
-	})
-
 	It("evicts nothing when the policy keeps a pod, and names all such pods (behaviour 39)", func(ctx context.Context) {
 		w.create(ctx, "alone", bare)
 		w.create(ctx, "cache", func(p *corev1.Pod) {
@@ -94,12 +88,6 @@ var _ = Describe("Drain", func() {
 		)))
 		Expect(w.wire.counts()["EVICT"]).To(BeZero())
 		Expect(w.left(ctx)).To(ConsistOf("migration", "everywhere", "web"))
-	})
-
-	It("evicts them when the policy has Delete", func(ctx context.Context) {
-		w.pod(ctx, "alone", bare)
-		Expect(w.start(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}).wait()).To(Succeed())
-		Expect(w.left(ctx)).To(BeEmpty())
 	})
 
 	It("caps the grace period", func(ctx context.Context) {
@@ -140,13 +128,6 @@ var _ = Describe("Drain", func() {
 		Expect(d.wait()).To(Succeed())
 		Expect(w.left(ctx)).To(ConsistOf("batch"))
 		Expect(w.wire.counts()["EVICT"]).To(BeZero())
-	})
-
-	It("leaves pods to a rule with action Skip", func(ctx context.Context) {
-		w.pod(ctx, "keep", bare, labelled("keep", "true"))
-		w.pods(ctx, "web")
-		Expect(w.start(rules(rule(v1alpha1.DrainSkip, "keep", "true", 0))).wait()).To(Succeed())
-		Expect(w.left(ctx)).To(ConsistOf("keep"))
 	})
 
 	It("takes the orders one after the other, each only when the one before is gone", func(ctx context.Context) {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -22,17 +23,13 @@ import (
 type podFeed struct {
 	*run
 	selector   string
-	namespaces namespaceLabels
-	version    string // the resource version to go on from; "": LIST first
-	stale      bool   // the labels of namespaces are to be read anew: LIST first
+	namespaces map[string]labels.Set // their labels, each looked up once in a LIST and the WATCH after it
+	version    string                // the resource version to go on from; "": LIST first
+	stale      bool                  // the labels of namespaces are to be read anew: LIST first
 }
 
 func (r *run) podFeed() *podFeed {
-	return &podFeed{
-		run:        r,
-		selector:   fields.OneTermEqualSelector("spec.nodeName", r.node).String(),
-		namespaces: namespaceLabels{client: r.Policy},
-	}
+	return &podFeed{run: r, selector: fields.OneTermEqualSelector("spec.nodeName", r.node).String(), namespaces: map[string]labels.Set{}}
 }
 
 // followPods sends the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
@@ -72,7 +69,7 @@ func (f *podFeed) lists() bool { return f.version == "" || f.stale }
 // are read anew when the watch of the pods has ended.
 func (f *podFeed) step(ctx context.Context) error {
 	if f.lists() {
-		f.namespaces.forget()
+		clear(f.namespaces)
 		return f.list(ctx)
 	}
 	err := f.watch(ctx)
@@ -152,16 +149,26 @@ func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	if pod.DeletionTimestamp != nil {
 		t.deleted = pod.DeletionTimestamp.Time
 	}
-	if !f.filter.namespaces {
-		t.decision, t.blocks = f.filter.decide(pod, nil), f.filter.blocks(pod, nil)
-		return t, nil
-	}
-	namespace, err := f.namespaces.get(ctx, pod.Namespace)
+	namespace, err := f.labelsOf(ctx, pod.Namespace)
 	if err != nil {
 		return target{}, err
 	}
 	t.decision, t.blocks = f.filter.decide(pod, namespace), f.filter.blocks(pod, namespace)
 	return t, nil
+}
+
+// labelsOf looks up the labels of a namespace. Nil: no rule asks for any.
+func (f *podFeed) labelsOf(ctx context.Context, name string) (labels.Set, error) {
+	set, known := f.namespaces[name]
+	if known || !f.filter.namespaces {
+		return set, nil
+	}
+	namespace, err := f.Policy.namespace(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("getting namespace %q for the drain rules: %w", name, err)
+	}
+	f.namespaces[name] = namespace.Labels
+	return namespace.Labels, nil
 }
 
 // consume hands the events of a watch on until it ends or one is an error.

@@ -13,6 +13,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
+// PodRules is what a policy specifies about the pods of a node.
+type PodRules struct {
+	// Drain states which pods would have to go, and how.
+	Drain v1alpha1.Drain
+	// Blocking selects the pods that keep their node. Nil: none does.
+	Blocking []v1alpha1.BlockingPod
+}
+
 // decision is what becomes of one pod.
 type decision struct {
 	// action is how the pod leaves. DrainSkip: it stays, and the drain does not wait for it.
@@ -25,7 +33,7 @@ type decision struct {
 	undrainable string
 }
 
-// filter decides about pods under one drain section of a policy.
+// filter decides about pods under the rules of one policy.
 type filter struct {
 	self       types.NamespacedName
 	graceCap   *int64
@@ -46,7 +54,8 @@ type rule struct {
 }
 
 // compile makes a filter. An error is a selector that admission should have refused.
-func compile(spec v1alpha1.Drain, self types.NamespacedName) (filter, error) {
+func compile(q PodRules, self types.NamespacedName) (filter, error) {
+	spec := q.Drain
 	f := filter{
 		self:      self,
 		graceCap:  spec.GracePeriodSeconds,
@@ -61,12 +70,7 @@ func compile(spec v1alpha1.Drain, self types.NamespacedName) (filter, error) {
 		f.rules = append(f.rules, c)
 		f.namespaces = f.namespaces || !c.namespaces.Empty()
 	}
-	return f, nil
-}
-
-// with adds the pods that keep their node.
-func (f filter) with(blocking []v1alpha1.BlockingPod) (filter, error) {
-	for i, b := range blocking {
+	for i, b := range q.Blocking {
 		c, err := compileRule(v1alpha1.DrainRule{PodSelector: b.PodSelector, NamespaceSelector: b.NamespaceSelector}, nil)
 		if err != nil {
 			return filter{}, fmt.Errorf("reading gates.blockingPods[%d]: %w", i, err)

@@ -222,7 +222,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, err := compile(tc.spec, tc.self)
+			f, err := compile(PodRules{Drain: tc.spec}, tc.self)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,7 +283,7 @@ func TestCompile(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, err := compile(v1alpha1.Drain{Rules: tc.rules}, types.NamespacedName{})
+			f, err := compile(PodRules{Drain: v1alpha1.Drain{Rules: tc.rules}}, types.NamespacedName{})
 			gotErr := ""
 			if err != nil {
 				gotErr = err.Error()

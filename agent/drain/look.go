@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -12,24 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/agent/volume"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
-
-// PodRules is what a policy specifies about the pods of a node.
-type PodRules struct {
-	// Drain states which pods would have to go, and how.
-	Drain v1alpha1.Drain
-	// Blocking selects the pods that keep their node. Nil: none does.
-	Blocking []v1alpha1.BlockingPod
-}
-
-func (q PodRules) compile(self types.NamespacedName) (filter, error) {
-	f, err := compile(q.Drain, self)
-	if err != nil {
-		return filter{}, err
-	}
-	return f.with(q.Blocking)
-}
 
 // Findings are the pods that prevent a reboot, each list by namespace and name.
 type Findings struct {
@@ -40,10 +24,6 @@ type Findings struct {
 	// Guarded are those that the API server would never let go, whatever becomes of the other pods, or of which that is not known
 	// because the status of their budget is not current.
 	Guarded []Pod
-}
-
-func (f Findings) equal(other Findings) bool {
-	return slices.Equal(f.Blocking, other.Blocking) && slices.Equal(f.Kept, other.Kept) && slices.Equal(f.Guarded, other.Guarded)
 }
 
 // Look looks once. It costs one LIST of the node's pods, one of the PodDisruptionBudgets of each namespace that has pods
@@ -64,7 +44,7 @@ func (d *Drainer) Follow(ctx context.Context, node string, q PodRules, report fu
 }
 
 func (d *Drainer) look(ctx context.Context, node string, q PodRules, once bool, report func(Findings)) error {
-	f, err := q.compile(d.Self)
+	f, err := compile(q, d.Self)
 	if err != nil {
 		return err
 	}
@@ -94,7 +74,7 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 				r.group.Go(func() { r.listBudgets(ctx, namespace, listed) })
 			}
 		}
-		if f := p.findings(); p.listed && allListed(listed) && (!known || !f.equal(shown)) {
+		if f := p.findings(); p.listed && allListed(listed) && (!known || !reflect.DeepEqual(f, shown)) {
 			shown, known = f, true
 			report(f)
 		}

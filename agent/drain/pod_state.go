@@ -30,34 +30,14 @@ type target struct {
 	pending, ready bool
 }
 
-// refusal is how budgets hold a pod back.
-type refusal int
-
-const (
-	none refusal = iota
-	byBudget
-	bySeveralBudgets
-)
-
-func refusalOf(v verdict) refusal {
-	switch v {
-	case refused:
-		return byBudget
-	case crowded:
-		return bySeveralBudgets
-	case accepted, gone, leaving, denied, failed, fatal:
-	}
-	return none
-}
-
 // podState is a pod that must go, and how far it is.
 type podState struct {
 	target
-	asked    bool // a request was sent
-	accepted bool // the API server took the request; the watch reports the rest
-	attempts int  // requests in a row that were not accepted
-	denials  int  // of these, the last ones that were answered 403
-	refusal  refusal
+	asked    bool      // a request was sent
+	accepted bool      // the API server took the request; the watch reports the rest
+	attempts int       // requests in a row that were not accepted
+	denials  int       // of these, the last ones that were answered 403
+	answer   verdict   // of the last request; a failure does not take the place of a refusal by budgets
 	message  string    // why the last request was not accepted, for people
 	due      time.Time // the next request is not sent earlier; zero: at once
 	sentAt   int       // the change of budgets that was the last when the request was sent
@@ -74,7 +54,7 @@ func (e *podState) pod(reason, message string) Pod {
 }
 
 // held reports whether a budget holds the pod back: those of its namespace are worth a watch.
-func (e *podState) held() bool { return e.refusal != none }
+func (e *podState) held() bool { return e.answer == refused || e.answer == crowded }
 
 // budgeted reports whether the API server would ask PodDisruptionBudgets before it lets the pod go: not for one that has not
 // started, and not for a deletion.

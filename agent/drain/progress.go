@@ -89,7 +89,7 @@ func (p *progress) put(t target) {
 		e = &podState{}
 		p.entries[t.uid] = e
 	}
-	if e.ready && !t.ready && e.refusal == byBudget {
+	if e.ready && !t.ready && e.answer == refused {
 		e.due = time.Time{} // a budget may let it go as one that is not ready
 	}
 	e.target = t
@@ -137,20 +137,19 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 	}
 	e.attempts++
 	e.due = now.Add(max(backoff(e.attempts, jitter), a.retryAfter))
-	if e.refusal == byBudget && a.verdict != refused {
+	if e.answer == refused && a.verdict != refused {
 		p.passOn(e, now)
 	}
-	if a.verdict == failed && e.refusal != none {
+	if a.verdict == failed && e.held() {
 		return nil // it reports nothing about the budgets
 	}
-	e.message, e.refusal = a.message, refusalOf(a.verdict)
-	if e.refusal == bySeveralBudgets {
-		e.due = now.Add(crowdedDelay)
-	}
+	e.message, e.answer = a.message, a.verdict
 	switch {
-	case e.refusal == byBudget && p.budgets.freed(e):
+	case e.answer == crowded:
+		e.due = now.Add(crowdedDelay)
+	case e.answer == refused && p.budgets.freed(e):
 		e.due = now
-	case e.refusal == byBudget && p.budgets.barred(e):
+	case e.answer == refused && p.budgets.barred(e):
 		e.due = now.Add(backoff(mostAttempts, jitter))
 	}
 	if a.verdict == denied {

@@ -3,6 +3,7 @@ package drain
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -222,12 +223,12 @@ func TestDone(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	p := newProgress()
 	p.unreadable(errors.New("too busy"))
-	if got := p.status(start); !got.equal(Status{Unread: "too busy"}) || got.equal(Status{}) {
+	if got := p.status(start); !reflect.DeepEqual(got, Status{Unread: "too busy"}) {
 		t.Errorf("before the first LIST: %+v", got)
 	}
 	p.replace([]target{makeTarget("web")})
 	p.unreadable(errors.New("too busy again"))
-	if got := p.status(start); !got.equal(Status{Remaining: 1, Left: []Pod{blockedPod("web", "", "")}}) {
+	if got := p.status(start); !reflect.DeepEqual(got, Status{Remaining: 1, Left: []Pod{blockedPod("web", "", "")}}) {
 		t.Errorf("after it: %+v", got)
 	}
 }

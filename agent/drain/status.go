@@ -49,12 +49,6 @@ type Status struct {
 	Unread             string
 }
 
-func (s Status) equal(other Status) bool {
-	return s.Remaining == other.Remaining && s.Evicted == other.Evicted &&
-		s.Unread == other.Unread && s.Deleted == other.Deleted && s.Deleting == other.Deleting &&
-		slices.Equal(s.Volumes, other.Volumes) && slices.Equal(s.Left, other.Left) && slices.Equal(s.Blocked, other.Blocked) && slices.Equal(s.Back, other.Back)
-}
-
 // UndrainableError reports that Pods can never be evicted under the policy. Nothing was evicted.
 type UndrainableError struct{ Pods []Pod }
 
@@ -95,7 +89,7 @@ func (p *progress) status(now time.Time) Status {
 
 // left lists the pods that must go. Those that end last come first: nothing is in their way, and yet the drain may be too long.
 func left(entries []*podState) []Pod {
-	pods := make([]Pod, 0, len(entries))
+	var pods []Pod
 	last := func(a, b *podState) int { return b.deleted.Compare(a.deleted) }
 	for _, e := range slices.SortedStableFunc(slices.Values(entries), last) {
 		message := ""
@@ -119,17 +113,16 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 		return e.pod(string(v1alpha1.DrainWaitCompleted), "a rule waits until it has completed"), true
 	case e.accepted:
 		return Pod{}, false
-	case e.refusal == bySeveralBudgets:
+	case e.answer == crowded:
 		pod := e.pod(v1alpha1.EventEvictionBlocked, crowdedMessage(p.budgets.of(e.target)))
 		pod.Budgets = p.budgets.of(e.target)
 		return pod, true
 	default:
-		shown := e.refusal == byBudget || e.attempts > failuresHidden
 		pod := e.pod(v1alpha1.EventEvictionBlocked, e.message)
-		if e.refusal == byBudget {
+		if e.answer == refused {
 			pod.Budgets = p.budgets.of(e.target)
 		}
-		return pod, shown
+		return pod, e.answer == refused || e.attempts > failuresHidden
 	}
 }
 

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,7 +147,7 @@ func TestStatus_Left(t *testing.T) {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	s.p.put(makeTarget("a", deleted(20)))
-	if before.equal(s.p.status(at(0))) {
+	if reflect.DeepEqual(before, s.p.status(at(0))) {
 		t.Error("a pod that has begun to terminate is no news")
 	}
 }

@@ -59,13 +59,13 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 func (p *progress) budgetChanged(name types.NamespacedName, next budget, now time.Time) {
 	next, old := p.budgets.set(name, next)
 	for _, e := range p.entries {
-		if p.asking.has(e.uid) || e.refusal == none || e.Namespace != name.Namespace {
+		if p.asking.has(e.uid) || !e.held() || e.Namespace != name.Namespace {
 			continue
 		}
 		switch {
 		case old.covers(e.target) && !next.covers(e.target):
 			e.due = now
-		case e.refusal == byBudget && next.bars(e):
+		case e.answer == refused && next.bars(e):
 			e.due = now.Add(lastDelay)
 		}
 	}
@@ -84,7 +84,7 @@ func (p *progress) wake(namespace string, b budget, now time.Time) {
 		if p.asking.has(e.uid) || e.waits() || e.decision.order != order || e.Namespace != namespace {
 			continue
 		}
-		if e.refusal == byBudget && e.sentAt < b.changed && b.covers(e.target) {
+		if e.answer == refused && e.sentAt < b.changed && b.covers(e.target) {
 			e.due = now
 			room--
 		}
