@@ -20,24 +20,21 @@ func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 	case c.Always && len(c.Entries) == 1 && c.Entries[0].To.IsZero():
 		return []string{head, "always open"}
 	}
-	header := terminal.Header("FROM", "UNTIL", "UTC", "WHAT")
-	if l.Wide {
-		header = terminal.Header("FROM", "UNTIL", "UTC", ">FOR", ">IN", "ZONE", "WHAT")
+	rows := make([][]terminal.Cell, len(c.Entries))
+	for i, e := range c.Entries {
+		rows[i] = e.row(l.Zone, now)
 	}
-	rows := [][]terminal.Cell{header}
-	for _, e := range c.Entries {
-		rows = append(rows, e.row(l, now))
-	}
-	return append([]string{head}, l.Theme.Table(rows, l.Width)...)
+	return append([]string{head}, l.Table([]string{"FROM", "UNTIL", "UTC", "+>FOR", "+>IN", "+ZONE", "WHAT"}, rows)...)
 }
 
 // styles are how the kinds look.
 var styles = map[Kind]terminal.Style{Open: terminal.Good, Blackout: terminal.Bad, ClockChange: terminal.Wait}
 
-func (e Period) row(l terminal.Look, now time.Time) []terminal.Cell {
+// row shows an entry by the clocks of its own zone, or else of the reader's.
+func (e Period) row(readers *time.Location, now time.Time) []terminal.Cell {
 	zone, err := time.LoadLocation(e.TimeZone)
 	if err != nil || e.TimeZone == "" {
-		zone = l.Zone
+		zone = readers
 	}
 	from, until := e.From.In(zone).Format("Mon 2006-01-02 15:04 MST"), ""
 	if e.Begun {
@@ -49,11 +46,15 @@ func (e Period) row(l terminal.Look, now time.Time) []terminal.Cell {
 	case e.Kind != ClockChange:
 		until = "no end in sight"
 	}
-	row := []terminal.Cell{{Text: from}, {Text: until}, {Text: e.utc(), Style: terminal.Quiet}}
-	if l.Wide {
-		row = append(row, terminal.Cell{Text: e.span(now), Right: true}, terminal.Cell{Text: moment.Span(e.From.Sub(now)), Right: true}, terminal.Cell{Text: zone.String()})
+	return []terminal.Cell{
+		{Text: from},
+		{Text: until},
+		{Text: e.utc(), Style: terminal.Quiet},
+		{Text: e.span(now)},
+		{Text: moment.Span(e.From.Sub(now))},
+		{Text: zone.String()},
+		{Text: e.what(), Style: styles[e.Kind]},
 	}
-	return append(row, terminal.Cell{Text: e.what(), Style: styles[e.Kind]})
 }
 
 // utc is the entry in UTC, the same for everybody.

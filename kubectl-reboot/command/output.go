@@ -75,14 +75,9 @@ func (s *Session) put(text string) error {
 
 // look is how something is shown in the terminal.
 func (s *Session) look(o output) terminal.Look {
-	return terminal.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.format == asWide, Zone: s.Zone}
-}
-
-// width is that of the terminal; 0 for a pipe, which has none.
-func (s *Session) width() int {
-	if !s.Screen.Live {
-		return 0
+	l := terminal.Look{Theme: s.Screen.Theme, Wide: o.format == asWide, Zone: s.Zone}
+	if s.Screen.Live {
+		l.Width, _ = s.Screen.Size()
 	}
-	columns, _ := s.Screen.Size()
-	return columns
+	return l
 }

@@ -59,5 +59,5 @@ func runReport(ctx context.Context, s *Session, names []string, selector string,
 		}
 		return s.put(text)
 	}
-	return s.print(o, rows, func() []string { return report.Lines(rows, s.Screen.Theme, s.width(), s.Zone) })
+	return s.print(o, rows, func() []string { return report.Lines(rows, s.look(o)) })
 }

@@ -55,15 +55,11 @@ func Lines(entries []Attempt, l terminal.Look, nodes ...string) []string {
 		}
 		return terminal.Wrap("No policy remembers a reboot of "+of+"; each remembers its last 20.", l.Width)
 	}
-	header := terminal.Header("NODE", "ENDED", "RESULT", ">DRAIN", ">REBOOT", ">SETTLE", "POLICY", "WHAT")
-	if l.Wide {
-		header = slices.Insert(header, 1, terminal.Header("GRANTED", ">NUMBER")...)
+	rows := make([][]terminal.Cell, len(entries))
+	for i, e := range entries {
+		rows[i] = e.row(l.Zone)
 	}
-	rows := [][]terminal.Cell{header}
-	for _, e := range entries {
-		rows = append(rows, e.row(l))
-	}
-	return l.Theme.Table(rows, l.Width)
+	return l.Table([]string{"NODE", "+GRANTED", "+>NUMBER", "ENDED", "RESULT", ">DRAIN", ">REBOOT", ">SETTLE", "POLICY", "WHAT"}, rows)
 }
 
 var styles = map[v1alpha1.RebootResult]terminal.Style{
@@ -71,31 +67,29 @@ var styles = map[v1alpha1.RebootResult]terminal.Style{
 	v1alpha1.RebootWithdrawn: terminal.Wait,
 }
 
-func (e Attempt) row(l terminal.Look) []terminal.Cell {
+func (e Attempt) row(zone *time.Location) []terminal.Cell {
 	ended := "never"
 	if !e.EndedAt.IsZero() {
-		ended = moment.Exact(e.EndedAt.Time, l.Zone)
+		ended = moment.Exact(e.EndedAt.Time, zone)
 	}
-	row := []terminal.Cell{
+	return []terminal.Cell{
 		{Text: e.Node},
+		{Text: moment.Exact(e.GrantedAt.Time, zone)},
+		{Text: strconv.FormatInt(e.Seq, 10)},
 		{Text: ended},
 		{Text: string(e.Result), Style: styles[e.Result]},
 		length(e.Drain), length(e.Reboot), length(e.Settle),
 		{Text: e.Policy},
 		{Text: e.What()},
 	}
-	if l.Wide {
-		row = slices.Insert(row, 1, terminal.Cell{Text: moment.Exact(e.GrantedAt.Time, l.Zone)}, terminal.Cell{Text: strconv.FormatInt(e.Seq, 10), Right: true})
-	}
-	return row
 }
 
 // length is how long a phase took; a dash where it was not reached or measured.
 func length(d *metav1.Duration) terminal.Cell {
 	if d == nil {
-		return terminal.Cell{Text: "-", Style: terminal.Quiet, Right: true}
+		return terminal.Cell{Text: "-", Style: terminal.Quiet}
 	}
-	return terminal.Cell{Text: moment.Span(d.Duration), Right: true}
+	return terminal.Cell{Text: moment.Span(d.Duration)}
 }
 
 // What is why it was made, what changed and how many pods did not leave in order, or why it was not made.

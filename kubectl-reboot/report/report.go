@@ -110,23 +110,21 @@ func (r Row) cells(at func(time.Time) string) []string {
 	}
 }
 
-// Lines is the report for people, cut to a width; 0: not.
-func Lines(rows []Row, theme terminal.Theme, width int, zone *time.Location) []string {
-	names := slices.Clone(header)
-	names[days] = ">" + names[days]
-	table := append(make([][]terminal.Cell, 0, 1+len(rows)), terminal.Header(names...))
-	for _, r := range rows {
-		cells := r.cells(func(t time.Time) string { return moment.Exact(t, zone) })
-		row := make([]terminal.Cell, len(cells))
-		for i, text := range cells {
-			row[i] = terminal.Cell{Text: text, Right: i == days}
+// Lines is the report for people. Without rows it is the header.
+func Lines(rows []Row, l terminal.Look) []string {
+	columns := slices.Clone(header)
+	columns[days] = ">" + columns[days]
+	table := make([][]terminal.Cell, len(rows))
+	for i, r := range rows {
+		for _, text := range r.cells(func(t time.Time) string { return moment.Exact(t, l.Zone) }) {
+			cell := terminal.Cell{Text: text}
 			if text == "" {
-				row[i].Text, row[i].Style = "-", terminal.Quiet
+				cell = terminal.Cell{Text: "-", Style: terminal.Quiet}
 			}
+			table[i] = append(table[i], cell)
 		}
-		table = append(table, row)
 	}
-	return theme.Table(table, width)
+	return l.Theme.Table(columns, table, l.Width)
 }
 
 // CSV is the report for spreadsheets: instants are in UTC by RFC 3339.

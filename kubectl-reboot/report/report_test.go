@@ -53,9 +53,8 @@ func rows() []report.Row {
 }
 
 func TestLines(t *testing.T) {
-	terminaltest.Golden(t, "report", report.Lines(rows(), terminal.Theme{}, 0, time.UTC))
-	narrow := report.Lines(rows(), terminal.Theme{}, 80, time.UTC)
-	terminaltest.Fits(t, 80, narrow)
+	terminaltest.Golden(t, "report", report.Lines(rows(), terminal.Look{Zone: time.UTC}))
+	terminaltest.Fits(t, 80, report.Lines(rows(), terminal.Look{Width: 80, Zone: time.UTC}))
 }
 
 // A cell that a spreadsheet would take for a formula is text, and nothing in it moves a cursor.

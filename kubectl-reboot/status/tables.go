@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,60 +15,56 @@ import (
 )
 
 func (s Status) policies(l terminal.Look) []string {
-	if len(s.Policies) == 0 {
-		return nil
-	}
-	header := terminal.Header("POLICY", ">LIMIT", ">NODES", ">AGENTS", ">PENDING", ">REBOOTING", ">FAILED", ">DONE IN", "WINDOW")
-	if l.Wide {
-		header = slices.Insert(header, 1, terminal.Header("MODE", ">MAX", ">REPORTING")...)
-		header = slices.Insert(header, len(header)-1, terminal.Header("DONE")...)
-		header = append(header, terminal.Cell{Text: "UNAVAILABLE", Style: terminal.Quiet})
-	}
-	rows := [][]terminal.Cell{header}
+	var rows [][]terminal.Cell
 	for _, p := range s.Policies {
 		rows = append(rows, p.row(l, s.At))
 	}
-	return l.Theme.Table(rows, l.Width)
+	return l.Table([]string{
+		"POLICY", "+MODE", "+>MAX", "+>REPORTING", ">LIMIT", ">NODES", ">AGENTS", ">PENDING", ">REBOOTING", ">FAILED", ">DONE IN", "+DONE",
+		"WINDOW", "+UNAVAILABLE",
+	}, rows)
 }
 
 func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 	text, style := p.windowCell(l.Zone, now)
-	row := []terminal.Cell{
+	return []terminal.Cell{
 		{Text: p.Name, Style: terminal.Strong},
-		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain), p.agents(),
-		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InProgress, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
+		{Text: string(p.Mode)},
+		{Text: p.MaxUnavailable},
+		number(p.Nodes.Reporting, terminal.Plain),
+		number(int(p.Limit), terminal.Plain),
+		number(p.Nodes.Selected, terminal.Plain),
+		p.agents(),
+		number(p.Nodes.Pending, terminal.Wait),
+		number(p.Nodes.InProgress, terminal.Busy),
+		number(p.Nodes.Failed, terminal.Bad),
 		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }),
+		p.done(func(at time.Time) string { return moment.At(at, now, l.Zone) }),
 		{Text: text, Style: style},
+		{Text: cmp.Or(p.Unavailable, "none")},
 	}
-	if l.Wide {
-		row = slices.Insert(row, 1, terminal.Cell{Text: string(p.Mode)}, terminal.Cell{Text: p.MaxUnavailable, Right: true}, number(p.Nodes.Reporting, terminal.Plain))
-		row = slices.Insert(row, len(row)-1, p.done(func(at time.Time) string { return moment.At(at, now, l.Zone) }))
-		row[len(row)-2].Right = false
-		row = append(row, terminal.Cell{Text: cmp.Or(p.Unavailable, "none")})
-	}
-	return row
 }
 
 // done is when all is expected to be, written as it is asked for.
 func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	switch {
 	case !p.CompletionAt.IsZero():
-		return terminal.Cell{Text: write(p.CompletionAt), Right: true}
+		return terminal.Cell{Text: write(p.CompletionAt)}
 	case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InProgress == 0:
-		return terminal.Cell{Text: "-", Style: terminal.Quiet, Right: true}
+		return terminal.Cell{Text: "-", Style: terminal.Quiet}
 	}
-	return terminal.Cell{Text: "?", Style: terminal.Wait, Right: true}
+	return terminal.Cell{Text: "?", Style: terminal.Wait}
 }
 
 // agents is how many of the nodes have an agent that works.
 func (p Policy) agents() terminal.Cell {
 	switch {
 	case p.Agents == nil:
-		return terminal.Cell{Text: "?", Style: terminal.Quiet, Right: true}
+		return terminal.Cell{Text: "?", Style: terminal.Quiet}
 	case p.Agents.Missing > 0:
-		return terminal.Cell{Text: p.Agents.Summary, Style: terminal.Bad, Right: true}
+		return terminal.Cell{Text: p.Agents.Summary, Style: terminal.Bad}
 	}
-	return terminal.Cell{Text: p.Agents.Summary, Right: true}
+	return terminal.Cell{Text: p.Agents.Summary}
 }
 
 // number is painted where it is not nothing.
@@ -77,7 +72,7 @@ func number(n int, style terminal.Style) terminal.Cell {
 	if n == 0 {
 		style = terminal.Plain
 	}
-	return terminal.Cell{Text: strconv.Itoa(n), Style: style, Right: true}
+	return terminal.Cell{Text: strconv.Itoa(n), Style: style}
 }
 
 // phaseStyle is how a phase looks.
@@ -87,16 +82,13 @@ var phaseStyle = map[plan.RebootState]terminal.Style{
 }
 
 func (s Status) inProgress(l terminal.Look) []string {
-	rows := [][]terminal.Cell{terminal.Header("IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE")}
+	var rows [][]terminal.Cell
 	for _, p := range s.Policies {
 		for _, t := range p.InProgress {
 			rows = append(rows, rebootRow(t, p.Name, s.At, l.Zone))
 		}
 	}
-	if len(rows) == 1 {
-		return nil
-	}
-	return l.Theme.Table(rows, l.Width)
+	return l.Table([]string{"IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE"}, rows)
 }
 
 // rebootRow: the note states what the phase alone does not.
@@ -120,7 +112,7 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time, zone *time.Location
 		{Text: t.Node},
 		{Text: policy},
 		{Text: string(t.Phase), Style: style},
-		{Text: moment.Span(now.Sub(t.Since)), Right: true},
+		{Text: moment.Span(now.Sub(t.Since))},
 		note,
 	}
 }
@@ -137,7 +129,7 @@ func timesOut(t fleet.Reboot, now time.Time) string {
 }
 
 func (s Status) waiting(l terminal.Look) []string {
-	rows := [][]terminal.Cell{terminal.Header("WAITING FOR", "POLICY", ">NODES", "WHICH")}
+	var rows [][]terminal.Cell
 	add := func(reason, policy string, nodes []string, style terminal.Style) {
 		if len(nodes) == 0 {
 			return
@@ -155,30 +147,24 @@ func (s Status) waiting(l terminal.Look) []string {
 		}
 	}
 	add(string(v1alpha1.ReasonNoPolicy), "-", s.Ungoverned, terminal.Wait)
-	if len(rows) == 1 {
-		return nil
-	}
-	return l.Theme.Table(rows, l.Width)
+	return l.Table([]string{"WAITING FOR", "POLICY", ">NODES", "WHICH"}, rows)
 }
 
 // versions are what the nodes run. A policy whose nodes report none has no row.
 func (s Status) versions(l terminal.Look) []string {
-	rows := [][]terminal.Cell{terminal.Header("SYSTEM", "POLICY", "NEWEST", ">ON IT", "OTHERS")}
+	var rows [][]terminal.Cell
 	for _, p := range s.Policies {
 		for _, v := range p.Versions {
 			rows = append(rows, []terminal.Cell{
 				{Text: strings.TrimSpace(v.OS + " " + v.Group)},
 				{Text: p.Name},
 				{Text: cmp.Or(v.Newest, "?")},
-				{Text: fmt.Sprintf("%d of %d", v.OnNewest, v.Nodes), Right: true},
+				{Text: fmt.Sprintf("%d of %d", v.OnNewest, v.Nodes)},
 				{Text: others(v)},
 			})
 		}
 	}
-	if len(rows) == 1 {
-		return nil
-	}
-	return l.Theme.Table(rows, l.Width)
+	return l.Table([]string{"SYSTEM", "POLICY", "NEWEST", ">ON IT", "OTHERS"}, rows)
 }
 
 // others are the versions beside the newest, and how many of their nodes wait for no reboot: there the update has not been staged.

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,31 +14,51 @@ const gap = "  "
 type Cell struct {
 	Text  string
 	Style Style
-	// Right aligns numbers. The last column is never aligned so.
-	Right bool
 }
 
-// Header is a row of the names of columns; those of numbers begin with a ">", which is not shown.
-func Header(names ...string) []Cell {
-	row := make([]Cell, len(names))
-	for i, name := range names {
-		text, right := strings.CutPrefix(name, ">")
-		row[i] = Cell{Text: text, Style: Quiet, Right: right}
+// Table lays rows out below the names of their columns, as the terminal is wide. A name that begins with "+" is of a column that
+// only a wide look shows. No rows: there is no table.
+func (l Look) Table(columns []string, rows [][]Cell) []string {
+	if len(rows) == 0 {
+		return nil
 	}
-	return row
+	var names []string
+	shown := make([][]Cell, len(rows))
+	for i, column := range columns {
+		name, wide := strings.CutPrefix(column, "+")
+		if wide && !l.Wide {
+			continue
+		}
+		names = append(names, name)
+		for j, row := range rows {
+			shown[j] = append(shown[j], row[i])
+		}
+	}
+	return l.Theme.Table(names, shown, l.Width)
 }
 
-// Table lays rows out in columns as wide as their widest cell. Lines are cut to the width; 0: they are not.
-func (t Theme) Table(rows [][]Cell, width int) []string {
-	widths := columnWidths(rows)
+// Table lays rows out in columns as wide as their widest cell, below the names of the columns. A name that begins with ">" is of
+// numbers, which are aligned on the right; the last column never is. Lines are cut to the width; 0: they are not.
+func (t Theme) Table(columns []string, rows [][]Cell, width int) []string {
+	header := make([]Cell, len(columns))
+	for i, name := range columns {
+		header[i] = Cell{Text: strings.TrimPrefix(name, ">"), Style: Quiet}
+	}
+	rows = slices.Insert(slices.Clone(rows), 0, header)
+	widths := make([]int, len(columns))
+	for _, row := range rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+		}
+	}
 	lines := make([]string, len(rows))
 	for i, row := range rows {
-		lines[i] = t.tableRow(row, widths, width)
+		lines[i] = t.tableRow(columns, row, widths, width)
 	}
 	return lines
 }
 
-func (t Theme) tableRow(row []Cell, widths []int, width int) string {
+func (t Theme) tableRow(columns []string, row []Cell, widths []int, width int) string {
 	var b strings.Builder
 	used := 0
 	for i, c := range row {
@@ -46,7 +67,7 @@ func (t Theme) tableRow(row []Cell, widths []int, width int) string {
 			lead = gap
 		}
 		if i < len(row)-1 {
-			text = align(text, widths[i], c.Right)
+			text = align(text, widths[i], strings.HasPrefix(columns[i], ">"))
 		}
 		if width > 0 {
 			text = Cut(text, width-used-len(lead))
@@ -65,21 +86,8 @@ func align(text string, width int, right bool) string {
 	return text + blanks
 }
 
-func columnWidths(rows [][]Cell) []int {
-	var widths []int
-	for _, row := range rows {
-		for i, c := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
-		}
-	}
-	return widths
-}
-
-// Wrap breaks a text between words into lines of at most so many columns; 0: it is one line. A word that is longer has
-// a line of its own, uncut: it may be a command that somebody copies.
+// Wrap breaks a text between words into lines of at most so many columns; 0: it is one line. A longer word has a line of its own
+// and is not cut: it may be part of a command, which must stay whole.
 func Wrap(text string, width int) []string {
 	if width <= 0 {
 		return []string{part(text)}

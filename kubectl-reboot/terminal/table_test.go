@@ -7,32 +7,36 @@ import (
 )
 
 func TestTable(t *testing.T) {
+	columns := []string{"NODE", ">PODS", "+>AGE", "WHY"}
 	rows := [][]Cell{
-		Header("NODE", ">PODS", "WHY"),
-		{{Text: "n1"}, {Text: "7", Right: true}, {Text: "waits for a window", Style: Bad}},
-		{{Text: "worker-12"}, {Text: "110", Right: true}, {}},
+		{{Text: "n1"}, {Text: "7"}, {Text: "2d"}, {Text: "waits for a window", Style: Bad}},
+		{{Text: "worker-12"}, {Text: "110"}, {Text: "100d"}, {}},
 	}
 	cases := map[string]struct {
-		theme Theme
-		width int
-		want  []string
+		look Look
+		want []string
 	}{
 		"a pipe has no width": {want: []string{
 			"NODE       PODS  WHY",
 			"n1            7  waits for a window",
 			"worker-12   110",
 		}},
-		"lines are cut to the terminal": {width: 24, want: []string{
+		"a wide look shows more columns": {look: Look{Wide: true}, want: []string{
+			"NODE       PODS   AGE  WHY",
+			"n1            7    2d  waits for a window",
+			"worker-12   110  100d",
+		}},
+		"lines are cut to the terminal": {look: Look{Width: 24}, want: []string{
 			"NODE       PODS  WHY",
 			"n1            7  waits…",
 			"worker-12   110",
 		}},
-		"a terminal that is too narrow for all columns": {width: 12, want: []string{
+		"a terminal that is too narrow for all columns": {look: Look{Width: 12}, want: []string{
 			"NODE       …",
 			"n1         …",
 			"worker-12  …",
 		}},
-		"colour is no width": {theme: Theme{Color: true}, width: 24, want: []string{
+		"colour is no width": {look: Look{Theme: Theme{Color: true}, Width: 24}, want: []string{
 			"\x1b[2mNODE     \x1b[0m  \x1b[2mPODS\x1b[0m  \x1b[2mWHY\x1b[0m",
 			"n1            7  \x1b[1;31mwaits…\x1b[0m",
 			"worker-12   110",
@@ -40,7 +44,7 @@ func TestTable(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.theme.Table(rows, tc.width)); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.look.Table(columns, rows)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -15,45 +15,32 @@ import (
 
 // Lines is the timetable for people.
 func (t Timetable) Lines(l terminal.Look) []string {
-	lines := []string{l.Theme.Paint(terminal.Strong, "policy "+t.Policy)}
-	if len(t.Reboots) > 0 {
-		lines = append(append(lines, l.Theme.Table(t.rows(l), l.Width)...), "")
-	}
-	if len(t.Stays) > 0 {
-		lines = append(append(lines, l.Theme.Table(t.stays(), l.Width)...), "")
-	}
-	if len(t.Due) > 0 {
-		lines = append(append(lines, l.Theme.Table(t.due(l), l.Width)...), "")
-	}
-	lines = append(lines, terminal.Wrap(t.Verdict(l.Zone), l.Width)...)
-	if late := t.late(); late != "" {
-		for _, line := range terminal.Wrap(late, l.Width) {
-			lines = append(lines, l.Theme.Paint(terminal.Bad, line))
+	summary := terminal.Wrap(t.Verdict(l.Zone), l.Width)
+	paint := func(style terminal.Style, sentence string) {
+		for _, line := range terminal.Wrap(sentence, l.Width) {
+			summary = append(summary, l.Theme.Paint(style, line))
 		}
+	}
+	if late := t.late(); late != "" {
+		paint(terminal.Bad, late)
 	}
 	for _, note := range t.notes() {
-		for _, line := range terminal.Wrap(note, l.Width) {
-			lines = append(lines, l.Theme.Paint(terminal.Quiet, line))
-		}
+		paint(terminal.Quiet, note)
 	}
-	return lines
+	blocks := terminal.Blocks(t.reboots(l), t.stays(l), t.due(l), summary)
+	return slices.Insert(blocks, 0, l.Theme.Paint(terminal.Strong, "policy "+t.Policy))
 }
 
-func (t Timetable) rows(l terminal.Look) [][]terminal.Cell {
-	header := terminal.Header("NODE", "STARTS", "ENDS", "WINDOW")
-	if l.Wide {
-		header = terminal.Header("NODE", "STARTS", "DRAINS", "REBOOTS", "SETTLES", "ENDS", ">IN", "WAITS FOR", "WINDOW")
+func (t Timetable) reboots(l terminal.Look) []string {
+	rows := make([][]terminal.Cell, len(t.Reboots))
+	for i, r := range t.Reboots {
+		rows[i] = t.row(r, l.Zone)
 	}
-	rows := append(make([][]terminal.Cell, 0, 1+len(t.Reboots)), header)
-	for _, r := range t.Reboots {
-		rows = append(rows, t.row(r, l))
-	}
-	return rows
+	return l.Table([]string{"NODE", "STARTS", "+DRAINS", "+REBOOTS", "+SETTLES", "ENDS", "+>IN", "+WAITS FOR", "WINDOW"}, rows)
 }
 
-func (t Timetable) row(r forecast.Reboot, l terminal.Look) []terminal.Cell {
-	from, to := moment.Ends(r.StartsAt, r.EndsAt, t.At, l.Zone)
-	starts, ends := terminal.Cell{Text: from}, terminal.Cell{Text: to}
+func (t Timetable) row(r forecast.Reboot, zone *time.Location) []terminal.Cell {
+	starts, ends := moment.Ends(r.StartsAt, r.EndsAt, t.At, zone)
 	window := terminal.Cell{Text: r.Window, Style: terminal.Quiet}
 	switch {
 	case r.InProgress:
@@ -61,39 +48,40 @@ func (t Timetable) row(r forecast.Reboot, l terminal.Look) []terminal.Cell {
 	case r.Overruns():
 		window = terminal.Cell{Text: r.Window + ", ends " + moment.Span(r.EndsAt.Sub(r.ClosesAt)) + " after it closes", Style: terminal.Wait}
 	}
-	if !l.Wide {
-		return []terminal.Cell{{Text: r.Node}, starts, ends, window}
-	}
-	clock := func(at time.Time) terminal.Cell { return terminal.Cell{Text: at.In(l.Zone).Format("15:04:05")} }
+	clock := func(at time.Time) terminal.Cell { return terminal.Cell{Text: at.In(zone).Format("15:04:05")} }
 	return []terminal.Cell{
 		{Text: r.Node},
-		starts, clock(r.DrainsAt), clock(r.RebootsAt), clock(r.SettlesAt), ends,
-		{Text: moment.Span(r.StartsAt.Sub(t.At)), Right: true},
+		{Text: starts},
+		clock(r.DrainsAt),
+		clock(r.RebootsAt),
+		clock(r.SettlesAt),
+		{Text: ends},
+		{Text: moment.Span(r.StartsAt.Sub(t.At))},
 		{Text: string(t.WaitsFor[r.Node]), Style: terminal.Wait},
 		window,
 	}
 }
 
-func (t Timetable) stays() [][]terminal.Cell {
-	rows := append(make([][]terminal.Cell, 0, 1+len(t.Stays)), terminal.Header("STAYS", "REASON", "WHY"))
-	for _, s := range t.Stays {
-		rows = append(rows, []terminal.Cell{{Text: s.Node}, {Text: string(s.Reason), Style: terminal.Wait}, {Text: s.Message}})
+func (t Timetable) stays(l terminal.Look) []string {
+	rows := make([][]terminal.Cell, len(t.Stays))
+	for i, s := range t.Stays {
+		rows[i] = []terminal.Cell{{Text: s.Node}, {Text: string(s.Reason), Style: terminal.Wait}, {Text: s.Message}}
 	}
-	return rows
+	return l.Table([]string{"STAYS", "REASON", "WHY"}, rows)
 }
 
 // due are the nodes that need no reboot yet.
-func (t Timetable) due(l terminal.Look) [][]terminal.Cell {
-	rows := append(make([][]terminal.Cell, 0, 1+len(t.Due)), terminal.Header("COMES DUE", "AT", ">IN", "BECAUSE OF"))
-	for _, d := range t.Due {
-		rows = append(rows, []terminal.Cell{
+func (t Timetable) due(l terminal.Look) []string {
+	rows := make([][]terminal.Cell, len(t.Due))
+	for i, d := range t.Due {
+		rows[i] = []terminal.Cell{
 			{Text: d.Node},
 			{Text: moment.At(d.At, t.At, l.Zone)},
-			{Text: moment.Span(d.At.Sub(t.At)), Right: true},
+			{Text: moment.Span(d.At.Sub(t.At))},
 			{Text: string(v1alpha1.ReasonMaxUptime), Style: terminal.Quiet},
-		})
+		}
 	}
-	return rows
+	return l.Table([]string{"COMES DUE", "AT", ">IN", "BECAUSE OF"}, rows)
 }
 
 // Verdict reports in one sentence when all is done, and whether that is inside the window.

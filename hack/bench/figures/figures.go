@@ -141,15 +141,15 @@ func (r Result) Draw(theme terminal.Theme, width int) []string {
 	lines := append([]string{""}, terminal.Wrap(r.Setting, width)...)
 	for _, t := range r.Tables {
 		columns, rows := t.cells()
-		cells := [][]terminal.Cell{terminal.Header(columns...)}
+		var cells [][]terminal.Cell
 		for _, row := range rows {
 			var line []terminal.Cell
-			for i, text := range row {
-				line = append(line, terminal.Cell{Text: text, Right: strings.HasPrefix(columns[i], ">")})
+			for _, text := range row {
+				line = append(line, terminal.Cell{Text: text})
 			}
 			cells = append(cells, line)
 		}
-		lines = append(append(lines, "", theme.Paint(terminal.Strong, t.Title)), theme.Table(cells, width)...)
+		lines = append(append(lines, "", theme.Paint(terminal.Strong, t.Title)), theme.Table(columns, cells, width)...)
 	}
 	for _, note := range r.Notes {
 		lines = append(append(lines, ""), terminal.Wrap(note, width)...)
