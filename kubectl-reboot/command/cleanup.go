@@ -34,7 +34,7 @@ stays, and is named: the operator may not have been the only one to want it.`,
   kubectl reboot cleanup`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := s.client()
+			c, err := w.client()
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 			return removed, removed != "", nil
 		}, nil))
 		if err == nil && w.dryRun != dryRunClient {
-			err = w.cleanStatus(ctx, c, node.Name)
+			err = cleanStatus(ctx, c, node.Name)
 		}
 		errs = append(errs, err)
 	}
@@ -178,7 +178,7 @@ func without(values map[string]string) []string {
 }
 
 // cleanStatus removes the conditions, which are written apart from the rest of a Node.
-func (w *writing) cleanStatus(ctx context.Context, c client.Client, name string) error {
+func cleanStatus(ctx context.Context, c client.Client, name string) error {
 	err := retry.RetryOnConflict(patience, func() error {
 		var n corev1.Node
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
@@ -188,11 +188,7 @@ func (w *writing) cleanStatus(ctx context.Context, c client.Client, name string)
 		if clean(&n); len(n.Status.Conditions) == len(before.Status.Conditions) {
 			return nil
 		}
-		options := []client.SubResourcePatchOption{fieldOwner}
-		if w.dryRun == dryRunServer {
-			options = append(options, client.DryRunAll)
-		}
-		return c.Status().Patch(ctx, &n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)
+		return c.Status().Patch(ctx, &n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
 		return fmt.Errorf("writing the conditions of node %q: %w", name, err)

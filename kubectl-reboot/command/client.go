@@ -22,7 +22,7 @@ import (
 )
 
 // fieldOwner is who writes, in managedFields.
-const fieldOwner = client.FieldOwner("kubectl-reboot")
+const fieldOwner = "kubectl-reboot"
 
 // kinds are all that the plugin reads and writes. They are known, so the API server is not asked what it has.
 func kinds() (*runtime.Scheme, meta.RESTMapper, error) {

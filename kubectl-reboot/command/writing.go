@@ -65,7 +65,7 @@ type edit func(object client.Object) (done string, changed bool, err error)
 // each finds what every argument means, or what is selected, and edits it. One that fails keeps no other. With --wait it then
 // follows what it wrote until it is done.
 func (w *writing) each(ctx context.Context, arguments []string, find finder, e edit) error {
-	c, err := w.session.client()
+	c, err := w.client()
 	if err != nil {
 		return err
 	}
@@ -99,6 +99,19 @@ func (w *writing) each(ctx context.Context, arguments []string, find finder, e e
 	return errors.Join(errs...)
 }
 
+// client writes in the plugin's name. With --dry-run=server the API server keeps nothing of what it writes.
+func (w *writing) client() (client.Client, error) {
+	c, err := w.session.client()
+	if err != nil {
+		return nil, err
+	}
+	c = client.WithFieldOwner(c, fieldOwner)
+	if w.dryRun == dryRunServer {
+		c = client.NewDryRunClient(c)
+	}
+	return c, nil
+}
+
 // finder reads the object that an argument means.
 type finder func(ctx context.Context, c client.Client, argument string) (client.Object, error)
 
@@ -121,11 +134,7 @@ func (w *writing) write(ctx context.Context, c client.Client, object client.Obje
 		if done, changed, err = e(object); err != nil || !changed || w.dryRun == dryRunClient {
 			return err
 		}
-		options := []client.PatchOption{fieldOwner}
-		if w.dryRun == dryRunServer {
-			options = append(options, client.DryRunAll)
-		}
-		return c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)
+		return c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", titled(object, object.GetName()), err)
