@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
@@ -21,11 +22,10 @@ import (
 type waiting struct {
 	on      bool
 	timeout time.Duration
-	// left states what a node that no granted reboot disrupts is short of. Empty: nothing, it is done.
-	left func(n *corev1.Node) string
+	left    status.Left
 }
 
-func (w *waiting) bind(cmd *cobra.Command, until string, left func(n *corev1.Node) string) {
+func (w *waiting) bind(cmd *cobra.Command, until string, left status.Left) {
 	w.left = left
 	cmd.Flags().BoolVar(&w.on, "wait", false, "Report progress until "+until+".")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "How long --wait waits; then it fails. 0: for ever.")
@@ -44,25 +44,21 @@ func (w *waiting) check(format string) error {
 }
 
 // notDisrupted is for commands that begin no reboot: a node that nothing disrupts is done.
-func notDisrupted(*corev1.Node) string { return "" }
+func notDisrupted(*corev1.Node, *plan.Node) string { return "" }
 
 // notInService is for commands after which nodes reboot: a node is done that needs no reboot, is Ready, and is not cordoned.
-func notInService(n *corev1.Node) string {
-	status := map[corev1.NodeConditionType]corev1.ConditionStatus{}
-	for _, c := range n.Status.Conditions {
-		status[c.Type] = c.Status
-	}
-	_, requested := v1alpha1.RebootRequested(n)
+func notInService(object *corev1.Node, n *plan.Node) string {
+	_, requested := v1alpha1.RebootRequested(object)
 	switch {
 	case requested:
 		return "requested"
-	case status[v1alpha1.NodeRebootRequired] == corev1.ConditionTrue:
+	case n.Required == corev1.ConditionTrue:
 		return "in need of a reboot"
-	case status[v1alpha1.NodeRebootRequired] == corev1.ConditionUnknown:
+	case n.Required == corev1.ConditionUnknown:
 		return "of unknown need"
-	case status[corev1.NodeReady] != corev1.ConditionTrue:
+	case !n.Ready:
 		return "not Ready"
-	case n.Spec.Unschedulable:
+	case n.Cordoned:
 		return "cordoned"
 	}
 	return ""

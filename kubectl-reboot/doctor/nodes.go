@@ -10,13 +10,14 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
 // objects; one that does not reports it in the message of RebootRequired.
 func coordinators(c Cluster) []Finding {
-	return c.byMessage(Problem, func(node *corev1.Node) (string, string) {
+	return c.onNodes(func(node *corev1.Node, _ *plan.Node) (message, command string) {
 		report, err := protocol.ParseAgentReport(node.Annotations)
 		if err == nil {
 			for _, o := range report.Objection.All() {
@@ -25,8 +26,7 @@ func coordinators(c Cluster) []Finding {
 				}
 			}
 		}
-		message := condition(node, v1alpha1.NodeRebootRequired).Message
-		before, _, found := strings.Cut(message, v1alpha1.CoordinatorAdvice)
+		before, _, found := strings.Cut(condition(node, v1alpha1.NodeRebootRequired).Message, v1alpha1.CoordinatorAdvice)
 		if !found {
 			return "", ""
 		}
@@ -36,38 +36,43 @@ func coordinators(c Cluster) []Finding {
 
 // engines finds the nodes of which it is not known whether they need a reboot.
 func engines(c Cluster) []Finding {
-	return c.byMessage(Problem, func(node *corev1.Node) (string, string) {
-		required := condition(node, v1alpha1.NodeRebootRequired)
+	return c.onNodes(func(node *corev1.Node, n *plan.Node) (message, command string) {
 		switch {
-		case condition(node, corev1.NodeReady).Status != corev1.ConditionTrue:
+		case !n.Ready:
 			return "", "" // its agent is down with it
-		case required.Status == "":
+		case n.Required == "":
 			return "no agent has ever reported", "kubectl logs -n reboot-operator-system -l " + partLabel + "=" + agentPart + " --tail=20"
-		case required.Status == corev1.ConditionUnknown:
-			return required.Message, "kubectl reboot explain " + node.Name
+		case n.Required == corev1.ConditionUnknown:
+			return condition(node, v1alpha1.NodeRebootRequired).Message, "kubectl reboot explain " + n.Name
 		}
 		return "", ""
 	})
 }
 
-// byMessage makes one finding of all nodes with the same message; the first of them gives the command. An empty message: the
+// onNodes are the findings of byMessage, each with its nodes before the message.
+func (c Cluster) onNodes(about func(*corev1.Node, *plan.Node) (message, command string)) []Finding {
+	found := c.byMessage(about)
+	for i := range found {
+		found[i].Message = terminal.Some(found[i].Nodes) + ": " + found[i].Message
+	}
+	return found
+}
+
+// byMessage makes one problem of all nodes with the same message; the first of them gives the command. An empty message: the
 // node has none.
-func (c Cluster) byMessage(level Level, about func(*corev1.Node) (message, command string)) []Finding {
+func (c Cluster) byMessage(about func(*corev1.Node, *plan.Node) (message, command string)) []Finding {
 	var found []Finding
 	for _, n := range c.Fleet.Views() {
 		node, _ := c.Fleet.Node(n.Name)
-		message, command := about(node)
+		message, command := about(node, n)
 		if message == "" {
 			continue
 		}
 		i := slices.IndexFunc(found, func(f Finding) bool { return f.Message == message })
 		if i < 0 {
-			i, found = len(found), append(found, Finding{Level: level, Message: message, Command: command})
+			i, found = len(found), append(found, Finding{Level: Problem, Message: message, Command: command})
 		}
 		found[i].Nodes = append(found[i].Nodes, n.Name)
-	}
-	for i := range found {
-		found[i].Message = terminal.Some(found[i].Nodes) + ": " + found[i].Message
 	}
 	return found
 }
@@ -98,8 +103,8 @@ func clocks(c Cluster) []Finding {
 	}
 	for i := range c.Leases {
 		lease := &c.Leases[i]
-		node, _ := c.Fleet.Node(lease.Name)
-		if node == nil || lease.Spec.RenewTime == nil || condition(node, corev1.NodeReady).Status != corev1.ConditionTrue {
+		_, node := c.Fleet.Node(lease.Name)
+		if node == nil || lease.Spec.RenewTime == nil || !node.Ready {
 			continue
 		}
 		if d := lease.Spec.RenewTime.Sub(c.ServerTime); d > ahead || d < -behind {

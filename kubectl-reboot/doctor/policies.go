@@ -2,10 +2,10 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -83,19 +83,14 @@ var levels = map[status.Kind]Level{
 
 // conflicts finds the nodes that several policies of the highest priority select.
 func (c Cluster) conflicts() []Finding {
-	var found []Finding
-	for _, n := range c.Fleet.Views() {
+	found := c.byMessage(func(_ *corev1.Node, n *plan.Node) (message, command string) {
 		rivals := c.Fleet.Governor.Govern(n.Labels).Rivals
 		if len(rivals) == 0 {
-			continue
+			return "", ""
 		}
-		message := "policies " + strings.Join(rivals, ", ") + " select the same nodes with the same priority, which are not rebooted"
-		i := slices.IndexFunc(found, func(f Finding) bool { return f.Message == message })
-		if i < 0 {
-			i, found = len(found), append(found, Finding{Level: Problem, Message: message, Command: "kubectl reboot explain " + n.Name})
-		}
-		found[i].Nodes = append(found[i].Nodes, n.Name)
-	}
+		return "policies " + strings.Join(rivals, ", ") + " select the same nodes with the same priority, which are not rebooted",
+			"kubectl reboot explain " + n.Name
+	})
 	for i := range found {
 		found[i].Message += ": " + terminal.Some(found[i].Nodes)
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
@@ -23,8 +24,11 @@ type Progress struct {
 	Left map[string]int
 }
 
-// ProgressOf is how far these nodes are. left states what one that no granted reboot disrupts is short of. Empty: it is done.
-func ProgressOf(f fleet.Fleet, nodes map[string]bool, left func(n *corev1.Node) string) Progress {
+// Left states what a node that no granted reboot disrupts is short of. Empty: it is done.
+type Left func(object *corev1.Node, n *plan.Node) string
+
+// ProgressOf is how far these nodes are.
+func ProgressOf(f fleet.Fleet, nodes map[string]bool, left Left) Progress {
 	p := Progress{Status: onlyNodes(Of(f), nodes), Nodes: len(nodes), Left: map[string]int{}}
 	busy, counted := map[string]bool{}, map[string]bool{}
 	count := func(names []string) {
@@ -43,11 +47,11 @@ func ProgressOf(f fleet.Fleet, nodes map[string]bool, left func(n *corev1.Node) 
 	}
 	count(p.Status.Ungoverned)
 	for name := range nodes {
-		n, _ := f.Node(name)
+		object, n := f.Node(name)
 		if n == nil || busy[name] {
 			continue
 		}
-		what := left(n)
+		what := left(object, n)
 		switch {
 		case what == "":
 			p.Done++
