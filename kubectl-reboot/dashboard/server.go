@@ -1,13 +1,10 @@
 package dashboard
 
 import (
-	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -108,27 +105,17 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	sent := map[string]string{}
 	for {
 		page, changed := s.current()
-		if err := send(w, difference(sent, page.Sections)); err != nil {
+		if news := difference(sent, page.Sections); len(news) > 0 && !send(w, "data: "+encoded(news)+"\n") {
 			return
 		}
 		sent = page.Sections
-		if !s.wait(r.Context(), w, changed, ticker.C()) {
-			return
-		}
-	}
-}
-
-// wait waits for a newer page and sends keep-alives meanwhile. False: the stream is over.
-func (s *Server) wait(ctx context.Context, w http.ResponseWriter, changed <-chan struct{}, ticks <-chan time.Time) bool {
-	for {
 		select {
-		case <-ctx.Done():
-			return false
+		case <-r.Context().Done():
+			return
 		case <-changed:
-			return true
-		case <-ticks:
-			if _, err := io.WriteString(w, "event: beat\ndata:\n\n"); err != nil || http.NewResponseController(w).Flush() != nil {
-				return false
+		case <-ticker.C():
+			if !send(w, "event: beat\ndata:\n\n") {
+				return
 			}
 		}
 	}
@@ -141,24 +128,17 @@ func difference(before, after map[string]string) map[string]string {
 	return changed
 }
 
-// send sends sections as one event.
-func send(w http.ResponseWriter, changed map[string]string) error {
-	if len(changed) == 0 {
-		return nil
-	}
-	var b bytes.Buffer
-	b.WriteString("data: ")
+// encoded is a line of JSON.
+func encoded(sections map[string]string) string {
+	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(changed); err != nil {
-		return fmt.Errorf("encoding sections: %w", err)
-	}
-	b.WriteString("\n")
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("sending sections: %w", err)
-	}
-	if err := http.NewResponseController(w).Flush(); err != nil {
-		return fmt.Errorf("sending sections: %w", err)
-	}
-	return nil
+	_ = encoder.Encode(sections) // strings never fail
+	return b.String()
+}
+
+// send sends an event. False: the browser has gone.
+func send(w http.ResponseWriter, event string) bool {
+	_, err := io.WriteString(w, event)
+	return err == nil && http.NewResponseController(w).Flush() == nil
 }

@@ -24,24 +24,26 @@ const (
 	UpToDate  State = "up-to-date"
 )
 
-// States are all states, those that need an action first.
-func States() []State {
-	return []State{Failed, Granted, Draining, Rebooting, Settling, Next, Waiting, Unknown, UpToDate}
+// states are all states, those that need an action first.
+var states = []State{Failed, Granted, Draining, Rebooting, Settling, Next, Waiting, Unknown, UpToDate}
+
+var signs = map[State]string{
+	Failed: "!", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",
 }
 
 // Sign is the state as one character: not every reader can tell colours apart.
-func (s State) Sign() string {
-	return map[State]string{
-		Failed: "!", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",
-	}[s]
-}
+func (s State) Sign() string { return signs[s] }
 
 // Text is the state for people.
 func (s State) Text() string {
-	return map[State]string{
-		Failed: "failed", Granted: "granted", Draining: "draining", Rebooting: "rebooting", Settling: "settling", Next: "next",
-		Waiting: "waiting", Unknown: "not reporting", UpToDate: "up to date",
-	}[s]
+	switch s {
+	case Unknown:
+		return "not reporting"
+	case UpToDate:
+		return "up to date"
+	default:
+		return string(s)
+	}
 }
 
 // Tile is one node.
@@ -117,13 +119,4 @@ func stateOf(r fleet.Reboot) State {
 	case fleet.Granted, fleet.Hooks:
 	}
 	return Granted
-}
-
-func count(states []State, state State) (n int) {
-	for _, s := range states {
-		if s == state {
-			n++
-		}
-	}
-	return n
 }

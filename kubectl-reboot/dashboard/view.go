@@ -49,11 +49,9 @@ type View struct {
 	Options
 	status.Status
 
-	// Sum counts the nodes of all policies.
-	Sum      status.Nodes
 	States   []Count
 	Pools    []Pool
-	Attend   []Attention
+	Attend   []status.Notice
 	Progress []Reboot
 	Waits    []Wait
 	History  []history.Attempt
@@ -83,9 +81,6 @@ func (p Pool) Dense() bool { return len(p.Tiles) > denseFrom }
 
 // Percent is how much of the policy's nodes is up to date.
 func (p Pool) Percent() int { return 100 * p.Nodes.UpToDate / max(1, p.Nodes.Selected) }
-
-// Attention is something that waits for a person, and the command that goes on. An empty Command: there is none.
-type Attention struct{ Message, Command string }
 
 // Reboot is one granted reboot.
 type Reboot struct {
@@ -122,26 +117,25 @@ func (i Instant) ISO() string { return i.At.UTC().Format(time.RFC3339) }
 // Of is the view of a fleet.
 func Of(f fleet.Fleet, o Options) View {
 	v := View{Options: o, Status: status.Of(f, o.Names...)}
-	var states []State
+	counts := map[State]int{}
+	var shown []v1alpha1.RebootPolicy
 	for _, p := range v.Policies {
 		policy := f.Policy(p.Name)
+		shown = append(shown, *policy)
 		decided := f.Plan(policy)
 		pool := v.pool(f, p, decided)
 		for _, t := range pool.Tiles {
-			states = append(states, t.State)
+			counts[t.State]++
 		}
 		v.Pools = append(v.Pools, pool)
-		v.add(p.Nodes)
-		for _, n := range p.Notices {
-			v.Attend = append(v.Attend, Attention{n.Message, n.Command})
-		}
+		v.Attend = append(v.Attend, p.Notices...)
 		for _, r := range p.InProgress {
 			v.Progress = append(v.Progress, v.reboot(r, p.Name))
 		}
 		v.Waits = append(v.Waits, waits(p, decided.Decisions)...)
 	}
-	for _, state := range States() {
-		if n := count(states, state); n > 0 {
+	for _, state := range states {
+		if n := counts[state]; n > 0 {
 			v.States = append(v.States, Count{state, n})
 		}
 	}
@@ -149,24 +143,10 @@ func Of(f fleet.Fleet, o Options) View {
 		waiting := status.Waiting{Reason: v1alpha1.ReasonNoPolicy, Nodes: v.Ungoverned}
 		v.Waits = append(v.Waits, Wait{waiting, "", "no policy selects them", explanation.AdviceFor(waiting.Reason, v.Ungoverned[0], "")})
 	}
-	v.History = history.Of(chosen(f, o.Names))
+	v.History = history.Of(shown)
 	slices.Reverse(v.History)
 	v.History = v.History[:min(len(v.History), mostHistory)]
 	return v
-}
-
-func chosen(f fleet.Fleet, names []string) []v1alpha1.RebootPolicy {
-	return slices.DeleteFunc(slices.Clone(f.Policies), func(p v1alpha1.RebootPolicy) bool {
-		return len(names) > 0 && !slices.Contains(names, p.Name)
-	})
-}
-
-func (v *View) add(n status.Nodes) {
-	v.Sum.Selected += n.Selected
-	v.Sum.UpToDate += n.UpToDate
-	v.Sum.InProgress += n.InProgress
-	v.Sum.Waiting += n.Waiting
-	v.Sum.Failed += n.Failed
 }
 
 func (v *View) pool(f fleet.Fleet, p status.Policy, decided plan.Plan) Pool {
@@ -222,11 +202,12 @@ func (v View) Clock() string { return moment.Exact(v.At, v.Zone) }
 
 // Headline is the fleet in one line, which is also the title of the browser's tab.
 func (v View) Headline() string {
-	parts := []string{fmt.Sprintf("%d of %d up to date", v.Sum.UpToDate, v.Sum.Selected)}
+	sum := v.Sum()
+	parts := []string{fmt.Sprintf("%d of %d up to date", sum.UpToDate, sum.Selected)}
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{v.Sum.Failed, "failed"}, {v.Sum.InProgress, "rebooting"}, {v.Sum.Waiting, "waiting"}} {
+	}{{sum.Failed, "failed"}, {sum.InProgress, "rebooting"}, {sum.Waiting, "waiting"}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}

@@ -31,13 +31,7 @@ func (s Status) Lines(l terminal.Look) []string {
 
 // bar reports how far the whole is.
 func (s Status) bar(l terminal.Look) string {
-	var sum Nodes
-	for _, p := range s.Policies {
-		sum.Selected += p.Nodes.Selected
-		sum.UpToDate += p.Nodes.UpToDate
-		sum.InProgress += p.Nodes.InProgress
-		sum.Waiting += p.Nodes.Waiting
-	}
+	sum := s.Sum()
 	full := barWidth * sum.UpToDate / max(1, sum.Selected)
 	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
 	text := fmt.Sprintf("  %d of %d nodes up to date", sum.UpToDate, sum.Selected)

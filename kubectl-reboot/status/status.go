@@ -68,6 +68,21 @@ type Nodes struct {
 	Failed  int `json:"failed"`
 }
 
+// Sum counts the nodes of all policies.
+func (s Status) Sum() Nodes {
+	var sum Nodes
+	for _, p := range s.Policies {
+		sum.Selected += p.Nodes.Selected
+		sum.Reporting += p.Nodes.Reporting
+		sum.UpToDate += p.Nodes.UpToDate
+		sum.Pending += p.Nodes.Pending
+		sum.InProgress += p.Nodes.InProgress
+		sum.Waiting += p.Nodes.Waiting
+		sum.Failed += p.Nodes.Failed
+	}
+	return sum
+}
+
 // Waiting is one reason and the nodes that wait for it.
 type Waiting struct {
 	Reason v1alpha1.Reason `json:"reason"`
