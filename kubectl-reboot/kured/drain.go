@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
@@ -88,10 +87,11 @@ func drainSelector(c *conversion, d *v1alpha1.Drain) error {
 		return nil
 	}
 	for _, r := range requirements {
-		turned, err := turnRound(r)
+		turned, err := requirement(r)
 		if err != nil {
 			return fmt.Errorf("--drain-pod-selector %q: %w", c.flags.drainPodSelector, err)
 		}
+		turned.Operator = opposite[turned.Operator]
 		d.Rules = append(d.Rules, v1alpha1.DrainRule{
 			PodSelector: v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{turned}}, Action: v1alpha1.DrainSkip,
 		})
@@ -103,21 +103,9 @@ func drainSelector(c *conversion, d *v1alpha1.Drain) error {
 	return nil
 }
 
-func turnRound(r labels.Requirement) (v1alpha1.LabelSelectorRequirement, error) {
-	turned := v1alpha1.LabelSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
-	switch r.Operator() {
-	case selection.Equals, selection.DoubleEquals, selection.In:
-		turned.Operator = metav1.LabelSelectorOpNotIn
-	case selection.NotEquals, selection.NotIn:
-		turned.Operator = metav1.LabelSelectorOpIn
-	case selection.Exists:
-		turned.Operator = metav1.LabelSelectorOpDoesNotExist
-	case selection.DoesNotExist:
-		turned.Operator = metav1.LabelSelectorOpExists
-	default:
-		return turned, fmt.Errorf("a policy cannot compare numbers: %s", r.String())
-	}
-	return turned, nil
+var opposite = map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
+	metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn,
+	metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
 }
 
 const byLogind = "logind reboots the host, over D-Bus"

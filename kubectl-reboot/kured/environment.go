@@ -4,12 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 const environmentPrefix = "KURED_"
@@ -70,7 +69,7 @@ func valueOf(env corev1.EnvVar) (value, hidden string) {
 // 1.16.2 the variable wins, and adds to a list.
 func (p *parsed) takeEnvironment(k *installation) error {
 	v := k.variables()
-	variableWins := !k.olderThan(1, 16, 2)
+	variableWins := !k.olderThan("1.16.2")
 	names := map[string]bool{}
 	var err error
 	p.flags.set.VisitAll(func(f *flag.Flag) {
@@ -110,21 +109,9 @@ func (p *parsed) takeVariable(f *flag.Flag, variable string, v variables, wins b
 	return p.assign(f, variable, value)
 }
 
-var version = regexp.MustCompile(`^v?(\d+)\.(\d+)\.(\d+)`)
-
 // olderThan compares the tag of the image; a tag that is no version is the newest.
-func (k *installation) olderThan(want ...int) bool {
-	found := version.FindStringSubmatch(k.tag())
-	if found == nil {
-		return false
-	}
-	var have []int
-	for _, part := range found[1:] {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return false // more digits than any version has
-		}
-		have = append(have, n)
-	}
-	return slices.Compare(have, want) < 0
+func (k *installation) olderThan(want string) bool {
+	_, tag := image(k.container)
+	have, err := version.ParseGeneric(tag)
+	return err == nil && have.LessThan(version.MustParseGeneric(want))
 }

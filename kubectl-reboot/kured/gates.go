@@ -66,12 +66,11 @@ func labelSelector(text string) (v1alpha1.LabelSelector, error) {
 				continue
 			}
 		}
-		turned, err := turnRound(r)
+		expression, err := requirement(r)
 		if err != nil {
 			return selector, err
 		}
-		turned.Operator = opposite[turned.Operator]
-		selector.MatchExpressions = append(selector.MatchExpressions, turned)
+		selector.MatchExpressions = append(selector.MatchExpressions, expression)
 	}
 	if len(selector.MatchExpressions) > mostExpressions {
 		return selector, fmt.Errorf("it has %d expressions; a policy takes %d", len(selector.MatchExpressions), mostExpressions)
@@ -79,9 +78,19 @@ func labelSelector(text string) (v1alpha1.LabelSelector, error) {
 	return selector, nil
 }
 
-var opposite = map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
-	metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn,
-	metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
+// operators are those of a policy's selector; it has none that compares numbers.
+var operators = map[selection.Operator]metav1.LabelSelectorOperator{
+	selection.Equals: metav1.LabelSelectorOpIn, selection.DoubleEquals: metav1.LabelSelectorOpIn, selection.In: metav1.LabelSelectorOpIn,
+	selection.NotEquals: metav1.LabelSelectorOpNotIn, selection.NotIn: metav1.LabelSelectorOpNotIn,
+	selection.Exists: metav1.LabelSelectorOpExists, selection.DoesNotExist: metav1.LabelSelectorOpDoesNotExist,
+}
+
+func requirement(r labels.Requirement) (v1alpha1.LabelSelectorRequirement, error) {
+	operator, found := operators[r.Operator()]
+	if !found {
+		return v1alpha1.LabelSelectorRequirement{}, fmt.Errorf("a policy cannot compare numbers: %s", r.String())
+	}
+	return v1alpha1.LabelSelectorRequirement{Key: r.Key(), Operator: operator, Values: r.ValuesUnsorted()}, nil
 }
 
 // alerts: kured asks for the series ALERTS and looks at the names itself; a policy leaves that to the query.

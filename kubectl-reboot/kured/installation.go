@@ -65,8 +65,7 @@ var startsProgram = regexp.MustCompile(`(^|[\s;&|/])kured(\s|$)`).MatchString
 
 // hasImage: the last part of the image's name is kured's. Its entry point is kured, so the arguments are all there is.
 func hasImage(c corev1.Container) bool {
-	name, _, _ := strings.Cut(path.Base(c.Image), "@")
-	name, _, _ = strings.Cut(name, ":")
+	name, _ := image(c)
 	return strings.Contains(name, program)
 }
 
@@ -87,35 +86,24 @@ func (k *installation) readArgs() {
 	k.args = args
 }
 
+var reference = regexp.MustCompile(`\$\$|\$\([^)]*\)`)
+
 // expand fills in $(NAME) as Kubernetes does: unknown names stay as they are, and $$ is a dollar sign.
 func expand(arg string, values map[string]string) string {
-	var out strings.Builder
-	for arg != "" {
-		before, after, found := strings.Cut(arg, "$")
-		out.WriteString(before)
-		if !found {
-			break
+	return reference.ReplaceAllStringFunc(arg, func(found string) string {
+		if found == "$$" {
+			return "$"
 		}
-		arg = after
-		name, rest, closed := strings.Cut(strings.TrimPrefix(after, "("), ")")
-		value, known := values[name]
-		switch {
-		case strings.HasPrefix(after, "$"):
-			out.WriteByte('$')
-			arg = after[1:]
-		case strings.HasPrefix(after, "(") && closed && known:
-			out.WriteString(value)
-			arg = rest
-		default:
-			out.WriteByte('$')
+		if value, known := values[found[2:len(found)-1]]; known {
+			return value
 		}
-	}
-	return out.String()
+		return found
+	})
 }
 
-// tag is the tag of the image; empty where there is none.
-func (k *installation) tag() string {
-	name, _, _ := strings.Cut(path.Base(k.container.Image), "@")
-	_, tag, _ := strings.Cut(name, ":")
-	return tag
+// image is the last part of the name of a container's image, and its tag; empty where there is none.
+func image(c corev1.Container) (name, tag string) {
+	name, _, _ = strings.Cut(path.Base(c.Image), "@")
+	name, tag, _ = strings.Cut(name, ":")
+	return name, tag
 }
