@@ -62,9 +62,8 @@ func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
 		return c
 	}
 	c.walk(schedule, from, next)
-	zones := zonesOf(&policy.Spec)
 	for i := range c.Entries {
-		c.Entries[i].TimeZone = zones.of(&c.Entries[i])
+		c.Entries[i].TimeZone = zoneOf(&policy.Spec, c.Entries[i])
 	}
 	c.noteClocks(policy.Spec.Windows, from)
 	return c
@@ -134,25 +133,22 @@ func (c *Calendar) count(kind Kind) int {
 	return n
 }
 
-// zones are the time zones of windows and blackouts, by kind and name.
-type zones map[Kind]map[string]string
-
-func zonesOf(spec *v1alpha1.RebootPolicySpec) zones {
-	z := zones{Open: {}, Blackout: {}}
-	for _, w := range spec.Windows {
-		z[Open][w.Name] = w.TimeZoneOrDefault()
-	}
-	for _, b := range spec.Blackouts {
-		z[Blackout][b.Name] = b.TimeZoneOrDefault()
-	}
-	return z
-}
-
-func (z zones) of(e *Period) string {
+// zoneOf is the time zone of the window or the blackout that an entry begins with. Empty: it is open without windows.
+func zoneOf(spec *v1alpha1.RebootPolicySpec, e Period) string {
 	if len(e.Names) == 0 {
 		return ""
 	}
-	return z[e.Kind][e.Names[0]]
+	for _, w := range spec.Windows {
+		if e.Kind == Open && w.Name == e.Names[0] {
+			return w.TimeZoneOrDefault()
+		}
+	}
+	for _, b := range spec.Blackouts {
+		if e.Kind == Blackout && b.Name == e.Names[0] {
+			return b.TimeZoneOrDefault()
+		}
+	}
+	return ""
 }
 
 func byTime(a, b Period) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) }
