@@ -1,4 +1,4 @@
-// The plugin `kubectl reboot`: the fleet at a glance, why a node is not rebooting, and an administrator's words.
+// The plugin `kubectl reboot`: it shows the fleet and why a node is not rebooting, and writes what administrators request.
 package main
 
 import (
@@ -6,7 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // windows name IANA zones; not every desk has zone files
+	_ "time/tzdata" // windows name IANA zones; not every machine has zone files
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs with a provider
 

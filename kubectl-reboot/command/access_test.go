@@ -35,7 +35,7 @@ func applyUserRoles() {
 	}
 }
 
-// as is the kubeconfig of somebody with a token and a role; an empty role: none.
+// as is the kubeconfig of a user with a token and a role; an empty role: none.
 func as(name, role string) func(*call) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
@@ -96,7 +96,7 @@ var _ = Describe("Rights", Ordered, func() {
 		try(operator, append(acts(), []string{"resume", p.nodes[0]}), true, "")
 	})
 
-	It("of nobody are enough for nothing, and the sentence names the role that is missing", func() {
+	It("of a user without a role are enough for nothing, and the sentence names the role that is missing", func() {
 		nobody := as("nobody", "")
 		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer lets you look")
 		try(nobody, acts(), false, "is forbidden")

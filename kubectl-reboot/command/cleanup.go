@@ -126,8 +126,8 @@ func clean(n *corev1.Node) string {
 	return text
 }
 
-// isAgents reports whether the agent alone has written a condition of KEP-5683: any maintenance may write these, and only
-// the managed fields say who did.
+// isAgents reports whether the agent alone has written a condition of KEP-5683. Any maintenance program may write these, and only
+// the managed fields show which one did.
 func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 	if !slices.Contains([]corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress}, kind) {
 		return false

@@ -55,7 +55,7 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect(n.Spec.Taints).To(ContainElement(HaveField("Key", "example.com/mine")))
 		Expect(n.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintPending)))
 		Expect(n.Spec.Unschedulable).To(BeTrue())
-		Expect(kinds()).To(HaveExactElements(corev1.NodeReady, corev1.NodeMaintenanceInProgress), "one of KEP-5683 that somebody else has written is theirs")
+		Expect(kinds()).To(HaveExactElements(corev1.NodeReady, corev1.NodeMaintenanceInProgress), "one of KEP-5683 that another program has written stays")
 		Expect(ok("cleanup")).To(BeEmpty())
 	})
 

@@ -54,7 +54,7 @@ func harmless(args ...string) {
 	Expect(controls.FindAllString(themes.ReplaceAllString(painted, ""), -1)).To(BeEmpty(), "%q", painted)
 }
 
-// needsHostilely: the agent reports in hostile words why the node needs a reboot.
+// needsHostilely: the agent reports with a hostile message why the node needs a reboot.
 func (p *pool) needsHostilely(name string) {
 	GinkgoHelper()
 	c := condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
@@ -67,7 +67,7 @@ func (p *pool) annotates(name, key, value string) {
 	p.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
-// givesUp: the agent aborts its drain with hostile words.
+// givesUp: the agent aborts its drain with a hostile message.
 func (p *pool) givesUp(name string) {
 	GinkgoHelper()
 	g, err := protocol.ParseGrant(node(name).Annotations)

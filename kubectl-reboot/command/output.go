@@ -73,7 +73,7 @@ func (s *Session) put(text string) error {
 	return nil
 }
 
-// look is how something is shown in the terminal.
+// look is how something is shown: in the terminal's width, or at any width in a pipe.
 func (s *Session) look(o output) terminal.Look {
 	l := terminal.Look{Theme: s.Screen.Theme, Wide: o.format == asWide, Zone: s.Zone}
 	if s.Screen.Live {

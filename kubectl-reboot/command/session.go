@@ -55,10 +55,10 @@ func Run(ctx context.Context, version string, args []string) error {
 	return s.Run(ctx, args)
 }
 
-// Run runs one command line; its first word is the program's name.
+// Run runs one command line, which begins with the program's name.
 func (s *Session) Run(ctx context.Context, args []string) error {
 	args = slices.Clone(args)
-	s.ErrOut = terminal.Colourless(s.ErrOut) // errors, and warnings of the API server, have words of others, too
+	s.ErrOut = terminal.Colourless(s.ErrOut) // errors and warnings of the API server quote others, too
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	if args[0] = cobra.ShellCompRequestCmd; name != completer {
 		args = args[1:]

@@ -140,7 +140,7 @@ func run(args []string, edits ...func(*call)) (stdout, stderr string, err error)
 	return out.String(), errOut.String(), err
 }
 
-// ok calls the plugin and expects it to succeed without a word on standard error.
+// ok calls the plugin and expects it to succeed with nothing on standard error.
 func ok(args ...string) string {
 	GinkgoHelper()
 	stdout, stderr, err := run(args)

@@ -59,7 +59,7 @@ func (w *writing) check() error {
 	return fmt.Errorf("--dry-run %q must be none, server or client", w.dryRun)
 }
 
-// edit changes an object, and reports in a word or two what was done; or that nothing was to be done, and why.
+// edit changes an object, and reports in a phrase what was done; or that there was nothing to do, and why.
 type edit func(object client.Object) (done string, changed bool, err error)
 
 // each finds what every argument means, or what is selected, and edits it. One that fails keeps no other. With --wait it then

@@ -68,7 +68,7 @@ var _ = Describe("request", func() {
 		Expect(stderr).To(Equal("error: reading node nowhere: nodes \"nowhere\" not found\nerror: reading node nobody: nodes \"nobody\" not found\n"))
 	})
 
-	It("loses no race: what somebody wrote in between stays", func() {
+	It("loses no race: what another client wrote in between stays", func() {
 		p := newPool(1, paused)
 		raced := sync.OnceFunc(func() {
 			p.patch(p.nodes[0], map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "writer"}}})

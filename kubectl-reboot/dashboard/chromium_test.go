@@ -228,7 +228,7 @@ func (b *tab) picture(name string) {
 	must(b.t, os.WriteFile(filepath.Join(folder, name+".png"), data, 0o600))
 }
 
-// quiet expects that nothing went wrong, and that nobody was asked but the server at an address.
+// quiet expects that nothing went wrong, and that the page asked no server but the one at an address.
 func (b *tab) quiet(address string) {
 	b.t.Helper()
 	b.mu.Lock()

@@ -250,7 +250,7 @@ func ask(t *testing.T, method, url, host string) (status int, header http.Header
 	return response.StatusCode, response.Header, string(text)
 }
 
-// TestServer_Refuses: only who has the token and asks this machine by its own name gets the page, and nobody can do more than look.
+// TestServer_Refuses: only who has the token and asks this machine by its own name gets the page, and no request changes anything.
 func TestServer_Refuses(t *testing.T) {
 	s, web := served(t, clock.RealClock{})
 	page := rendered(t, busy(), dashboard.Options{Live: true})

@@ -81,7 +81,7 @@ func (c *installed) examine() doctor.Diagnosis {
 	return doctor.Examine(c.Cluster)
 }
 
-// other adds a workload of somebody else.
+// other adds a workload of another program.
 func (c *installed) other(name, image string, command ...string) {
 	spec := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image, Command: command}}}}
 	c.DaemonSets = append(c.DaemonSets, appsv1.DaemonSet{
@@ -290,7 +290,7 @@ func TestNeededRights(t *testing.T) {
 	}
 	c.DaemonSets, c.Deployments = nil, nil
 	if len(c.NeededRights()) > 0 {
-		t.Error("rights of nobody")
+		t.Error("rights of no ServiceAccount")
 	}
 }
 

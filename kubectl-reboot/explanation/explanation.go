@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
-// Verdict is the answer in one word.
+// Verdict is the answer in short.
 type Verdict string
 
 const (

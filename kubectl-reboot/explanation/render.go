@@ -204,7 +204,7 @@ func (e Explanation) timeline(l terminal.Look) []string {
 	return lines
 }
 
-// manager reports where the manager's word differs.
+// manager shows what the manager has written, where it differs.
 func (e Explanation) manager(l terminal.Look) []string {
 	if e.Manager == nil {
 		return nil

@@ -43,13 +43,13 @@ func TestRebootOf(t *testing.T) {
 		},
 		"rebooting":             {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting}, phase: fleet.Rebooting, ago: 40 * time.Second},
 		"booted, and not Ready": {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second), NotReady}, phase: fleet.Booted, ago: 40 * time.Second},
-		"Ready, and no agent's word": {
+		"Ready, and no agent has reported": {
 			node: []func(*corev1.Node){
 				Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second),
 				Condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "Rebooting", 40*time.Second),
 			}, phase: fleet.Booted, ago: 40 * time.Second,
 		},
-		"settling since the agent's word": {
+		"settling since the agent's report": {
 			node: []func(*corev1.Node){
 				Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second),
 				Condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "RebootSucceeded", 5*time.Second),
@@ -120,7 +120,7 @@ func TestRebootOf_Draining(t *testing.T) {
 	}
 }
 
-// TestFleet: what is found by name, what is not, and what is nobody's.
+// TestFleet: what is found by name, what is not, and which nodes no policy governs.
 func TestFleet(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w"), Policy("a", Weeknights)}, []corev1.Node{Node("n2", "w"), Node("n1", "none", Needs(0))}, Now)
 	if f.Policy("nowhere") != nil || f.Policy("w").Name != "w" {

@@ -25,7 +25,7 @@ type Reboot struct {
 	Node string `json:"node"`
 	// Number is the grant's.
 	Number int64 `json:"number"`
-	// Phase is how far it is, in the planner's word.
+	// Phase is how far it is, as the planner calls it.
 	Phase plan.RebootState `json:"phase"`
 	// Since is when the phase began.
 	Since time.Time `json:"since"`

@@ -13,7 +13,7 @@ type parsed struct {
 	flags *kuredFlags
 	// given are the flags that were set, each once, in the order of their first appearance.
 	given []given
-	// stray is what kured does not know or does not look at, with a word why.
+	// stray is what kured does not know or does not look at, with the reason.
 	stray []line
 }
 
@@ -26,7 +26,7 @@ type given struct {
 	hidden string
 }
 
-// parse reads the words as kured's own parser does: --flag=value, --flag value, and a boolean without a value.
+// parse reads the arguments as kured's own parser does: --flag=value, --flag value, and a boolean without a value.
 func (p *parsed) parse(args []string) error {
 	for len(args) > 0 {
 		arg := args[0]
@@ -77,7 +77,7 @@ func (p *parsed) arguments(args []string) {
 	}
 }
 
-// unknown takes the word after a flag for its value, unless that is a flag itself.
+// unknown takes the argument after an unknown flag for its value, unless it is a flag itself.
 func (p *parsed) unknown(arg string, hasValue bool, rest []string) []string {
 	if !hasValue && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 		arg += " " + rest[0]
@@ -99,7 +99,7 @@ func (p *parsed) assign(f *flag.Flag, by, value string) error {
 	return nil
 }
 
-// note remembers the last word on a flag, and all of them on a list.
+// note keeps the last setting of a flag, and all of a list.
 func (p *parsed) note(g given) {
 	before := p.find(g.name)
 	if before == nil {

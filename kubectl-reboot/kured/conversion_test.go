@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// makeInstallation is a kured of the newest version with these words on its command line.
+// makeInstallation is a kured of the newest version with these arguments.
 func makeInstallation(args ...string) *installation {
 	k := &installation{}
 	k.daemonSet = appsv1.DaemonSet{}

@@ -51,25 +51,25 @@ func commandLine(c corev1.Container) []string { return slices.Concat(c.Command, 
 
 func isProgram(arg string) bool { return path.Base(arg) == program }
 
-// namesProgram: kured is a word of the command line, behind a wrapper such as tini perhaps.
+// namesProgram reports whether the command line names kured, possibly behind a wrapper such as tini.
 func namesProgram(c corev1.Container) bool {
 	return slices.ContainsFunc(commandLine(c), isProgram)
 }
 
-// runsScript: kured is a word of a script that a shell is given.
+// runsScript reports whether a shell script in the command line starts kured.
 func runsScript(c corev1.Container) bool {
 	return slices.ContainsFunc(commandLine(c), startsProgram)
 }
 
 var startsProgram = regexp.MustCompile(`(^|[\s;&|/])kured(\s|$)`).MatchString
 
-// hasImage: the last part of the image's name is kured's. Its entry point is kured, so the arguments are all there is.
+// hasImage reports whether the image is kured's, by the last part of its name. Its entry point is kured, so there are only arguments.
 func hasImage(c corev1.Container) bool {
 	name, _ := image(c)
 	return strings.Contains(name, program)
 }
 
-// readArgs takes the words after the program. Kubernetes fills in $(NAME) before the program sees them.
+// readArgs takes the arguments of the program, in which Kubernetes has filled in $(NAME).
 func (k *installation) readArgs() {
 	args := commandLine(k.container)
 	known := k.variables()

@@ -15,10 +15,10 @@ import (
 // near is how far an instant may be for its weekday alone to name its day.
 const near = 6 * 24 * time.Hour
 
-// At is an instant as somebody reads it at now: 22:00 CET today, Tue 04:00 CET within the week, else with its date.
+// At is an instant for a reader at now: 22:00 CET today, Tue 04:00 CET within the week, else with its date.
 func At(t, now time.Time, zone *time.Location) string { return at(t, now, zone, "15:04 MST") }
 
-// Ends are the two ends of a span: the first as At writes it, the second as somebody reads it at the first. Where both are in
+// Ends are the two ends of a span: the first as At writes it, the second for a reader at the first. Where both are in
 // one minute they have seconds.
 func Ends(from, to, now time.Time, zone *time.Location) (first, second string) {
 	clock := "15:04 MST"

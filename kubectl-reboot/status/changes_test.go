@@ -87,7 +87,7 @@ func TestChanges_Landings(t *testing.T) {
 		"the node is gone":   {at(0, Policy("w")), "n1: left the policy"},
 		"it may go again":    {at(0, Policy("w"), Node("n1", "w", Needs(time.Hour))), "n1: waits again"},
 		"the policy is gone": {status.Of(fleet.New(nil, nil, Now)), "policy w: deleted"},
-		"nobody selects it": {
+		"no policy selects it": {
 			status.Of(fleet.New(nil, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)), "policy w: deleted\nno policy: selects n1",
 		},
 	}

@@ -44,7 +44,7 @@ const (
 	ManagerLags  Kind = "ManagerLags"
 )
 
-// Notice is something that somebody should know, and the command that goes on from there.
+// Notice is something that needs attention, and the command that goes on from there.
 type Notice struct {
 	Kind    Kind   `json:"kind"`
 	Message string `json:"message"`

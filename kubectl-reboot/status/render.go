@@ -57,7 +57,7 @@ func (s Status) completionAt() time.Time {
 	return last
 }
 
-// notices are wrapped, and their commands are whole: somebody copies them.
+// notices are wrapped. Their commands are not, so that they can be copied.
 func (s Status) notices(l terminal.Look) []string {
 	var lines []string
 	for _, p := range s.Policies {

@@ -34,7 +34,7 @@ func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w windo
 	return s
 }
 
-// windowCell reports whether a reboot may start, the most important word first: the end may be cut off.
+// windowCell reports whether a reboot may start, the most important part first: the end may be cut off.
 func (p Policy) windowCell(zone *time.Location, now time.Time) (string, terminal.Style) {
 	text, style := p.WindowText(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
 	switch state := p.Window.State; {

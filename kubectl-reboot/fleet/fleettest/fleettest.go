@@ -1,4 +1,4 @@
-// Package fleettest makes policies and nodes for tests, in the words of what happens to them.
+// Package fleettest makes policies and nodes for tests. Its functions are named after what happens to them.
 package fleettest
 
 import (
