@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/gantt"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
@@ -54,7 +53,7 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 	}
 	switch o.format {
 	case asSVG:
-		return s.put(gantt.SVG(tables[0], s.Zone))
+		return s.put(timetable.SVG(tables[0], s.Zone))
 	case asHTML:
 		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Names: bare(policyKinds, names...), Zone: s.Zone}))
 		if err != nil {

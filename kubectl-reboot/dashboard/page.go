@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/gantt"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
 //go:embed page.html
@@ -30,7 +30,7 @@ var parsed = template.Must(template.New("page").Parse(pageTemplate))
 var sections = []string{"summary", "attention", "policies", "nodes", "progress", "waiting", "forecast", "log", "history"}
 
 // style is the one style sheet: the page's and the pictures'.
-func style() string { return pageStyle + gantt.Style }
+func style() string { return pageStyle + timetable.Style }
 
 // Policy is the Content-Security-Policy of the page: its own script and style sheet by their hashes, its server, and nothing else.
 func Policy() string {

@@ -14,7 +14,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/gantt"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -154,7 +153,7 @@ func (v *View) pool(f fleet.Fleet, p status.Policy, decided plan.Plan) Pool {
 	pool.Text = p.WindowText(func(at time.Time) string { return moment.At(at, v.At, v.Zone) })
 	pool.Until, pool.Done = v.ahead(p.Window.Until), v.ahead(p.CompletionAt)
 	if len(pool.Forecast.Reboots) > 0 {
-		pool.Figure = template.HTML(gantt.Figure(pool.Forecast, v.Zone)) // gantt escapes what it writes
+		pool.Figure = template.HTML(timetable.Figure(pool.Forecast, v.Zone)) // timetable escapes what it writes
 	}
 	return pool
 }

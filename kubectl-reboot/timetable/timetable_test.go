@@ -28,10 +28,10 @@ func berlin(t *testing.T) *time.Location {
 }
 
 // needy is so many nodes of pool w that need a reboot.
-func needy(n int, options ...func(*corev1.Node)) []corev1.Node {
+func needy(n int, name string) []corev1.Node {
 	nodes := make([]corev1.Node, n)
 	for i := range nodes {
-		nodes[i] = Node(fmt.Sprintf("node-%d", i+1), "w", append([]func(*corev1.Node){Needs(time.Hour)}, options...)...)
+		nodes[i] = Node(fmt.Sprintf(name, i+1), "w", Needs(time.Hour))
 	}
 	return nodes
 }
@@ -41,8 +41,10 @@ func upFor(name string, uptime time.Duration) corev1.Node {
 	return Node(name, "w", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"), Annotated(v1alpha1.AnnotationBootedAt, Ago(uptime).UTC().Format(time.RFC3339)))
 }
 
-func freeze(s *v1alpha1.RebootPolicySpec) {
-	s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-11-26", To: "2026-12-01", TimeZone: "Europe/Berlin", Reason: "Black Friday"}}
+func freeze(from, to string) func(*v1alpha1.RebootPolicy) {
+	return Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: from, To: to, TimeZone: "Europe/Berlin", Reason: "Black Friday"}}
+	})
 }
 
 func timetableOf(now time.Time, nodes []corev1.Node, options ...func(*v1alpha1.RebootPolicy)) timetable.Timetable {
@@ -53,7 +55,7 @@ func timetableOf(now time.Time, nodes []corev1.Node, options ...func(*v1alpha1.R
 
 func TestLines(t *testing.T) {
 	inProgress := func() []corev1.Node {
-		return append(needy(3), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute)))
+		return append(needy(3, "node-%d"), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute)))
 	}
 	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
 		return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: d} })
@@ -66,22 +68,22 @@ func TestLines(t *testing.T) {
 	}{
 		"nothing":          {nodes: []corev1.Node{Node("node-1", "w")}},
 		"nothing-known":    {nodes: []corev1.Node{Node("node-1", "w")}, policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-1")}},
-		"some-unknown":     {nodes: append(needy(1), Node("node-2", "w")), policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-2")}},
-		"always-open":      {nodes: needy(3)},
+		"some-unknown":     {nodes: append(needy(1, "node-%d"), Node("node-2", "w")), policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-2")}},
+		"always-open":      {nodes: needy(3, "node-%d")},
 		"in-progress":      {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}},
 		"in-progress-wide": {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: terminal.Look{Wide: true}},
-		"weeknights":       {nodes: append(needy(3), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
-		"overruns":         {nodes: needy(7), policy: []func(*v1alpha1.RebootPolicy){Weeknights, settles(56 * time.Minute)}},
-		"over-the-freeze":  {now: Now.AddDate(0, 0, 2).Add(6 * time.Hour), nodes: needy(3), policy: []func(*v1alpha1.RebootPolicy){Weeknights, Spec(freeze), settles(50 * time.Minute)}},
+		"weeknights":       {nodes: append(needy(3, "node-%d"), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
+		"overruns":         {nodes: needy(7, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Weeknights, settles(56 * time.Minute)}},
+		"over-the-freeze":  {now: Now.AddDate(0, 0, 2).Add(6 * time.Hour), nodes: needy(3, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Weeknights, freeze("2026-11-26", "2026-12-01"), settles(50 * time.Minute)}},
 		"deadline": {
-			nodes: append(needy(3), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))),
+			nodes: append(needy(3, "node-%d"), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))),
 			policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 70 * time.Minute}}
 			})},
 		},
-		"comes-due": {nodes: append(needy(1), upFor("node-2", 29*24*time.Hour), upFor("node-3", 20*24*time.Hour)), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
-		"dry-run":   {nodes: needy(1), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })}},
-		"paused":    {nodes: needy(2), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: terminal.Look{Width: 60}},
+		"comes-due": {nodes: append(needy(1, "node-%d"), upFor("node-2", 29*24*time.Hour), upFor("node-3", 20*24*time.Hour)), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
+		"dry-run":   {nodes: needy(1, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })}},
+		"paused":    {nodes: needy(2, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: terminal.Look{Width: 60}},
 		"colour":    {nodes: append(inProgress(), Node("node-9", "w", Needs(time.Hour), NotReady)), policy: []func(*v1alpha1.RebootPolicy){AtMost("2"), Holds("node-0", 7, 3*time.Minute), Weeknights}, look: terminal.Look{Width: 100, Theme: terminal.Theme{Color: true}}},
 	}
 	for name, tc := range cases {

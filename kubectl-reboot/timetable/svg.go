@@ -1,6 +1,4 @@
-// Package gantt draws a timetable: a bar for each node over the coming windows, as SVG. It has all it
-// needs in itself.
-package gantt
+package timetable
 
 import (
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
 // The picture, in pixels.
@@ -47,7 +44,7 @@ const Style = `
 type picture struct {
 	strings.Builder
 
-	table timetable.Timetable
+	table Timetable
 	zone  *time.Location
 	axis  axis
 	rows  []row
@@ -58,15 +55,15 @@ type picture struct {
 }
 
 // SVG draws a timetable by the clocks of a zone.
-func SVG(t timetable.Timetable, zone *time.Location) string {
+func SVG(t Timetable, zone *time.Location) string {
 	return draw(t, zone, "<style>"+Style+"</style>", 0)
 }
 
 // Figure is SVG for a page that has Style, the policy's name and its verdict: it begins with the legend.
-func Figure(t timetable.Timetable, zone *time.Location) string { return draw(t, zone, "", headline) }
+func Figure(t Timetable, zone *time.Location) string { return draw(t, zone, "", headline) }
 
 // draw leaves out what is above an edge.
-func draw(t timetable.Timetable, zone *time.Location, style string, edge float64) string {
+func draw(t Timetable, zone *time.Location, style string, edge float64) string {
 	p := &picture{table: t, zone: zone}
 	var plot float64
 	p.axis, plot = axisOf(t, leftEdge, plotWidth)

@@ -1,4 +1,4 @@
-package gantt
+package timetable
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package gantt
+package timetable
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
 const (
@@ -38,7 +37,7 @@ type axis struct {
 }
 
 // axisOf lays the hours out between two edges of the picture; it needs more room where there are many stretches.
-func axisOf(t timetable.Timetable, left, width float64) (axis, float64) {
+func axisOf(t Timetable, left, width float64) (axis, float64) {
 	a := axis{stretches: join(busy(t))}
 	if a.cut = len(a.stretches) > mostStretches; a.cut {
 		a.stretches = a.stretches[:mostStretches]
@@ -64,7 +63,7 @@ func axisOf(t timetable.Timetable, left, width float64) (axis, float64) {
 
 // busy are the hours that are worth their room: those in which nodes are rebooted, from the opening of the window on, and a
 // little more; and now.
-func busy(t timetable.Timetable) []stretch {
+func busy(t Timetable) []stretch {
 	var busy []stretch
 	for _, r := range t.Reboots {
 		from := r.StartsAt
@@ -89,7 +88,7 @@ func busy(t timetable.Timetable) []stretch {
 }
 
 // lastEnd is when the last reboot ends that starts in an opening; zero: none starts.
-func lastEnd(t timetable.Timetable, e calendar.Period) time.Time {
+func lastEnd(t Timetable, e calendar.Period) time.Time {
 	var last time.Time
 	for _, r := range t.Reboots {
 		if !r.StartsAt.Before(e.From) && (e.To.IsZero() || r.StartsAt.Before(e.To)) && r.EndsAt.After(last) {
