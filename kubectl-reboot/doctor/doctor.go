@@ -97,7 +97,7 @@ type Diagnosis struct {
 // checks are what is done for each check; those without a function are done with another's.
 var checks = []struct {
 	check Check
-	find  func(Cluster) []Finding
+	find  func(Cluster, *findings)
 }{
 	{Version, version},
 	{Manager, manager},
@@ -115,18 +115,26 @@ var checks = []struct {
 
 // Examine makes every check. A check that misses something it needs is Unchecked.
 func Examine(c Cluster) Diagnosis {
-	r := Diagnosis{At: c.Fleet.Now, Findings: []Finding{}}
+	f := findings{all: []Finding{}}
 	for _, k := range checks {
-		found := k.find(c)
+		f.check = k.check
+		k.find(c, &f)
 		if why := c.Unread[k.check]; why != "" {
-			found = append(found, Finding{Level: Unchecked, Message: why, Command: letLook})
-		}
-		for _, f := range found {
-			f.Check = k.check
-			r.Findings = append(r.Findings, f)
+			f.add(Unchecked, why, letLook)
 		}
 	}
-	return r
+	return Diagnosis{At: c.Fleet.Now, Findings: f.all}
+}
+
+// findings takes what the checks find, one after the other.
+type findings struct {
+	check Check
+	all   []Finding
+}
+
+// add takes a finding, and the command that fixes it or shows more. Without nodes it is about the whole cluster.
+func (f *findings) add(level Level, message, command string, nodes ...string) {
+	f.all = append(f.all, Finding{Check: f.check, Level: level, Message: message, Command: command, Nodes: nodes})
 }
 
 // letLook gives a user the rights to read everything.

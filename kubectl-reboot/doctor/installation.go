@@ -63,66 +63,52 @@ func plain(agent *appsv1.DaemonSet) bool {
 	return false
 }
 
-func version(c Cluster) []Finding {
+func version(c Cluster, f *findings) {
 	agent := c.Agent()
 	is := fmt.Sprintf("the API server is Kubernetes %d.%d", c.Major, c.Minor)
 	switch {
 	case c.Major == 0:
-		return nil
 	case c.Major == 1 && c.Minor < oldest:
-		return []Finding{{Level: Problem, Message: fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", is, oldest)}}
+		f.add(Problem, fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", is, oldest), "")
 	case agent == nil:
-		return nil
 	case c.Major == 1 && c.Minor < impersonates && !plain(agent):
-		return []Finding{{
-			Level:   Problem,
-			Message: fmt.Sprintf("%s, which has no constrained impersonation, and the agents act as their nodes: they may do nothing; deploy config/overlays/rbac-fallback", is),
-			Command: "make deploy CONFIG=config/overlays/rbac-fallback",
-		}}
+		f.add(Problem, is+", which has no constrained impersonation, and the agents act as their nodes: they may do nothing; deploy config/overlays/rbac-fallback",
+			"make deploy CONFIG=config/overlays/rbac-fallback")
 	case (c.Major > 1 || c.Minor >= impersonates) && plain(agent):
-		return []Finding{{
-			Level:   Warning,
-			Message: is + ", and the agents have rights on all nodes by config/overlays/rbac-fallback; config/default gives each its own node only",
-			Command: "make deploy CONFIG=config/default",
-		}}
+		f.add(Warning, is+", and the agents have rights on all nodes by config/overlays/rbac-fallback; config/default gives each its own node only",
+			"make deploy CONFIG=config/default")
 	}
-	return nil
 }
 
-func manager(c Cluster) []Finding {
-	var found []Finding
+func manager(c Cluster, f *findings) {
 	_, unread := c.Unread[Manager]
 	switch m := c.Manager(); {
 	case m == nil && !unread:
-		found = append(found, Finding{Level: Problem, Message: "there is no Deployment of the manager: no reboot is granted", Command: deployAgain})
+		f.add(Problem, "there is no Deployment of the manager: no reboot is granted", deployAgain)
 	case m != nil && m.Status.ReadyReplicas == 0:
-		found = append(found, Finding{Level: Problem, Message: fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): no reboot is granted", m.Namespace, m.Name), Command: "kubectl describe pods -n " + m.Namespace + " -l " + partLabel + "=" + serverPart})
+		f.add(Problem, fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): no reboot is granted", m.Namespace, m.Name),
+			"kubectl describe pods -n "+m.Namespace+" -l "+partLabel+"="+serverPart)
 	}
 	for i := range c.Fleet.Policies {
 		if p := &c.Fleet.Policies[i]; p.Status.ObservedGeneration < p.Generation {
-			found = append(found, Finding{Level: Problem, Message: "the manager has not taken in the last change of policy " + p.Name, Command: status.LookAtManager})
+			f.add(Problem, "the manager has not taken in the last change of policy "+p.Name, status.LookAtManager)
 		}
 	}
-	return found
 }
 
-func agents(c Cluster) []Finding {
+func agents(c Cluster, f *findings) {
 	agent := c.Agent()
 	_, unread := c.Unread[Agents]
 	if agent == nil {
-		if unread {
-			return nil
+		if !unread {
+			f.add(Problem, "there is no DaemonSet of the agents: no node reports whether it needs a reboot", deployAgain)
 		}
-		return []Finding{{Level: Problem, Message: "there is no DaemonSet of the agents: no node reports whether it needs a reboot", Command: deployAgain}}
+		return
 	}
-	found := c.otherVersion(agent)
+	otherVersion(c, agent, f)
 	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
-		found = append(found, Finding{
-			Level: Problem, Message: "no agent is Ready on " + terminal.Some(missing) + ": whether they need a reboot is not known",
-			Command: status.LookAtAgents, Nodes: missing,
-		})
+		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": whether they need a reboot is not known", status.LookAtAgents, missing...)
 	}
-	return found
 }
 
 // agentGrace is how long an agent may take to become Ready on a node that has become so.
@@ -149,8 +135,7 @@ func (c Cluster) withoutAgent() []string {
 }
 
 // otherVersion finds agents that are not of the DaemonSet's image, and a DaemonSet whose image is not of the manager's tag.
-func (c Cluster) otherVersion(agent *appsv1.DaemonSet) []Finding {
-	var found []Finding
+func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 	want := imageOf(agent.Spec.Template.Spec, agentPart)
 	var old []string
 	for i := range c.AgentPods {
@@ -160,21 +145,16 @@ func (c Cluster) otherVersion(agent *appsv1.DaemonSet) []Finding {
 	}
 	if len(old) > 0 {
 		old = sorted(old)
-		found = append(found, Finding{
-			Level: Warning, Message: fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout goes on, or is stuck", terminal.Some(old), want),
-			Command: fmt.Sprintf("kubectl rollout status -n %s daemonset/%s", agent.Namespace, agent.Name), Nodes: old,
-		})
+		f.add(Warning, fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout goes on, or is stuck", terminal.Some(old), want),
+			fmt.Sprintf("kubectl rollout status -n %s daemonset/%s", agent.Namespace, agent.Name), old...)
 	}
 	m := c.Manager()
 	if m == nil {
-		return found
+		return
 	}
 	if a, b := tagOf(want), tagOf(imageOf(m.Spec.Template.Spec, serverPart)); a != "" && b != "" && a != b {
-		found = append(found, Finding{
-			Level: Warning, Message: fmt.Sprintf("the agents are of version %s and the manager of %s", a, b), Command: deployAgain,
-		})
+		f.add(Warning, fmt.Sprintf("the agents are of version %s and the manager of %s", a, b), deployAgain)
 	}
-	return found
 }
 
 // imageOf is the image of a container by its name, or of the only one.
@@ -244,7 +224,7 @@ func (r Right) to(verb, group, resource string) Right {
 	return r
 }
 
-func rights(c Cluster) []Finding {
+func rights(c Cluster, f *findings) {
 	by := map[string][]string{}
 	accounts := make([]string, 0, len(c.Missing))
 	for _, r := range c.Missing {
@@ -252,12 +232,7 @@ func rights(c Cluster) []Finding {
 		accounts = append(accounts, account)
 		by[account] = append(by[account], r.Verb+" "+r.Resource)
 	}
-	found := make([]Finding, 0, len(by))
 	for _, account := range sorted(accounts) {
-		found = append(found, Finding{
-			Level: Problem, Message: fmt.Sprintf("ServiceAccount %s may not: %s; deploy the ClusterRoles and their bindings again", account, strings.Join(by[account], ", ")),
-			Command: deployAgain,
-		})
+		f.add(Problem, fmt.Sprintf("ServiceAccount %s may not: %s; deploy the ClusterRoles and their bindings again", account, strings.Join(by[account], ", ")), deployAgain)
 	}
-	return found
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +15,8 @@ import (
 
 // coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
 // objects; one that does not reports it in the message of RebootRequired.
-func coordinators(c Cluster) []Finding {
-	return c.onNodes(func(node *corev1.Node, _ *plan.Node) (message, command string) {
+func coordinators(c Cluster, f *findings) {
+	c.eachMessage(func(node *corev1.Node, _ *plan.Node) (message, command string) {
 		report, err := protocol.ParseAgentReport(node.Annotations)
 		if err == nil {
 			for _, o := range report.Objection.All() {
@@ -31,12 +30,12 @@ func coordinators(c Cluster) []Finding {
 			return "", ""
 		}
 		return before + v1alpha1.CoordinatorAdvice + ".", ""
-	})
+	}, f.onNodes)
 }
 
 // engines finds the nodes of which it is not known whether they need a reboot.
-func engines(c Cluster) []Finding {
-	return c.onNodes(func(node *corev1.Node, n *plan.Node) (message, command string) {
+func engines(c Cluster, f *findings) {
+	c.eachMessage(func(node *corev1.Node, n *plan.Node) (message, command string) {
 		switch {
 		case !n.Ready:
 			return "", "" // its agent is down with it
@@ -46,35 +45,33 @@ func engines(c Cluster) []Finding {
 			return condition(node, v1alpha1.NodeRebootRequired).Message, "kubectl reboot explain " + n.Name
 		}
 		return "", ""
-	})
+	}, f.onNodes)
 }
 
-// onNodes are the findings of byMessage, each with its nodes before the message.
-func (c Cluster) onNodes(about func(*corev1.Node, *plan.Node) (message, command string)) []Finding {
-	found := c.byMessage(about)
-	for i := range found {
-		found[i].Message = terminal.Some(found[i].Nodes) + ": " + found[i].Message
-	}
-	return found
+// onNodes takes a problem of some nodes.
+func (f *findings) onNodes(message, command string, nodes []string) {
+	f.add(Problem, terminal.Some(nodes)+": "+message, command, nodes...)
 }
 
-// byMessage makes one problem of all nodes with the same message; the first of them gives the command. An empty message: the
-// node has none.
-func (c Cluster) byMessage(about func(*corev1.Node, *plan.Node) (message, command string)) []Finding {
-	var found []Finding
+// eachMessage takes the nodes with the same message together, each message once; the first of its nodes gives the command. An empty
+// message: the node has none.
+func (c Cluster) eachMessage(about func(*corev1.Node, *plan.Node) (message, command string), take func(message, command string, nodes []string)) {
+	var messages []string
+	commands, nodes := map[string]string{}, map[string][]string{}
 	for _, n := range c.Fleet.Views() {
 		node, _ := c.Fleet.Node(n.Name)
 		message, command := about(node, n)
 		if message == "" {
 			continue
 		}
-		i := slices.IndexFunc(found, func(f Finding) bool { return f.Message == message })
-		if i < 0 {
-			i, found = len(found), append(found, Finding{Level: Problem, Message: message, Command: command})
+		if len(nodes[message]) == 0 {
+			messages, commands[message] = append(messages, message), command
 		}
-		found[i].Nodes = append(found[i].Nodes, n.Name)
+		nodes[message] = append(nodes[message], n.Name)
 	}
-	return found
+	for _, message := range messages {
+		take(message, commands[message], nodes[message])
+	}
 }
 
 func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
@@ -93,13 +90,12 @@ const (
 )
 
 // clocks compares this machine's and the kubelets' clocks with the API server's. A window opens by the manager's clock.
-func clocks(c Cluster) []Finding {
+func clocks(c Cluster, f *findings) {
 	if c.ServerTime.IsZero() {
-		return nil
+		return
 	}
-	var found []Finding
 	if d := c.Fleet.Now.Sub(c.ServerTime); d > ahead || d < -ahead {
-		found = append(found, Finding{Level: Warning, Message: fmt.Sprintf("the clock of this machine is %s that of the API server: the times that kubectl reboot shows are off", beside(d))})
+		f.add(Warning, fmt.Sprintf("the clock of this machine is %s that of the API server: the times that kubectl reboot shows are off", beside(d)), "")
 	}
 	for i := range c.Leases {
 		lease := &c.Leases[i]
@@ -108,14 +104,10 @@ func clocks(c Cluster) []Finding {
 			continue
 		}
 		if d := lease.Spec.RenewTime.Sub(c.ServerTime); d > ahead || d < -behind {
-			found = append(found, Finding{
-				Level:   Problem,
-				Message: fmt.Sprintf("the clock of %s is %s that of the API server, by the lease of its kubelet: its times are not believed; synchronise it (chronyc makestep)", lease.Name, beside(d)),
-				Nodes:   []string{lease.Name},
-			})
+			f.add(Problem, fmt.Sprintf("the clock of %s is %s that of the API server, by the lease of its kubelet: its times are not believed; synchronise it (chronyc makestep)",
+				lease.Name, beside(d)), "", lease.Name)
 		}
 	}
-	return found
 }
 
 // beside states how far a clock is from another one.

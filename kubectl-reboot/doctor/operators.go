@@ -52,8 +52,7 @@ func (c Cluster) running() []workload {
 	return all
 }
 
-func operators(c Cluster) []Finding {
-	var found []Finding
+func operators(c Cluster, f *findings) {
 	for _, w := range c.running() {
 		i := slices.IndexFunc(known, func(o operator) bool { return o.runs(w.pods) })
 		if i < 0 {
@@ -64,9 +63,8 @@ func operators(c Cluster) []Finding {
 		if o.first != "" {
 			message += ": " + o.first
 		}
-		found = append(found, Finding{Level: o.level, Message: message, Command: fmt.Sprintf("kubectl delete %s -n %s %s", w.kind, w.namespace, w.name)})
+		f.add(o.level, message, fmt.Sprintf("kubectl delete %s -n %s %s", w.kind, w.namespace, w.name))
 	}
-	return found
 }
 
 // runs reports whether a container has one of its images, whatever the registry and the tag, or its program as the command.
