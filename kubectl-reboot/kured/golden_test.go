@@ -1,16 +1,13 @@
 package kured
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // fixtures are the manifests of testdata, by name.
 func fixtures(t *testing.T) map[string]string {
@@ -45,25 +42,9 @@ func TestFixtures(t *testing.T) {
 	for name, file := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
 			policy, report := convertFile(t, file)
-			golden(t, name+".policy.golden", policy)
-			golden(t, name+".report.golden", report)
+			for kind, text := range map[string]string{"policy": policy, "report": report} {
+				terminaltest.Golden(t, name+"."+kind, strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
+			}
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
