@@ -62,16 +62,14 @@ func holder(c *conversion) error {
 		case "":
 		case "manual":
 			c.policy.Spec.Pause = &v1alpha1.Pause{Reason: "kured was paused by hand: its lock was held by \"manual\""}
-			c.report.carried = append(c.report.carried, line{"the lock, held by \"manual\"", "pause: somebody paused kured by hand. Remove spec.pause to go on"})
+			c.report.carry("the lock, held by \"manual\"", "pause: somebody paused kured by hand. Remove spec.pause to go on")
 		default:
 			nodes = append(nodes, held.NodeID)
 		}
 	}
 	if len(nodes) > 0 {
-		c.report.open = append(c.report.open, line{
-			"the lock, held by " + strings.Join(nodes, ", "),
-			"kured is rebooting there now: wait until annotation " + c.flags.lockAnnotation + " is gone before you stop kured",
-		})
+		c.report.leave("the lock, held by "+strings.Join(nodes, ", "),
+			"kured is rebooting there now: wait until annotation "+c.flags.lockAnnotation+" is gone before you stop kured")
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 // of each flag.
 type conversion struct {
 	kured  *installation
-	parsed *parsed
 	flags  *kuredFlags
 	policy v1alpha1.RebootPolicy
 	// comments stand above the fields of the spec, by their names.
@@ -27,14 +26,14 @@ func convert(k *installation) (*conversion, error) {
 	if k.scripted {
 		return nil, errors.New("a shell script starts kured, and scripts are not read: in a copy of the manifest, put kured and its flags into command, and convert that")
 	}
-	p := &parsed{flags: newKuredFlags()}
-	if err := p.parse(k.args); err != nil {
+	flags := newKuredFlags()
+	if err := flags.parse(k.args); err != nil {
 		return nil, err
 	}
-	if err := p.takeEnvironment(k); err != nil {
+	if err := flags.takeEnvironment(k); err != nil {
 		return nil, err
 	}
-	c := &conversion{kured: k, parsed: p, flags: p.flags, comments: map[string][]string{}, reported: map[string]bool{}}
+	c := &conversion{kured: k, flags: flags, comments: map[string][]string{}, reported: map[string]bool{}}
 	c.begin()
 	for _, step := range []func(*conversion) error{
 		nodeSelector, concurrency, schedule, drain, blockingPods, alerts, detect, reboot, carryElsewhere,
@@ -55,23 +54,23 @@ func (c *conversion) begin() {
 
 // end reports what no step has reported, so that nothing is ever dropped in silence.
 func (c *conversion) end() {
-	for _, g := range c.parsed.given {
+	for _, g := range c.flags.given {
 		if !c.reported[g.name] {
 			c.unconverted(g.name, "this program knows the flag and does nothing with it")
 		}
 	}
-	for _, g := range c.parsed.given {
+	for _, g := range c.flags.given {
 		if g.hidden != "" && g.name != nodeID {
-			c.report.open = append(c.report.open, line{strings.Join(g.texts, " "), "its value comes from " + g.hidden + ", which the manifest does not have: " +
-				"the policy is made without it. Put --" + g.name + "=VALUE on the command line and convert again"})
+			c.report.leave(strings.Join(g.texts, " "), "its value comes from "+g.hidden+", which the manifest does not have: "+
+				"the policy is made without it. Put --"+g.name+"=VALUE on the command line and convert again")
 		}
 	}
-	c.report.open = append(c.report.open, c.parsed.stray...)
+	c.report.open = append(c.report.open, c.flags.stray...)
 }
 
 // isSet reports whether a flag was set, to a value that is known.
 func (c *conversion) isSet(name string) bool {
-	g := c.parsed.find(name)
+	g := c.flags.find(name)
 	return g != nil && g.hidden == ""
 }
 
@@ -89,7 +88,7 @@ var secrets = map[string]bool{"notify-url": true, "slack-hook-url": true}
 
 // written is a flag as the report quotes it.
 func (c *conversion) written(name string) string {
-	if g := c.parsed.find(name); g != nil {
+	if g := c.flags.find(name); g != nil {
 		return strings.Join(g.texts, " ")
 	}
 	return fmt.Sprintf("--%s is not set, which is %s", name, c.flags.set.Lookup(name).DefValue)
@@ -99,14 +98,14 @@ func (c *conversion) written(name string) string {
 func (c *conversion) carried(name, how string) { c.note(&c.report.carried, name, how) }
 
 func (c *conversion) unneeded(name, why string) {
-	if c.parsed.find(name) != nil {
+	if c.flags.find(name) != nil {
 		c.note(&c.report.unneeded, name, why)
 	}
 }
 
 func (c *conversion) unconverted(name, why string) {
 	switch {
-	case c.parsed.find(name) == nil:
+	case c.flags.find(name) == nil:
 	case c.isDefault(name):
 		c.unneeded(name, "kured's default, which asks for nothing")
 	default:
@@ -117,7 +116,7 @@ func (c *conversion) unconverted(name, why string) {
 // note leaves a flag whose value is not known to end, but for the one that is always from outside the manifest.
 func (c *conversion) note(part *[]line, name, how string) {
 	c.reported[name] = true
-	if g := c.parsed.find(name); g == nil || g.hidden == "" || name == nodeID {
+	if g := c.flags.find(name); g == nil || g.hidden == "" || name == nodeID {
 		*part = append(*part, line{c.written(name), how})
 	}
 }

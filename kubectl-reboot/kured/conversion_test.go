@@ -84,7 +84,7 @@ func TestConvert_UnknownFlagsAreReported(t *testing.T) {
 	}
 	want := []string{"--reboot-harder very", "--loud=yes", "-x", `"--concurrency=7"`}
 	var got []string
-	for _, l := range c.parsed.stray {
+	for _, l := range c.flags.stray {
 		got = append(got, l.what)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

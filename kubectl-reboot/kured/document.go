@@ -96,6 +96,11 @@ type outcomes struct {
 	carried, unneeded, open []line
 }
 
+// carry reports something that is in the policy, and leave something that is not. Flags are reported by conversion.note.
+func (o *outcomes) carry(what, how string) { o.carried = append(o.carried, line{what, how}) }
+
+func (o *outcomes) leave(what, how string) { o.open = append(o.open, line{what, how}) }
+
 const (
 	titleCarried  = "Carried over"
 	titleUnneeded = "Not needed any more"

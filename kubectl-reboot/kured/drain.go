@@ -25,9 +25,7 @@ const (
 func drain(c *conversion) error {
 	d := &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
 	c.policy.Spec.Drain = d
-	c.report.carried = append(c.report.carried, line{
-		"kured drains by force", "drain.unmanagedPods: Delete. Pods without a controller are deleted for good; Block, the default, keeps them and says so",
-	})
+	c.report.carry("kured drains by force", "drain.unmanagedPods: Delete. Pods without a controller are deleted for good; Block, the default, keeps them and says so")
 	drainTimeout(c, d)
 	if c.flags.forceReboot {
 		d.OnTimeout = v1alpha1.DrainTimeoutReboot

@@ -67,25 +67,25 @@ func valueOf(env corev1.EnvVar) (value, hidden string) {
 
 // takeEnvironment sets flags from KURED_ variables. Up to 1.16.1 a flag on the command line wins over its variable; since
 // 1.16.2 the variable wins, and adds to a list.
-func (p *parsed) takeEnvironment(k *installation) error {
+func (f *kuredFlags) takeEnvironment(k *installation) error {
 	v := k.variables()
 	variableWins := !k.olderThan("1.16.2")
 	names := map[string]bool{}
 	var err error
-	p.flags.set.VisitAll(func(f *flag.Flag) {
-		variable := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+	f.set.VisitAll(func(known *flag.Flag) {
+		variable := environmentPrefix + strings.ToUpper(strings.ReplaceAll(known.Name, "-", "_"))
 		names[variable] = true
-		if err == nil && (variableWins || p.find(f.Name) == nil) {
-			err = p.takeVariable(f, variable, v, variableWins)
+		if err == nil && (variableWins || f.find(known.Name) == nil) {
+			err = f.takeVariable(known, variable, v, variableWins)
 		}
 	})
 	for _, name := range slices.Sorted(maps.Keys(v.values)) {
 		if strings.HasPrefix(name, environmentPrefix) && !names[name] {
-			p.stray = append(p.stray, line{what: name, how: "no variable that this program knows of kured: look up what it does in yours"})
+			f.stray = append(f.stray, line{what: name, how: "no variable that this program knows of kured: look up what it does in yours"})
 		}
 	}
 	for _, source := range v.sources {
-		p.stray = append(p.stray, line{
+		f.stray = append(f.stray, line{
 			what: "envFrom " + source,
 			how:  "it may set KURED_ variables, which the manifest does not have: look into it yourself, and put what is set into env",
 		})
@@ -93,20 +93,20 @@ func (p *parsed) takeEnvironment(k *installation) error {
 	return err
 }
 
-func (p *parsed) takeVariable(f *flag.Flag, variable string, v variables, wins bool) error {
+func (f *kuredFlags) takeVariable(known *flag.Flag, variable string, v variables, wins bool) error {
 	if hidden, found := v.hidden[variable]; found {
-		p.note(given{name: f.Name, texts: []string{variable}, hidden: hidden})
+		f.note(given{name: known.Name, texts: []string{variable}, hidden: hidden})
 		return nil
 	}
 	value, found := v.values[variable]
 	if !found {
 		return nil
 	}
-	if l, ok := f.Value.(*list); ok && !l.commas && wins {
-		p.stray = append(p.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so there is nothing to carry over; the policy's field is gates.blockingPods"})
+	if l, ok := known.Value.(*list); ok && !l.commas && wins {
+		f.stray = append(f.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so there is nothing to carry over; the policy's field is gates.blockingPods"})
 		return nil
 	}
-	return p.assign(f, variable, value)
+	return f.assign(known, variable, value)
 }
 
 // olderThan compares the tag of the image; a tag that is no version is the newest.

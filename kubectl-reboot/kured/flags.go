@@ -11,9 +11,13 @@ import (
 	"time"
 )
 
-// kuredFlags are kured's flags as kured itself would have them after its start.
+// kuredFlags are kured's flags as kured itself would have them after its start, by its command line and its environment.
 type kuredFlags struct {
 	set *flag.FlagSet
+	// given are the flags that were set, each once, in the order of their first appearance.
+	given []given
+	// stray is what kured does not know or does not look at, with the reason.
+	stray []line
 
 	concurrency      int
 	lockReleaseDelay time.Duration

@@ -39,7 +39,7 @@ func blockingPods(c *conversion) error {
 		}
 		gatesOf(c).BlockingPods = append(gatesOf(c).BlockingPods, v1alpha1.BlockingPod{PodSelector: selector})
 	}
-	if c.parsed.find("blocking-pod-selector") != nil && !c.reported["blocking-pod-selector"] {
+	if c.flags.find("blocking-pod-selector") != nil && !c.reported["blocking-pod-selector"] {
 		c.carried("blocking-pod-selector", "gates.blockingPods")
 	}
 	return nil
@@ -117,7 +117,7 @@ func alerts(c *conversion) error {
 	gatesOf(c).Prometheus = []v1alpha1.PrometheusGate{{Name: "alerts", URL: c.flags.prometheus, Query: query}}
 	c.carried("prometheus-url", "gates.prometheus: any result of "+query+" blocks, and so does a server that cannot be asked")
 	for _, name := range filters {
-		if c.parsed.find(name) != nil {
+		if c.flags.find(name) != nil {
 			c.carried(name, "part of the query")
 		}
 	}

@@ -28,8 +28,8 @@ func Convert(daemonSets []appsv1.DaemonSet) (policies, report string, err error)
 		c.policy.Name = onlyName
 		if len(found) > 1 {
 			c.policy.Name = policyName(k, names)
-			c.report.open = append(c.report.open, line{"there are several kureds", "a node that two policies select is not rebooted: " +
-				"let each node fall under one nodeSelector, or give one policy the higher spec.priority. Control-plane nodes must all fall under the same"})
+			c.report.leave("there are several kureds", "a node that two policies select is not rebooted: "+
+				"let each node fall under one nodeSelector, or give one policy the higher spec.priority. Control-plane nodes must all fall under the same")
 		}
 		if err := c.write(&text); err != nil {
 			return "", "", err

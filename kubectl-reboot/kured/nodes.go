@@ -22,7 +22,7 @@ func nodeSelector(c *conversion) error {
 	selector := &v1alpha1.LabelSelector{}
 	if len(pod.NodeSelector) > 0 {
 		selector.MatchLabels = pod.NodeSelector
-		c.report.carried = append(c.report.carried, line{"the pods' nodeSelector", "nodeSelector.matchLabels"})
+		c.report.carry("the pods' nodeSelector", "nodeSelector.matchLabels")
 	}
 	affinity(c, pod.Affinity, selector)
 	taints(c, pod.Tolerations, selector)
@@ -38,18 +38,14 @@ func affinity(c *conversion, affinity *corev1.Affinity, selector *v1alpha1.Label
 	}
 	terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	if len(terms) != 1 || len(terms[0].MatchFields) > 0 {
-		c.report.open = append(c.report.open, line{
-			"the pods' node affinity",
-			"it has several terms, or fields, which no label selector can say: the policy selects more nodes than kured; narrow its nodeSelector, or label the nodes",
-		})
+		c.report.leave("the pods' node affinity",
+			"it has several terms, or fields, which no label selector can say: the policy selects more nodes than kured; narrow its nodeSelector, or label the nodes")
 		return
 	}
 	for _, e := range terms[0].MatchExpressions {
 		if e.Operator == corev1.NodeSelectorOpGt || e.Operator == corev1.NodeSelectorOpLt {
-			c.report.open = append(c.report.open, line{
-				fmt.Sprintf("the pods' node affinity: %s %s %s", e.Key, e.Operator, strings.Join(e.Values, ", ")),
-				"no label selector can compare numbers: the policy selects more nodes than kured; narrow its nodeSelector, or label the nodes",
-			})
+			c.report.leave(fmt.Sprintf("the pods' node affinity: %s %s %s", e.Key, e.Operator, strings.Join(e.Values, ", ")),
+				"no label selector can compare numbers: the policy selects more nodes than kured; narrow its nodeSelector, or label the nodes")
 			continue
 		}
 		selector.MatchExpressions = append(selector.MatchExpressions, v1alpha1.LabelSelectorRequirement{
@@ -57,7 +53,7 @@ func affinity(c *conversion, affinity *corev1.Affinity, selector *v1alpha1.Label
 		})
 	}
 	if len(selector.MatchExpressions) > 0 {
-		c.report.carried = append(c.report.carried, line{"the pods' node affinity", "nodeSelector.matchExpressions"})
+		c.report.carry("the pods' node affinity", "nodeSelector.matchExpressions")
 	}
 }
 
@@ -70,15 +66,11 @@ func taints(c *conversion, tolerations []corev1.Toleration, selector *v1alpha1.L
 		selector.MatchExpressions = append(selector.MatchExpressions, v1alpha1.LabelSelectorRequirement{
 			Key: controlPlane, Operator: metav1.LabelSelectorOpDoesNotExist,
 		})
-		c.report.carried = append(c.report.carried, line{
-			"the pods do not tolerate the control plane's taint",
-			"nodeSelector without control-plane nodes; drop that line if yours have no taint",
-		})
+		c.report.carry("the pods do not tolerate the control plane's taint",
+			"nodeSelector without control-plane nodes; drop that line if yours have no taint")
 	}
-	c.report.open = append(c.report.open, line{
-		"the pods' tolerations",
-		"kured keeps off nodes with other taints, a policy does not look at taints. Where you have such nodes, narrow nodeSelector: " + listTaints,
-	})
+	c.report.leave("the pods' tolerations",
+		"kured keeps off nodes with other taints, a policy does not look at taints. Where you have such nodes, narrow nodeSelector: "+listTaints)
 }
 
 func toleratesAll(t corev1.Toleration) bool {

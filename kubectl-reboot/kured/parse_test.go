@@ -15,13 +15,13 @@ func TestParse(t *testing.T) {
 		"--reboot-days=mon,tue", "--reboot-days", "wed", "--blocking-pod-selector=a=b,c=d", "--blocking-pod-selector=e=f",
 	}
 	k := makeInstallation(args...)
-	p := &parsed{flags: newKuredFlags()}
-	if err := p.parse(k.args); err != nil {
+	f := newKuredFlags()
+	if err := f.parse(k.args); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]any{
-		"force": p.flags.forceReboot, "concurrency": p.flags.concurrency, "days": p.flags.days.values, "pods": p.flags.blockingPods.values,
-		"period": p.flags.set.Lookup("period").Value.String(), "written": p.find("reboot-days").texts, "last": p.find("concurrency").texts,
+		"force": f.forceReboot, "concurrency": f.concurrency, "days": f.days.values, "pods": f.blockingPods.values,
+		"period": f.set.Lookup("period").Value.String(), "written": f.find("reboot-days").texts, "last": f.find("concurrency").texts,
 	}
 	want := map[string]any{
 		"force": true, "concurrency": 3, "days": []string{"mon", "tue", "wed"}, "pods": []string{"a=b,c=d", "e=f"},

@@ -54,7 +54,7 @@ func carryHours(c *conversion, how string) {
 		}
 	}
 	if !reported {
-		c.report.carried = append(c.report.carried, line{"--reboot-days, --start-time and --end-time are not set", how})
+		c.report.carry("--reboot-days, --start-time and --end-time are not set", how)
 	}
 }
 
@@ -69,18 +69,14 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 		fmt.Sprintf("{name: nights, days: [%s], start: %q, duration: %s, timeZone: %s}",
 			joinDays(windows[0].Days), windows[0].Start, moment.Short(hours.length()), windows[0].TimeZoneOrDefault()),
 	}
-	c.report.open = append(c.report.open, line{
-		"the hours cross midnight",
-		"kured's weekdays are those of the moment, so that the small hours of a night belong to the day they fall on. The windows do the same; " +
-			"if you meant nights that begin on these days, take the one window of the comment",
-	})
+	c.report.leave("the hours cross midnight",
+		"kured's weekdays are those of the moment, so that the small hours of a night belong to the day they fall on. The windows do the same; "+
+			"if you meant nights that begin on these days, take the one window of the comment")
 }
 
 func clockChanges(c *conversion, zone string) {
 	if zone != "" {
-		c.report.carried = append(c.report.carried, line{
-			"zone " + zone, "a window lasts for its duration, also when clocks change: on such a day it may end an hour beside kured's",
-		})
+		c.report.carry("zone "+zone, "a window lasts for its duration, also when clocks change: on such a day it may end an hour beside kured's")
 	}
 }
 
@@ -156,15 +152,13 @@ func windowZone(c *conversion) (string, error) {
 func localZone(c *conversion) string {
 	name := strings.TrimPrefix(c.kured.variables().values["TZ"], ":")
 	if _, err := time.LoadLocation(name); err == nil && zoneName.MatchString(name) {
-		c.report.carried = append(c.report.carried, line{"--time-zone=Local", "timeZone " + name + ", from the container's variable TZ"})
+		c.report.carry("--time-zone=Local", "timeZone "+name+", from the container's variable TZ")
 		if name == "UTC" { // the default
 			return ""
 		}
 		return name
 	}
-	c.report.open = append(c.report.open, line{
-		"--time-zone=Local",
-		"UTC is assumed, which is the zone of kured's image. If the pod has the host's /etc/localtime, give the windows its timeZone",
-	})
+	c.report.leave("--time-zone=Local",
+		"UTC is assumed, which is the zone of kured's image. If the pod has the host's /etc/localtime, give the windows its timeZone")
 	return ""
 }
