@@ -2,7 +2,6 @@
 package doctor
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -161,6 +160,6 @@ func (r Diagnosis) Bad() int {
 
 // sorted are names in order, each once.
 func sorted(names []string) []string {
-	slices.SortFunc(names, cmp.Compare[string])
+	slices.Sort(names)
 	return slices.Compact(names)
 }

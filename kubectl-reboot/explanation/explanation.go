@@ -46,7 +46,8 @@ type Explanation struct {
 	Message string          `json:"message,omitempty"`
 	// Until is when the reason falls by itself. Zero: it needs an action.
 	Until time.Time `json:"until,omitzero"`
-	Need  Need      `json:"need"`
+	// Need is what the agent reports: the node's condition RebootRequired.
+	Need Condition `json:"need"`
 	// Deadline is when spec.deadline of the policy ends for the need. Zero: it has none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Policy   *Policy   `json:"policy,omitempty"`
@@ -69,27 +70,12 @@ type Request struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// Need is what the agent reports: the node's condition RebootRequired.
-type Need struct {
-	// Status is True, False or Unknown; empty where no agent has ever reported.
-	Status  corev1.ConditionStatus `json:"status,omitempty"`
-	Reason  string                 `json:"reason,omitempty"`
-	Message string                 `json:"message,omitempty"`
-	Since   time.Time              `json:"since,omitzero"`
-}
-
 // Policy is which policy answers for the node: the one that granted its reboot, or governs it, or is the first of rivals.
 type Policy struct {
 	Name     string `json:"name"`
 	Priority int32  `json:"priority"`
-	// Others are the other policies that select the node.
-	Others []Other `json:"others,omitempty"`
-}
-
-// Other is a policy that selects the node and does not answer for it.
-type Other struct {
-	Name     string `json:"name"`
-	Priority int32  `json:"priority"`
+	// Others are the other policies that select the node. They have no others themselves.
+	Others []Policy `json:"others,omitempty"`
 }
 
 // Check is how one check went.
@@ -100,11 +86,14 @@ type Check struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Condition is what condition RebootPermitted reports; an empty Status: nothing.
+// Condition is what a condition of the node reports.
 type Condition struct {
+	// Status is True, False or Unknown; empty where the condition is not there.
 	Status  corev1.ConditionStatus `json:"status,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
 	Message string                 `json:"message,omitempty"`
+	// Since is the last transition of condition RebootRequired. Zero: it is another condition.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Of explains a node of the fleet.
@@ -192,13 +181,13 @@ func requestOf(node *corev1.Node) *Request {
 	return request
 }
 
-func needOf(node *corev1.Node) Need {
+func needOf(node *corev1.Node) Condition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == v1alpha1.NodeRebootRequired {
-			return Need{Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+			return Condition{Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 		}
 	}
-	return Need{}
+	return Condition{}
 }
 
 func policyOf(policy *v1alpha1.RebootPolicy, selecting []plan.Selection) *Policy {
@@ -208,7 +197,7 @@ func policyOf(policy *v1alpha1.RebootPolicy, selecting []plan.Selection) *Policy
 	p := &Policy{Name: policy.Name, Priority: policy.Spec.Priority}
 	for _, s := range selecting {
 		if s.Policy != policy.Name {
-			p.Others = append(p.Others, Other{Name: s.Policy, Priority: s.Priority})
+			p.Others = append(p.Others, Policy{Name: s.Policy, Priority: s.Priority})
 		}
 	}
 	return p

@@ -77,7 +77,7 @@ func (e Explanation) facts(l terminal.Look) []string {
 		}
 	}
 	fact("Policy", e.Policy.text())
-	fact("Needs", e.Need.text(e.At, l.Zone))
+	fact("Needs", need(e.Need, e.At, l.Zone))
 	fact("Deadline", deadline(e.Deadline, e.At, l.Zone))
 	fact("Slots", e.Slots)
 	at := func(name string, t time.Time) {
@@ -136,7 +136,7 @@ func (p *Policy) text() string {
 	return text
 }
 
-func (n Need) text(now time.Time, zone *time.Location) string {
+func need(n Condition, now time.Time, zone *time.Location) string {
 	since := fmt.Sprintf(" since %s, %s ago", moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)))
 	text := n.Reason
 	if n.Message != "" {
