@@ -10,8 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // makeInstallation is a kured of the newest version with these arguments.
@@ -104,16 +102,6 @@ func TestConvert_SecretsAreNotShown(t *testing.T) {
 	}
 	if all := fmt.Sprint(c.report); strings.Contains(all, "token") {
 		t.Errorf("the report shows a secret: %s", all)
-	}
-}
-
-func TestConvert_GrantsNothingAtFirst(t *testing.T) {
-	c, err := convert(makeInstallation())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if mode := c.policy.Spec.ModeOrDefault(); mode != v1alpha1.ModeDryRun {
-		t.Errorf("mode %s: kured may still be running", mode)
 	}
 }
 
