@@ -117,7 +117,7 @@ func (i Instant) ISO() string { return i.At.UTC().Format(time.RFC3339) }
 func Of(f fleet.Fleet, o Options) View {
 	v := View{Options: o, Status: status.Of(f, o.Names...)}
 	counts := map[State]int{}
-	var shown []v1alpha1.RebootPolicy
+	shown := make([]v1alpha1.RebootPolicy, 0, len(v.Policies))
 	for _, p := range v.Policies {
 		policy := f.Policy(p.Name)
 		shown = append(shown, *policy)

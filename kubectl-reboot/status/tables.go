@@ -15,9 +15,9 @@ import (
 )
 
 func (s Status) policies(l terminal.Look) []string {
-	var rows [][]terminal.Cell
-	for _, p := range s.Policies {
-		rows = append(rows, p.row(l, s.At))
+	rows := make([][]terminal.Cell, len(s.Policies))
+	for i, p := range s.Policies {
+		rows[i] = p.row(l, s.At)
 	}
 	return l.Table([]string{
 		"POLICY", "+MODE", "+>MAX", "+>REPORTING", ">LIMIT", ">NODES", ">AGENTS", ">PENDING", ">REBOOTING", ">FAILED", ">DONE IN", "+DONE",
