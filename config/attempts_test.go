@@ -3,14 +3,11 @@ package config_test
 import (
 	"context"
 	"encoding/json"
-	"time"
+	"net/http"
+	"net/url"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,159 +17,108 @@ import (
 // attempt is one request; nothing of it is kept, so that attempts can come in any order.
 type attempt func(ctx context.Context, c kubernetes.Interface) error
 
-const policyPath = "/apis/reboot-operator.io/v1alpha1/rebootpolicies/p"
+// Where requests go to.
+const (
+	nodes        = "/api/v1/nodes"
+	policies     = "/apis/reboot-operator.io/v1alpha1/rebootpolicies"
+	policyPath   = policies + "/p"
+	pods         = "/api/v1/pods"
+	ownNamespace = "/api/v1/namespaces/" + namespace
+	ownPods      = ownNamespace + "/pods"
+	rbac         = "/apis/rbac.authorization.k8s.io/v1"
+	clusterRoles = rbac + "/clusterroles"
+	// dry lets nothing of a write stay.
+	dry = "?dryRun=" + metav1.DryRunAll
+)
 
+// dryRun is the same for typed clients.
 var dryRun = []string{metav1.DryRunAll}
 
-func getNode(name string) attempt {
+// send sends a request, and is over when it is answered: a watch, too. The kind is the body's content type.
+func send(method, uri string, kind types.PatchType, body any) attempt {
 	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		return err
-	}
-}
-
-// listNodes lists the node of the name, or all of them.
-func listNodes(name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: selector("metadata.name", name)})
-		return err
-	}
-}
-
-func watchNodes(name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		w, err := c.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: selector("metadata.name", name)})
+		request := c.Discovery().RESTClient().Verb(method).RequestURI(uri)
+		if body != nil {
+			text, err := json.Marshal(body)
+			if err != nil {
+				return err
+			}
+			request.SetHeader("Content-Type", string(kind)).Body(text)
+		}
+		answer, err := request.Stream(ctx)
 		if err == nil {
-			w.Stop()
+			err = answer.Close()
 		}
 		return err
 	}
 }
+
+func get(uri string) attempt            { return send(http.MethodGet, uri, "", nil) }
+func post(uri string, body any) attempt { return send(http.MethodPost, uri, "application/json", body) }
+func put(uri string, body any) attempt  { return send(http.MethodPut, uri, "application/json", body) }
+func remove(uri string) attempt         { return send(http.MethodDelete, uri, "", nil) }
+func merge(uri string, body any) attempt {
+	return send(http.MethodPatch, uri, types.MergePatchType, body)
+}
+
+func getNode(name string) attempt { return get(nodes + "/" + name) }
+
+// listNodes lists the node of the name, or all of them.
+func listNodes(name string) attempt  { return get(nodes + "?" + selector("metadata.name", name)) }
+func watchNodes(name string) attempt { return get(nodes + "?watch=1&" + selector("metadata.name", name)) }
 
 // patchNode patches the Node, or its subresource status.
 func patchNode(name string, patch object, subresources ...string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		body, err := json.Marshal(patch)
-		if err != nil {
-			return err
-		}
-		_, err = c.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, body,
-			metav1.PatchOptions{DryRun: dryRun}, subresources...)
-		return err
+	uri := nodes + "/" + name
+	for _, subresource := range subresources {
+		uri += "/" + subresource
 	}
+	return send(http.MethodPatch, uri+dry, types.StrategicMergePatchType, patch)
 }
 
-func listPods(node string) attempt { return listPodsOf("", node) }
-
-func listPodsOf(namespace, node string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector("spec.nodeName", node)})
-		return err
-	}
-}
-
-func watchPods(node string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		w, err := c.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: selector("spec.nodeName", node)})
-		if err == nil {
-			w.Stop()
-		}
-		return err
-	}
-}
+func listPods(node string) attempt  { return get(pods + "?" + selector("spec.nodeName", node)) }
+func watchPods(node string) attempt { return get(pods + "?watch=1&" + selector("spec.nodeName", node)) }
 
 func evictPodOf(node string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		return c.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Name: "agent-" + node},
-			DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
-		})
-	}
+	return post(ownPods+"/agent-"+node+"/eviction", object{
+		"apiVersion": "policy/v1", "kind": "Eviction", "metadata": object{"name": "agent-" + node}, "deleteOptions": object{"dryRun": dryRun},
+	})
 }
 
-func deletePodOf(node string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		return c.CoreV1().Pods(namespace).Delete(ctx, "agent-"+node, metav1.DeleteOptions{DryRun: dryRun})
-	}
-}
-
-func createPod(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "made"},
-		Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-	}, metav1.CreateOptions{DryRun: dryRun})
-	return err
-}
-
-func createEvent(ctx context.Context, c kubernetes.Interface) error {
-	return createEventIn(metav1.NamespaceDefault)(ctx, c)
-}
+func deletePodOf(node string) attempt { return remove(ownPods + "/agent-" + node + dry) }
 
 func createEventIn(namespace string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.EventsV1().Events(namespace).Create(ctx, &eventsv1.Event{
-			ObjectMeta:          metav1.ObjectMeta{Name: "n1.1"},
-			Regarding:           corev1.ObjectReference{Kind: "Node", Name: "n1"},
-			EventTime:           metav1.MicroTime{Time: time.Unix(1, 0)},
-			Type:                corev1.EventTypeNormal,
-			Reason:              "Draining",
-			Action:              "Drain",
-			ReportingController: "reboot-operator.io/agent",
-			ReportingInstance:   "n1",
-		}, metav1.CreateOptions{DryRun: dryRun})
-		return err
-	}
+	return post("/apis/events.k8s.io/v1/namespaces/"+namespace+"/events"+dry, object{
+		"metadata": object{"name": "n1.1"}, "regarding": object{"kind": "Node", "name": "n1"}, "eventTime": "2026-11-21T00:00:00.000000Z",
+		"type": "Normal", "reason": "Draining", "action": "Drain",
+		"reportingController": "reboot-operator.io/agent", "reportingInstance": "n1",
+	})
 }
 
-func createToken(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, managerAccount, &authenticationv1.TokenRequest{},
-		metav1.CreateOptions{DryRun: dryRun})
-	return err
-}
+func listSecretsOf(namespace string) attempt { return get("/api/v1/namespaces/" + namespace + "/secrets") }
 
-func listSecrets(ctx context.Context, c kubernetes.Interface) error {
-	return listSecretsOf("")(ctx, c)
-}
-
-func listSecretsOf(namespace string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
-		return err
-	}
-}
-
-func listBudgets(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
-	return err
-}
-
-func getNamespace(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-	return err
-}
-
-func getPolicy(ctx context.Context, c kubernetes.Interface) error {
-	return c.Discovery().RESTClient().Get().AbsPath(policyPath).Do(ctx).Error()
-}
-
-func patchPolicy(ctx context.Context, c kubernetes.Interface) error {
-	return mergeIntoPolicy(`{"spec":{"mode":"DryRun"}}`)(ctx, c)
-}
+var (
+	createEvent = createEventIn(metav1.NamespaceDefault)
+	createPod   = post(ownPods+dry, object{"metadata": object{"name": "made"}, "spec": object{
+		"nodeName": "n1", "containers": []object{{"name": "c", "image": "i"}},
+	}})
+	createToken  = post(ownNamespace+"/serviceaccounts/"+managerAccount+"/token"+dry, object{})
+	listSecrets  = get("/api/v1/secrets")
+	listBudgets  = get("/apis/policy/v1/poddisruptionbudgets")
+	getNamespace = get(ownNamespace)
+	getPolicy    = get(policyPath)
+	patchPolicy  = mergeIntoPolicy(`{"spec":{"mode":"DryRun"}}`)
+)
 
 // mergeIntoPolicy merges a patch into the policy.
-func mergeIntoPolicy(patch string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		return c.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(policyPath).
-			Param("dryRun", metav1.DryRunAll).Body([]byte(patch)).Do(ctx).Error()
-	}
-}
+func mergeIntoPolicy(patch string) attempt { return merge(policyPath+dry, json.RawMessage(patch)) }
 
 // selector selects the value, or everything where it is "".
 func selector(field, value string) string {
 	if value == "" {
 		return ""
 	}
-	return field + "=" + value
+	return url.Values{"fieldSelector": {field + "=" + value}}.Encode()
 }
 
 // expectForbidden waits for the API server to have an admission policy that was just made.

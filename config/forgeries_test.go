@@ -2,16 +2,13 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -117,56 +114,31 @@ func createMountedSecret(ctx context.Context, c *cluster) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func getMountedSecret(ctx context.Context, c kubernetes.Interface) error {
-	return getSecret(namespace, mountedSecret)(ctx, c)
-}
+var (
+	getMountedSecret = getSecret(namespace, mountedSecret)
+	createNode       = post(nodes+dry, makeNode("n3"))
+	// forgeLedger puts a grant into the policy's status.
+	forgeLedger = merge(policyPath+"/status"+dry, json.RawMessage(
+		`{"status":{"seq":9,"limit":1,"grants":[{"node":"n2","seq":9,"bootID":"b1","at":"2026-11-21T00:00:00Z"}]}}`))
+	// widenRole lets everybody's role of the operator do everything.
+	widenRole = put(clusterRoles+"/"+agentAccount+dry, object{
+		"metadata": object{"name": agentAccount}, "rules": []object{{"apiGroups": []string{"*"}, "resources": []string{"*"}, "verbs": []string{"*"}}},
+	})
+	// deleteFence removes what holds an agent to its node in the fallback.
+	deleteFence = remove("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/reboot-operator-agent-own-node" + dry)
+)
 
 func getSecret(namespace, name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-		return err
-	}
+	return get("/api/v1/namespaces/" + namespace + "/secrets/" + name)
 }
 
-func createNode(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.CoreV1().Nodes().Create(ctx, makeNode("n3"), metav1.CreateOptions{DryRun: dryRun})
-	return err
-}
-
-func deleteNode(name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		return c.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun})
-	}
-}
+func deleteNode(name string) attempt { return remove(nodes + "/" + name + dry) }
 
 // heartbeatOf renews the Lease by which a kubelet reports that it lives.
 func heartbeatOf(node string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: node},
-		}, metav1.UpdateOptions{DryRun: dryRun})
-		return err
-	}
+	return put(leasesIn(corev1.NamespaceNodeLease)+"/"+node+dry, object{"metadata": object{"name": node}})
 }
 
-// forgeLedger puts a grant into the policy's status.
-func forgeLedger(ctx context.Context, c kubernetes.Interface) error {
-	const grant = `{"status":{"seq":9,"limit":1,"grants":[{"node":"n2","seq":9,"bootID":"b1","at":"2026-11-21T00:00:00Z"}]}}`
-	return c.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(policyPath+"/status").
-		Param("dryRun", metav1.DryRunAll).Body([]byte(grant)).Do(ctx).Error()
-}
-
-// widenRole lets everybody's role of the operator do everything.
-func widenRole(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.RbacV1().ClusterRoles().Update(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: agentAccount},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
-	}, metav1.UpdateOptions{DryRun: dryRun})
-	return err
-}
-
-// deleteFence removes what holds an agent to its node in the fallback.
-func deleteFence(ctx context.Context, c kubernetes.Interface) error {
-	return c.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, "reboot-operator-agent-own-node",
-		metav1.DeleteOptions{DryRun: dryRun})
+func leasesIn(namespace string) string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
 }

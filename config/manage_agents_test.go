@@ -2,9 +2,10 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
+	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -60,7 +60,7 @@ var _ = Describe("agents that the manager brings", func() {
 			})
 
 			It("go with the last policy", func(ctx SpecContext) {
-				Expect(c.admin.Discovery().RESTClient().Delete().AbsPath(policyPath).Do(ctx).Error()).To(Succeed())
+				Expect(remove(policyPath)(ctx, c.admin)).To(Succeed())
 				soon().Should(BeNil())
 			})
 
@@ -73,10 +73,10 @@ var _ = Describe("agents that the manager brings", func() {
 			},
 				Entry("not a DaemonSet of another name", applyDaemonSet(namespace, "miner")),
 				Entry("not one of that name elsewhere", applyDaemonSet("kube-system", agentAccount)),
-				Entry("not one whose name the request does not give", attempt(createDaemonSet)),
-				Entry("no look at the others in its namespace", attempt(listDaemonSets)),
-				Entry("no pod by itself", attempt(createPod)),
-				Entry("no token of the agents", attempt(createToken)),
+				Entry("not one whose name the request does not give", createDaemonSet),
+				Entry("no look at the others in its namespace", listDaemonSets),
+				Entry("no pod by itself", createPod),
+				Entry("no token of the agents", createToken),
 			)
 
 			It("are all it may make, of every verb of every resource", func(ctx SpecContext) {
@@ -92,8 +92,7 @@ var _ = Describe("agents that the manager brings", func() {
 			It("are the user's again by the commands of docs/install.md", func(ctx SpecContext) {
 				body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"},` +
 					`"spec":{"nodeSelector":{"matchLabels":{"pool":"a"}}}}`
-				Expect(c.admin.Discovery().RESTClient().Post().AbsPath(path.Dir(policyPath)).
-					SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()).To(Succeed())
+				Expect(post(policies, json.RawMessage(body))(ctx, c.admin)).To(Succeed())
 				soon().Should(HaveField("Spec.Template.Spec.Affinity", Not(BeNil())))
 				made := c.agentSet()
 				stopManager()
@@ -181,24 +180,20 @@ func (c *cluster) daemonSetOf(ctx context.Context, folder string) *appsv1.Daemon
 
 // applyDaemonSet applies a DaemonSet by server-side apply.
 func applyDaemonSet(namespace, name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		labels := `{"app":"x"}`
-		body := `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"` + name + `"},"spec":{"selector":{"matchLabels":` + labels +
-			`},"template":{"metadata":{"labels":` + labels + `},"spec":{"containers":[{"name":"x","image":"x"}]}}}}`
-		_, err := c.AppsV1().DaemonSets(namespace).Patch(ctx, name, types.ApplyPatchType, []byte(body),
-			metav1.PatchOptions{FieldManager: "test", DryRun: dryRun})
-		return err
-	}
+	labels := object{"app": "x"}
+	return send(http.MethodPatch, daemonSetsIn(namespace)+"/"+name+dry+"&fieldManager=test", types.ApplyPatchType, object{
+		"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": object{"name": name}, "spec": object{
+			"selector": object{"matchLabels": labels},
+			"template": object{"metadata": object{"labels": labels}, "spec": object{"containers": []object{{"name": "x", "image": "x"}}}},
+		},
+	})
 }
 
-func createDaemonSet(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.AppsV1().DaemonSets(namespace).Create(ctx, &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: agentAccount},
-	}, metav1.CreateOptions{DryRun: dryRun})
-	return err
+func daemonSetsIn(namespace string) string {
+	return "/apis/apps/v1/namespaces/" + namespace + "/daemonsets"
 }
 
-func listDaemonSets(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{})
-	return err
-}
+var (
+	createDaemonSet = post(daemonSetsIn(namespace)+dry, object{"metadata": object{"name": agentAccount}})
+	listDaemonSets  = get(daemonSetsIn(namespace))
+)

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -9,8 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -33,7 +32,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		expectForbidden(ctx, it, patchPolicy)
 		// The ledger as the manager leaves it: full.
 		for _, patch := range []string{`{"status":{"seq":8,"limit":1}}`, `{"status":{"grants":[` + entryOf("n1", "8") + `]}}`} {
-			Expect(updateLedger(ctx, it, patch)).To(Succeed())
+			Expect(updateLedger(ctx, it, patch, "")).To(Succeed())
 		}
 	})
 
@@ -55,15 +54,15 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("its condition", patchNode("n2", conditioned("RebootPermitted"), "status")),
 		Entry("its other condition", patchNode("n2", conditioned("RebootFailed"), "status")),
 		Entry("the condition that announces a maintenance", patchNode("n2", conditioned("MaintenancePlanned"), "status")),
-		Entry("watching policies", attempt(watchPolicies)),
+		Entry("watching policies", watchPolicies),
 		Entry("its finalizer on a policy", mergeIntoPolicy(`{"metadata":{"finalizers":["reboot-operator.io/grants"]}}`)),
 		Entry("taking the resume annotation from a policy", mergeIntoPolicy(`{"metadata":{"annotations":{"reboot-operator.io/resume":null}}}`)),
 		Entry("a release in the ledger", writeLedger(`{"status":{"grants":[]}}`)),
-		Entry("writing an event", attempt(createEvent)),
+		Entry("writing an event", createEvent),
 		Entry("its own lease", leaseIn(namespace)),
-		Entry("asking who scrapes, and what they may", attempt(createReview)),
-		Entry("reading a secret of its own namespace by name", attempt(getMountedSecret)),
-		Entry("listing the pods of its own namespace", listPodsOf(namespace, "")),
+		Entry("asking who scrapes, and what they may", createReview),
+		Entry("reading a secret of its own namespace by name", getMountedSecret),
+		Entry("listing the pods of its own namespace", get(ownPods)),
 	)
 
 	DescribeTable("refuses", func(ctx SpecContext, try attempt) {
@@ -80,26 +79,26 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("two entries for one node", writeLedger(`{"status":{"seq":9,"grants":[`+entryOf("n1", "8")+`,`+entryOf("n1", "9")+`]}}`)),
 		Entry("a write to the ledger that was read before another write", writeLedger(`{"metadata":{"resourceVersion":"1"},"status":{"seq":9}}`)),
 		Entry("a write to a node that was read before another write", patchNode("n2", object{"metadata": object{"resourceVersion": "1"}})),
-		Entry("making a policy", attempt(createAnotherPolicy)),
-		Entry("deleting a policy", attempt(deletePolicy)),
+		Entry("making a policy", createAnotherPolicy),
+		Entry("deleting a policy", deletePolicy),
 		Entry("writing an event of another namespace", createEventIn(metav1.NamespaceSystem)),
-		Entry("making a node", attempt(createNode)),
+		Entry("making a node", createNode),
 		Entry("deleting a node", deleteNode("n2")),
 		Entry("the heartbeat of a node", heartbeatOf("n2")),
 		Entry("listing pods", listPods("")),
 		Entry("watching pods", watchPods("n1")),
-		Entry("making a pod", attempt(createPod)),
+		Entry("making a pod", createPod),
 		Entry("evicting a pod", evictPodOf("n1")),
 		Entry("deleting a pod", deletePodOf("n1")),
-		Entry("reading any secret", attempt(listSecrets)),
+		Entry("reading any secret", listSecrets),
 		Entry("listing the secrets of its own namespace", listSecretsOf(namespace)),
 		Entry("reading a secret of another namespace", getSecret(metav1.NamespaceSystem, "x")),
-		Entry("making a token of its own", attempt(createToken)),
-		Entry("making a DaemonSet", attempt(createDaemonSet)),
+		Entry("making a token of its own", createToken),
+		Entry("making a DaemonSet", createDaemonSet),
 		Entry("a DaemonSet of the agents' name", applyDaemonSet(namespace, agentAccount)),
-		Entry("looking at DaemonSets", attempt(listDaemonSets)),
+		Entry("looking at DaemonSets", listDaemonSets),
 		Entry("a lease elsewhere, such as kube-scheduler's", leaseIn(metav1.NamespaceSystem)),
-		Entry("widening a role", attempt(widenRole)),
+		Entry("widening a role", widenRole),
 	)
 
 	const (
@@ -146,7 +145,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("another boot ID of a node", patchNode("n2", forgedBoot, "status"), status),
 		Entry("the kubelet's condition", patchNode("n2", conditioned("Ready"), "status"), conditions),
 		Entry("the agent's condition", patchNode("n2", forgedNeed, "status"), conditions),
-		Entry("changing a policy's spec", attempt(patchPolicy), polSpec),
+		Entry("changing a policy's spec", patchPolicy, polSpec),
 		Entry("ending a halt", mergeIntoPolicy(`{"metadata":{"annotations":{"reboot-operator.io/resume":"me"}}}`), "of a RebootPolicy's annotations the manager may only remove reboot-operator.io/resume"),
 		Entry("a label on a policy", mergeIntoPolicy(`{"metadata":{"labels":{"team":"x"}}}`), polSpec),
 		Entry("an owner of a policy, with whom it would be deleted", mergeIntoPolicy(ownedPolicy), polSpec),
@@ -164,9 +163,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	)
 
 	DescribeTable("is held wherever the manager is deployed", func(ctx SpecContext, user string) {
-		const role = "reboot-operator-manager"
-		_, err := shipped.kubectl(ctx, "create", "clusterrolebinding", strings.ReplaceAll(user, ":", "-"), "--clusterrole="+role, "--user="+user)
-		Expect(err).NotTo(HaveOccurred())
+		shipped.bind(ctx, managerAccount, user)
 		elsewhere := actorOf(shipped.impersonated(user))
 		expectAllowed(ctx, elsewhere, patchNode("n2", forgedGrant))
 		Expect(patchNode("n2", owned)(ctx, elsewhere)).To(MatchError(ContainSubstring("the manager may not change finalizers or ownerReferences")))
@@ -189,63 +186,36 @@ func orReport(sentence string) types.GomegaMatcher {
 // writeLedger tries to write the ledger as the manager does, as a whole.
 func writeLedger(change string) attempt {
 	return func(ctx context.Context, c kubernetes.Interface) error {
-		return updateLedger(ctx, c, change, metav1.DryRunAll)
+		return updateLedger(ctx, c, change, dry)
 	}
 }
 
 // updateLedger merges a change into the policy as it is.
-func updateLedger(ctx context.Context, c kubernetes.Interface, change string, dryRun ...string) error {
-	api := c.Discovery().RESTClient()
-	policy, err := api.Get().AbsPath(policyPath).DoRaw(ctx)
+func updateLedger(ctx context.Context, c kubernetes.Interface, change, query string) error {
+	policy, err := c.Discovery().RESTClient().Get().AbsPath(policyPath).DoRaw(ctx)
+	if err == nil {
+		policy, err = jsonpatch.MergePatch(policy, []byte(change))
+	}
 	if err != nil {
 		return err
 	}
-	if policy, err = jsonpatch.MergePatch(policy, []byte(change)); err != nil {
-		return err
-	}
-	request := api.Put().AbsPath(policyPath+"/status").SetHeader("Content-Type", "application/json").Body(policy)
-	for _, value := range dryRun {
-		request.Param("dryRun", value)
-	}
-	return request.Do(ctx).Error()
+	return put(policyPath+"/status"+query, json.RawMessage(policy))(ctx, c)
 }
 
 func entryOf(node, seq string) string {
 	return `{"node":"` + node + `","seq":` + seq + `,"bootID":"b1","at":"2026-11-21T00:00:00Z"}`
 }
 
-func watchPolicies(ctx context.Context, c kubernetes.Interface) error {
-	answer, err := c.Discovery().RESTClient().Get().AbsPath("/apis/reboot-operator.io/v1alpha1/rebootpolicies").Param("watch", "1").Stream(ctx)
-	if err == nil {
-		_ = answer.Close()
-	}
-	return err
-}
-
-func createAnotherPolicy(ctx context.Context, c kubernetes.Interface) error {
-	body := []byte(`{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"q"}}`)
-	return c.Discovery().RESTClient().Post().AbsPath("/apis/reboot-operator.io/v1alpha1/rebootpolicies").
-		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
-}
-
-func deletePolicy(ctx context.Context, c kubernetes.Interface) error {
-	return c.Discovery().RESTClient().Delete().AbsPath(policyPath).Param("dryRun", metav1.DryRunAll).Do(ctx).Error()
-}
+var (
+	watchPolicies       = get(policies + "?watch=1")
+	createAnotherPolicy = post(policies+dry, json.RawMessage(
+		`{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"q"}}`))
+	deletePolicy = remove(policyPath + dry)
+	createReview = post("/apis/authorization.k8s.io/v1/subjectaccessreviews", object{
+		"spec": object{"user": "prometheus", "nonResourceAttributes": object{"path": "/metrics", "verb": "get"}},
+	})
+)
 
 func leaseIn(namespace string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoordinationV1().Leases(namespace).Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: "reboot-operator"},
-		}, metav1.CreateOptions{DryRun: dryRun})
-		return err
-	}
-}
-
-func createReview(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "prometheus", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
-		},
-	}, metav1.CreateOptions{})
-	return err
+	return post(leasesIn(namespace)+dry, object{"metadata": object{"name": "reboot-operator"}})
 }

@@ -1,14 +1,12 @@
 package config_test
 
 import (
-	"context"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 var _ = Describe("Pod Security", Ordered, ContinueOnFailure, func() {
@@ -74,10 +72,7 @@ var beforeAppArmorField = strings.NewReplacer(
 
 // createIn makes a pod of the template in a namespace.
 func createIn(namespace string, template corev1.PodTemplateSpec) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		pod := podOf(template, "try")
-		pod.Namespace = namespace
-		_, err := c.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: dryRun})
-		return err
-	}
+	pod := podOf(template, "try")
+	pod.Namespace = namespace
+	return post("/api/v1/namespaces/"+namespace+"/pods"+dry, pod)
 }

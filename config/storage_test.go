@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // createDatabase puts a pod on the node that uses two volumes: of claim data-n1, and of one that lives with the pod.
@@ -58,32 +57,13 @@ func createVolume(ctx context.Context, c *cluster, name string) *corev1.Persiste
 	return claim
 }
 
-func getClaim(name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-		return err
-	}
-}
+const (
+	claims  = ownNamespace + "/persistentvolumeclaims"
+	volumes = "/api/v1/persistentvolumes"
+)
 
-func getVolume(name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
-		return err
-	}
-}
+var listClaims, listVolumes = get(claims), get(volumes)
 
-func listClaims(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
-	return err
-}
-
-func listVolumes(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	return err
-}
-
-func deleteClaim(name string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		return c.CoreV1().PersistentVolumeClaims(namespace).Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun})
-	}
-}
+func getClaim(name string) attempt    { return get(claims + "/" + name) }
+func getVolume(name string) attempt   { return get(volumes + "/" + name) }
+func deleteClaim(name string) attempt { return remove(claims + "/" + name + dry) }

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -180,8 +181,17 @@ func (c *cluster) tokenOf(ctx context.Context, account string, pod *corev1.Pod) 
 func (c *cluster) createPolicy(ctx context.Context) {
 	GinkgoHelper()
 	body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p","annotations":{"reboot-operator.io/resume":"a test"}}}`
-	Expect(c.admin.Discovery().RESTClient().Post().AbsPath(path.Dir(policyPath)).
-		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()).To(Succeed())
+	Expect(post(policies, json.RawMessage(body))(ctx, c.admin)).To(Succeed())
+}
+
+// bind gives a user a ClusterRole.
+func (c *cluster) bind(ctx context.Context, role, user string) {
+	GinkgoHelper()
+	Expect(post(rbac+"/clusterrolebindings", object{
+		"metadata": object{"name": strings.ReplaceAll(user, ":", "-")},
+		"roleRef":  object{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role},
+		"subjects": []object{{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": user}},
+	})(ctx, c.admin)).To(Succeed())
 }
 
 func podOf(template corev1.PodTemplateSpec, name string) *corev1.Pod {
