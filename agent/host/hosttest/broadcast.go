@@ -6,6 +6,12 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
+// What every service has that has properties.
+const (
+	propertiesIface   = "org.freedesktop.DBus.Properties"
+	propertiesChanged = propertiesIface + ".PropertiesChanged"
+)
+
 // SendNeedReboot does what `locksmithctl send-need-reboot` does: on a connection of its own, and so under a name that is
 // not update_engine's, it broadcasts one StatusUpdate that reports a reboot is needed. update_engine knows nothing of it.
 func (b *Bus) SendNeedReboot() error {

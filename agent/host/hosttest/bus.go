@@ -3,27 +3,30 @@
 package hosttest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
-	"syscall"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-// maxSocketPath is one less than sun_path holds on Linux.
-const maxSocketPath = 107
+const (
+	// maxSocketPath is one less than sun_path holds on Linux.
+	maxSocketPath = 107
+	// readyPoll is how often a daemon that is starting is asked whether it listens.
+	readyPoll = time.Millisecond
+	// stopGrace is how long it has to end.
+	stopGrace = 10 * time.Second
+)
 
 // Bus is a running dbus-daemon. Its address stays the same across Restart.
 type Bus struct {
@@ -33,11 +36,11 @@ type Bus struct {
 	owned bool
 	// address is that of a bus that somebody else runs. Empty: ours.
 	address string
+	// programs runs the daemon.
+	programs *process.Group
 
-	mu     sync.Mutex
-	daemon *exec.Cmd
-	// release lets the thread go that started the daemon.
-	release     func()
+	mu          sync.Mutex
+	daemon      *process.Process
 	activations []*activation
 }
 
@@ -55,8 +58,9 @@ func Start(dir string) (*Bus, error) {
 	if err := os.WriteFile(bus.config(), bus.configuration(), 0o600); err != nil {
 		return nil, fmt.Errorf("configuring the bus: %w", err)
 	}
+	bus.programs = process.NewGroup(bus.dir)
 	if err := bus.start(); err != nil {
-		return nil, errors.Join(err, bus.clean())
+		return nil, errors.Join(err, bus.Stop())
 	}
 	return bus, nil
 }
@@ -83,20 +87,31 @@ func (b *Bus) Connect() (*dbus.Conn, error) {
 
 // Stop ends the daemon: every connection breaks, and the socket is gone. Stopping twice is fine.
 func (b *Bus) Stop() error {
-	return errors.Join(b.stop(), b.deactivate(), b.clean())
+	err := b.Halt()
+	b.programs.Stop(context.Background())
+	return errors.Join(err, b.deactivate(), b.clean())
 }
 
 // Restart ends the daemon if it runs and starts it again at the same address. Services do not come back by themselves:
 // call their Start.
 func (b *Bus) Restart() error {
-	if err := b.stop(); err != nil {
+	if err := b.Halt(); err != nil {
 		return err
 	}
 	return b.start()
 }
 
-// Halt ends the daemon until Restart.
-func (b *Bus) Halt() error { return b.stop() }
+// Halt ends the daemon until Restart. An error: it had to be killed.
+func (b *Bus) Halt() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace) // A test that has ended stops its bus, too.
+	defer cancel()
+	if b.daemon != nil {
+		b.daemon.Stop(ctx)
+	}
+	return ctx.Err()
+}
 
 func (b *Bus) socket() string { return filepath.Join(b.dir, "bus") }
 func (b *Bus) config() string { return filepath.Join(b.dir, "bus.conf") }
@@ -129,68 +144,24 @@ func (b *Bus) configuration() []byte {
 func (b *Bus) start() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var complaints bytes.Buffer
-	daemon := exec.CommandContext(context.Background(), // It ends with Stop.
-		"dbus-daemon", "--config-file="+b.config(), "--nofork", "--nopidfile", "--print-address")
-	daemon.Stderr = &complaints
-	daemon.SysProcAttr = process.Attributes()
-	stdout, err := daemon.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("starting dbus-daemon: %w", err)
-	}
-	release, err := startOnThread(daemon)
+	var err error
+	b.daemon, err = b.programs.Start(process.Program{
+		Name: "dbus-daemon", Path: "dbus-daemon", Args: []string{"--config-file=" + b.config(), "--nofork", "--nopidfile"},
+	})
 	if err != nil {
 		return fmt.Errorf("starting dbus-daemon (package dbus-daemon or dbus): %w", err)
 	}
-	// The daemon prints its address once it listens.
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		defer release()
-		if errors.Is(err, io.EOF) {
-			err = errors.Join(daemon.Wait(), errors.New(complaints.String()))
+	for {
+		// A socket that an earlier daemon has left refuses.
+		if conn, err := net.Dial("unix", b.socket()); err == nil {
+			return conn.Close()
 		}
-		return fmt.Errorf("waiting for dbus-daemon: %w", err)
-	}
-	b.daemon, b.release = daemon, release
-	return nil
-}
-
-// startOnThread starts a program on a thread that lives until it is released: the kernel kills the program when the thread
-// that started it ends, and Go ends threads as it likes unless they are locked.
-func startOnThread(program *exec.Cmd) (release func(), err error) {
-	started, released := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		started <- program.Start()
-		<-released
-	}()
-	release = func() { close(released) }
-	if err := <-started; err != nil {
-		release()
-		return nil, err
-	}
-	return release, nil
-}
-
-func (b *Bus) stop() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.daemon == nil {
-		return nil
-	}
-	daemon := b.daemon
-	b.daemon = nil
-	defer b.release()
-	if err := daemon.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stopping dbus-daemon: %w", err)
-	}
-	// It ends by our signal: that exit status is no error. Its files are gone or stale, and replaced at the next start.
-	if err := daemon.Wait(); err != nil {
-		if _, exited := errors.AsType[*exec.ExitError](err); !exited {
-			return fmt.Errorf("waiting for the end of dbus-daemon: %w", err)
+		select {
+		case <-b.daemon.Done():
+			return fmt.Errorf("waiting for dbus-daemon: %w", b.daemon.ExitError())
+		case <-time.After(readyPoll):
 		}
 	}
-	return nil
 }
 
 // deactivate closes the pipes of activatable services.

@@ -3,7 +3,6 @@ package hosttest
 import (
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/godbus/dbus/v5"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -113,16 +112,13 @@ const (
 
 // COSUpdateEngine is a fake update_engine of COS. It does nothing by itself but answer, and broadcast when it starts.
 type COSUpdateEngine struct {
+	answers
+
 	service  service
 	platform COSPlatform
-
-	mu      sync.Mutex
-	status  COSStatus
-	failure *dbus.Error
-	garbled bool
-	crashes bool
-	asked   int
-	driven  int
+	status   COSStatus
+	crashes  bool
+	driven   int
 }
 
 // StartCOSUpdateEngine puts an idle update_engine of COS on the bus.
@@ -177,32 +173,11 @@ func (e *COSUpdateEngine) EmitBody(member string, body ...any) error {
 	return emit(conn, cosPath, cosInterface+"."+member, body)
 }
 
-// FailStatus makes the engine answer with a D-Bus error. An empty name lets it answer again.
-func (e *COSUpdateEngine) FailStatus(name, message string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.failure = namedError(name, message)
-}
-
-// GarbleStatus makes GetStatusAdvanced answer with bytes that are no protobuf message, or right again.
-func (e *COSUpdateEngine) GarbleStatus(garbled bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.garbled = garbled
-}
-
 // CrashWhenAsked takes update_engine off the bus at the next GetStatusAdvanced, before it has answered.
 func (e *COSUpdateEngine) CrashWhenAsked() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.crashes = true
-}
-
-// StatusCalls counts the calls of GetStatusAdvanced and GetStatus that were answered.
-func (e *COSUpdateEngine) StatusCalls() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.asked
 }
 
 // DrivingCalls counts the calls that make the engine do something. The agent must never make one.

@@ -15,13 +15,12 @@ const (
 
 // Operations of update_engine, as GetStatus and StatusUpdate spell them.
 const (
-	OpIdle                = "UPDATE_STATUS_IDLE"
-	OpCheckingForUpdate   = "UPDATE_STATUS_CHECKING_FOR_UPDATE"
-	OpUpdateAvailable     = "UPDATE_STATUS_UPDATE_AVAILABLE"
-	OpDownloading         = "UPDATE_STATUS_DOWNLOADING"
-	OpFinalizing          = "UPDATE_STATUS_FINALIZING"
-	OpUpdatedNeedReboot   = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
-	OpReportingErrorEvent = "UPDATE_STATUS_REPORTING_ERROR_EVENT"
+	OpIdle              = "UPDATE_STATUS_IDLE"
+	OpCheckingForUpdate = "UPDATE_STATUS_CHECKING_FOR_UPDATE"
+	OpUpdateAvailable   = "UPDATE_STATUS_UPDATE_AVAILABLE"
+	OpDownloading       = "UPDATE_STATUS_DOWNLOADING"
+	OpFinalizing        = "UPDATE_STATUS_FINALIZING"
+	OpUpdatedNeedReboot = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 )
 
 // noVersion is what update_engine reports before it knows one, and after it has forgotten it.
@@ -51,13 +50,10 @@ func (s Status) body() []any { return []any{s.LastChecked, s.Progress, s.Op, s.V
 
 // UpdateEngine is a fake update_engine. It does nothing by itself but answer, and broadcast when it starts.
 type UpdateEngine struct {
-	service service
+	answers
 
-	mu       sync.Mutex
+	service  service
 	status   Status
-	failure  *dbus.Error
-	garbled  bool
-	asked    int
 	attempts int
 	attempt  func()
 }
@@ -115,27 +111,6 @@ func (e *UpdateEngine) EmitBody(body ...any) error {
 	return emit(conn, enginePath, engineInterface+".StatusUpdate", body)
 }
 
-// FailStatus makes GetStatus fail with a D-Bus error. An empty name lets it answer again.
-func (e *UpdateEngine) FailStatus(name, message string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.failure = namedError(name, message)
-}
-
-// GarbleStatus makes GetStatus answer with a body of other types than the interface specifies, or right again.
-func (e *UpdateEngine) GarbleStatus(garbled bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.garbled = garbled
-}
-
-// StatusCalls counts the calls of GetStatus.
-func (e *UpdateEngine) StatusCalls() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.asked
-}
-
 // AttemptUpdateCalls counts the calls of AttemptUpdate. The agent must never make one.
 func (e *UpdateEngine) AttemptUpdateCalls() int {
 	e.mu.Lock()
@@ -184,6 +159,36 @@ func (e *UpdateEngine) attemptUpdate() *dbus.Error {
 		e.attempt()
 	}
 	return nil
+}
+
+// answers are how an update_engine answers whoever asks for its status. The lock is for all that the engine has.
+type answers struct {
+	mu      sync.Mutex
+	failure *dbus.Error
+	garbled bool
+	asked   int
+}
+
+// FailStatus makes the engine answer with a D-Bus error. An empty name lets it answer again.
+func (a *answers) FailStatus(name, message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failure = namedError(name, message)
+}
+
+// GarbleStatus makes the engine answer with something else than the interface specifies, or right again: GetStatus with other
+// types, GetStatusAdvanced with bytes that are no protobuf message.
+func (a *answers) GarbleStatus(garbled bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.garbled = garbled
+}
+
+// StatusCalls counts the calls of GetStatus and GetStatusAdvanced that were answered.
+func (a *answers) StatusCalls() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
 }
 
 // namedError is a D-Bus error with a text. An empty name is none.

@@ -147,12 +147,8 @@ func (l *Logind) EmitChanged(body ...any) error {
 	if err != nil {
 		return err
 	}
-	return emit(conn, logindPath, "org.freedesktop.DBus.Properties.PropertiesChanged", body)
+	return emit(conn, logindPath, propertiesChanged, body)
 }
-
-// SetPreparingForShutdown changes the property of that name. While it is true, logind refuses further reboots with
-// OperationInProgress.
-func (l *Logind) SetPreparingForShutdown(preparing bool) { l.set(func() { l.preparing = preparing }) }
 
 // Scheduled is the value of property ScheduledShutdown: what is scheduled, and when in microseconds since 1970.
 type Scheduled struct {
@@ -203,7 +199,7 @@ func (l *Logind) export(conn *dbus.Conn) error {
 	if err != nil {
 		return err
 	}
-	return conn.ExportMethodTable(map[string]any{"Get": l.property}, logindPath, "org.freedesktop.DBus.Properties")
+	return conn.ExportMethodTable(map[string]any{"Get": l.property}, logindPath, propertiesIface)
 }
 
 func (l *Logind) canReboot() (string, *dbus.Error) {

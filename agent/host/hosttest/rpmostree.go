@@ -17,7 +17,6 @@ const (
 	sysrootInterface = rpmostreeName + ".Sysroot"
 	osPath           = dbus.ObjectPath("/org/projectatomic/rpmostree1/fedora_coreos")
 	osInterface      = rpmostreeName + ".OS"
-	propertiesIface  = "org.freedesktop.DBus.Properties"
 )
 
 // RPMOSTree is a fake rpm-ostree daemon. The bus starts it when somebody calls it. Unlike the real one it does not leave
@@ -178,7 +177,7 @@ func (r *RPMOSTree) EmitPropertiesChanged(body ...any) error {
 	if err != nil {
 		return err
 	}
-	return emitPropertiesChanged(conn, sysrootPath, body...)
+	return emit(conn, sysrootPath, propertiesChanged, body)
 }
 
 // Starts counts how often the daemon came up.
@@ -227,7 +226,7 @@ func (r *RPMOSTree) emitProperties(path dbus.ObjectPath, iface string, names ...
 	all := r.propertiesOf(iface)
 	r.mu.Unlock()
 	maps.DeleteFunc(all, func(name string, _ dbus.Variant) bool { return !slices.Contains(names, name) })
-	return emitPropertiesChanged(conn, path, iface, all, []string{})
+	return emit(conn, path, propertiesChanged, []any{iface, all, []string{}})
 }
 
 // watchClients forgets clients that leave the bus, and what they began.

@@ -132,14 +132,3 @@ func (r *RPMOSTree) getOS(name string) (dbus.ObjectPath, *dbus.Error) {
 	}
 	return osPath, nil
 }
-
-// emitPropertiesChanged returns once the bus has taken the signal.
-func emitPropertiesChanged(conn *dbus.Conn, path dbus.ObjectPath, body ...any) error {
-	if err := conn.Emit(path, propertiesIface+".PropertiesChanged", body...); err != nil {
-		return fmt.Errorf("emitting PropertiesChanged: %w", err)
-	}
-	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil {
-		return fmt.Errorf("flushing PropertiesChanged: %w", err)
-	}
-	return nil
-}

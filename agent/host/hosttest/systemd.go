@@ -43,11 +43,12 @@ func (u *Units) Start() error {
 // Stop takes systemd off the bus.
 func (u *Units) Stop() { u.service.stop() }
 
-// Set changes a unit as SetSilently does, and reports it as the real one does.
+// Set changes what ActiveState of a unit such as locksmithd.service reports: active, activating, deactivating, inactive, failed, or
+// anything else, of any type. Nil: the unit is not loaded. It reports the change as the real one does.
 func (u *Units) Set(unit string, state any) {
-	u.SetSilently(unit, state)
+	u.set(func() { u.states[unit] = state })
 	changed := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(fmt.Sprint(state))}
-	_ = u.emit(unitPath(unit), "org.freedesktop.DBus.Properties.PropertiesChanged", systemdUnitInterface, changed, []string{})
+	_ = u.emit(unitPath(unit), propertiesChanged, systemdUnitInterface, changed, []string{})
 }
 
 // ChangeFiles reports that units were enabled, disabled, masked or unmasked.
@@ -64,27 +65,17 @@ func (u *Units) emit(path dbus.ObjectPath, name string, body ...any) error {
 	return emit(conn, path, name, body)
 }
 
-// SetSilently changes what ActiveState of a unit such as locksmithd.service reports: active, activating, deactivating,
-// inactive, failed, or anything else, of any type. Nil: the unit is not loaded.
-func (u *Units) SetSilently(unit string, state any) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.states[unit] = state
-}
-
 // SetStatusText changes what StatusText of a service reports, which is of any type; a service that has reported nothing has an empty one.
-func (u *Units) SetStatusText(unit string, text any) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.texts[unit] = text
-}
+func (u *Units) SetStatusText(unit string, text any) { u.set(func() { u.texts[unit] = text }) }
 
 // Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty name lets them
 // succeed again.
-func (u *Units) Fail(name, message string) {
+func (u *Units) Fail(name, message string) { u.set(func() { u.failure = namedError(name, message) }) }
+
+func (u *Units) set(change func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.failure = namedError(name, message)
+	change()
 }
 
 // Asked counts the calls of GetUnit.
@@ -99,7 +90,7 @@ func (u *Units) export(conn *dbus.Conn) error {
 	if err := conn.ExportMethodTable(map[string]any{"GetUnit": u.getUnit}, systemdPath, systemdManagerInterface); err != nil {
 		return err
 	}
-	return conn.ExportSubtreeMethodTable(map[string]any{"Get": u.property}, systemdPath+"/unit", "org.freedesktop.DBus.Properties")
+	return conn.ExportSubtreeMethodTable(map[string]any{"Get": u.property}, systemdPath+"/unit", propertiesIface)
 }
 
 func (u *Units) getUnit(unit string) (dbus.ObjectPath, *dbus.Error) {

@@ -4,9 +4,9 @@ package process
 
 import "syscall"
 
-// Attributes: its own process group, so that Ctrl-C in a terminal is the starter's to act on. Only Linux can also tie
+// attributes: its own process group, so that Ctrl-C in a terminal is the starter's to act on. Only Linux can also tie
 // the program's life to the starter's.
-func Attributes() *syscall.SysProcAttr {
+func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 

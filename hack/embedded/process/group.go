@@ -100,7 +100,7 @@ func (g *Group) start(program Program) (*Process, error) {
 	p.cmd = exec.Command(program.Path, program.Args...)
 	p.cmd.Env = append(os.Environ(), program.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = Attributes()
+	p.cmd.SysProcAttr = attributes()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program.Name, err)
 	}

@@ -3,7 +3,9 @@ package process_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -87,6 +89,36 @@ func TestGroup_AProgramsOwnProgramsEndWithIt(t *testing.T) {
 	}
 }
 
+// starterEnv makes this very test the starter that is going to be killed: it is the folder for its program's log.
+const starterEnv = "PROCESS_STARTER"
+
+func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
+	if dir := os.Getenv(starterEnv); dir != "" {
+		start(t, process.NewGroup(dir), "echo $$; exec sleep 600")
+		select {}
+	}
+	dir := t.TempDir()
+	starter := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	starter.Env = append(os.Environ(), starterEnv+"="+dir)
+	if err := starter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	until(t, "the program to run", func() bool {
+		text, _ := os.ReadFile(filepath.Join(dir, "sh.log"))
+		_, err := fmt.Sscanln(string(text), &pid)
+		return err == nil
+	})
+	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+		t.Errorf("process group %d (%v), want its own, %d: a terminal's interrupt is for the starter alone", group, err, pid)
+	}
+	if err := starter.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = starter.Wait() // Its error is the kill.
+	until(t, "the program to end", func() bool { return endedOrZombie(pid) })
+}
+
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
@@ -103,10 +135,17 @@ func endedOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-func TestMemory_PeakIsTheMostThereWas(t *testing.T) {
+func TestProcess_MeasuresItself(t *testing.T) {
 	g := process.NewGroup(t.TempDir())
 	defer g.Stop(t.Context())
-	p := start(t, g, "sleep 600")
+	p := start(t, g, "while :; do :; done")
+	until(t, "CPU time to be used", func() bool {
+		used, err := p.CPU()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used > 0
+	})
 	m, err := p.Memory()
 	if err != nil {
 		t.Fatal(err)
