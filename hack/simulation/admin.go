@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
@@ -22,8 +21,8 @@ type admin struct {
 
 // wipeStatus takes from a status all that the API server lets go. False: there is no policy.
 func (a admin) wipeStatus(name string) bool {
-	policy := a.policy(name)
-	if policy == nil {
+	policy, there := apiserver.Read[*v1alpha1.RebootPolicy](a.store, name)
+	if !there {
 		return false
 	}
 	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
@@ -31,17 +30,8 @@ func (a admin) wipeStatus(name string) bool {
 	return err == nil
 }
 
-// policy is one as it is now; nil: there is none.
-func (a admin) policy(name string) *v1alpha1.RebootPolicy {
-	object, err := a.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: name})
-	if policy, ok := object.(*v1alpha1.RebootPolicy); err == nil && ok {
-		return policy
-	}
-	return nil
-}
-
 func (a admin) editNode(name string, d Fault) bool {
-	return a.changeNode(name, func(node *corev1.Node) {
+	return apiserver.Change(a.store, name, judge.Admin, func(node *corev1.Node) {
 		switch d.What {
 		case RequestReboot:
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationRebootRequested, "because")
@@ -61,16 +51,8 @@ func (a admin) editNode(name string, d Fault) bool {
 	})
 }
 
-func (a admin) changeNode(name string, change func(*corev1.Node)) bool {
-	return a.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: name}, judge.Admin, func(object client.Object) {
-		node, _ := object.(*corev1.Node)
-		change(node)
-	})
-}
-
 func (a admin) editPolicy(name string, d Fault) bool {
-	return a.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, judge.Admin, func(object client.Object) {
-		policy, _ := object.(*v1alpha1.RebootPolicy)
+	return apiserver.Change(a.store, name, judge.Admin, func(policy *v1alpha1.RebootPolicy) {
 		switch spec := &policy.Spec; d.What {
 		case SetLimit:
 			spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(int32(d.Number)))

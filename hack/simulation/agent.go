@@ -6,12 +6,13 @@ import (
 	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
-	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
@@ -19,56 +20,56 @@ import (
 // noHostRoot is no folder, and takes no system call to find that out. Labels of the operating system are not simulated.
 const noHostRoot = "\x00"
 
-// startAgent begins a life of a machine's agent; it is begun again for as long as the machine is up.
-func (m *machine) startAgent() {
-	w := m.world
-	p := w.start("agent of " + m.name)
-	m.mu.Lock()
-	if !m.up || m.agent != nil {
-		m.mu.Unlock()
+// startAgent begins a life of a host's agent; it is begun again for as long as the machine is up.
+func (h *host) startAgent() {
+	w := h.world
+	p := w.start("agent of " + h.name)
+	h.mu.Lock()
+	if !h.IsUp() || h.agent != nil {
+		h.mu.Unlock()
 		p.Kill()
 		return
 	}
-	m.agent = p
-	m.mu.Unlock()
+	h.agent = p
+	h.mu.Unlock()
 	w.Go(func() {
-		m.runAgent(p)
-		m.mu.Lock()
-		mine := m.agent == p
+		h.runAgent(p)
+		h.mu.Lock()
+		mine := h.agent == p
 		if mine {
-			m.agent, m.reports = nil, nil
+			h.agent = nil
 		}
-		m.mu.Unlock()
-		if mine && process.Wait(w.ctx, m.random.Between(time.Second, time.Minute)) {
-			m.startAgent()
+		h.mu.Unlock()
+		if mine && process.Wait(w.ctx, h.random.Between(time.Second, time.Minute)) {
+			h.startAgent()
 		}
 	})
 }
 
 // runAgent is agent/agent.go with a simulated host.
-func (m *machine) runAgent(p *process.Process) {
-	w := m.world
-	of := apiserver.Key{Kind: apiserver.Nodes, Name: m.name}
+func (h *host) runAgent(p *process.Process) {
+	w := h.world
+	of := apiserver.Key{Kind: apiserver.Nodes, Name: h.name}
 	cache := process.NewCache(p, map[apiserver.Key]toolscache.TransformFunc{of: reboot.TrimNode})
 	shell := process.NewShell(p, w.scheme, cache)
-	pods := &pods{world: w, agent: p, random: w.random("pods", m.name, p.Name)}
+	pods := &pods{world: w, agent: p, random: w.random("pods", h.name, p.Name)}
 	r := reboot.New(reboot.Config{
-		Node: m.name,
+		Node: h.name,
 		Host: reboot.Host{
-			BootIDFile: m.bootIDFile(), Root: noHostRoot, Logind: logind{m, p, w.random("logind", m.name, p.Name)}, Coordinators: nobody{},
+			BootIDFile: h.bootIDFile, Root: noHostRoot, Logind: logind{h, p, w.random("logind", h.name, p.Name)}, Coordinators: machine.Alone{},
 		},
 		Client: process.NewClient(p, "reconcile", cache, false), Live: process.NewLive(p, "live"),
 		Policies: policies{process.NewLive(p, "policies"), process.NewLive(p, "lookout")},
-		Drainer:  func(string) reboot.Drainer { return pods }, Looker: pods, Engines: []string{engineName},
-		Recorder: process.Recorder{Counts: w.counts}, Clock: m.clock(),
+		Drainer:  func(string) reboot.Drainer { return pods }, Looker: pods, Engines: []string{machine.Engine},
+		Recorder: &events.FakeRecorder{}, Clock: &h.Clock,
 	})
 	if err := r.SetupWithManager(p.Context, shell, process.WithQueue(process.Pace{Patience: w.script.Patience})); err != nil {
 		w.fail(err)
 		return
 	}
 	w.Go(func() {
-		if process.Wait(p.Context, m.random.Between(0, 5*time.Second)) {
-			m.listen(p, r.Reports)
+		if process.Wait(p.Context, h.random.Between(0, 5*time.Second)) {
+			h.Listen(r.Reports)
 		}
 	})
 	shell.Run(p.Context, nil)
@@ -89,12 +90,6 @@ func (p policies) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return p.Reader.Get(ctx, key, object, options...)
 }
 
-// nobody reboots the host beside the agent.
-type nobody struct{}
-
-// Other implements reboot.HostCoordinators.
-func (nobody) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
-
 // pods are those of a node, as far as an agent detects them: they take a while to leave.
 type pods struct {
 	world  *World
@@ -105,7 +100,7 @@ type pods struct {
 // Drain implements reboot.Drainer. Now and then it fails, may evict nothing, or never ends.
 func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Status)) error {
 	report(drain.Status{Remaining: 1})
-	takes, stuck := p.random.Between(0, p.world.script.Drain), p.world.conditions.isFoul() && p.random.Chance(p.world.script.Stuck)
+	takes, stuck := p.random.Between(0, p.world.script.Drain), !p.world.conditions.isCalm() && p.random.Chance(p.world.script.Stuck)
 	if stuck && p.random.Chance(0.3) {
 		return &drain.UndrainableError{Pods: []drain.Pod{{Namespace: "default", Name: "kept", Message: "it has no controller"}}}
 	}

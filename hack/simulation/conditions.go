@@ -34,8 +34,6 @@ func (c *conditions) isCalm() bool {
 	return c.calm
 }
 
-func (c *conditions) isFoul() bool { return !c.isCalm() }
-
 // calmDown ends the faults.
 func (c *conditions) calmDown() {
 	c.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
@@ -18,64 +17,65 @@ const (
 	never = 5
 	// oldImage is the number at which the machine that comes instead has an old image, and soon an update.
 	oldImage = 4
-	// busyLook is how often somebody looks whether a node is busy, to delete it then.
-	busyLook = time.Minute
+	// busyLook is how often a fault that waits for a busy node or policy looks for one, within busyWithin.
+	busyLook, busyWithin = time.Minute, 3 * day
 )
 
 // deleteNode deletes a Node. Its kubelet registers it anew, or the machine goes too and maybe another one comes. False: there
 // is none.
-func (i injector) deleteNode(m *machine, d Fault) bool {
-	if !i.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, judge.Admin) {
+func (i injector) deleteNode(h *host, d Fault) bool {
+	if i.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: h.name}, judge.Admin) != nil {
 		return false
 	}
 	if d.Number > alone {
-		m.scrap()
+		h.Scrap()
+		h.killAgent()
 	}
-	i.background(func() {
+	i.Go(func() {
 		switch {
 		case !process.Wait(i.ctx, d.For), d.Number == never:
 		case d.Number > alone:
-			i.must(m.provide(i.ctx))
-			if process.Wait(i.ctx, m.random.Between(0, 20*time.Minute)) && d.Number == oldImage {
-				m.stage()
+			h.Provide()
+			i.must(h.boot(i.ctx))
+			if process.Wait(i.ctx, h.random.Between(0, 20*time.Minute)) && d.Number == oldImage {
+				h.Stage()
 			}
 		default:
-			m.join(m.currentBoot(), false)
+			h.join(h.BootID(), false)
 		}
 	})
 	return true
 }
 
-// deleteBusy deletes a Node as soon as its agent is at work within three days.
-func (i injector) deleteBusy(m *machine, d Fault) {
-	for range int(3 * day / busyLook) {
-		object, err := i.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
-		if node, ok := object.(*corev1.Node); err == nil && ok && outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != "" {
-			if process.Wait(i.ctx, m.random.Between(0, 2*busyLook)) && i.deleteNode(m, d) {
-				i.counts.Add(string(DeleteBusy))
-			}
-			return
-		}
-		if !process.Wait(i.ctx, busyLook) || i.conditions.isCalm() {
-			return
-		}
-	}
+// deleteBusy deletes a Node as soon as its agent is at work.
+func (i injector) deleteBusy(h *host, d Fault) bool {
+	return i.await(busyLook, busyWithin, func() bool {
+		node, there := apiserver.Read[*corev1.Node](i.store, h.name)
+		return there && outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != ""
+	}) && process.Wait(i.ctx, h.random.Between(0, 2*busyLook)) && i.deleteNode(h, d)
+}
+
+// granted waits until a policy has granted something, and reports whether it has.
+func (i injector) granted(name string) bool {
+	return i.await(busyLook, busyWithin, func() bool {
+		policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, name)
+		return there && len(policy.Status.Grants) > 0
+	})
 }
 
 // deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
 func (i injector) deletePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
-	if i.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), judge.Admin) != nil {
+	if i.store.Delete(apiserver.Key{Kind: apiserver.Policies, Name: as.Name}, judge.Admin) != nil {
 		return false
 	}
-	i.background(func() {
+	i.Go(func() {
 		for wait := d.For; process.Wait(i.ctx, wait); wait = time.Minute {
-			object, err := i.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: as.Name})
-			switch {
-			case err != nil:
+			switch policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name); {
+			case !there:
 				i.makePolicy(as)
 				return
-			case object.GetDeletionTimestamp() == nil:
-				return // somebody else was faster
+			case policy.DeletionTimestamp == nil:
+				return // another fault has made it
 			}
 		}
 	})

@@ -28,17 +28,22 @@ func Draw(seed uint64) Script {
 	d := process.NewRandom(seed, "script")
 	s := Script{
 		Seed: seed, Pools: []string{"blue", "green"}, Begins: d.Between(0, 52*week), Faulty: d.Between(week, 3*week), Calm: 3 * week,
-		Foul: foul(d), Fair: process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second, Outrun: outrun},
+		Foul: foul(d), Fair: fair,
 		Drain: d.Between(10*time.Second, 10*time.Minute), Stuck: pick(d, 0, 0, 0.1, 0.3), Boot: d.Between(30*time.Second, 20*time.Minute), Patience: time.Hour,
 	}
-	for i := range 5 + d.Below(4)*d.Below(4)*d.Below(5) {
+	s.drawNodes(d, 5+d.Below(4)*d.Below(4)*d.Below(5))
+	s.Policies = drawPolicies(d)
+	s.Faults = drawFaults(d, &s)
+	return s
+}
+
+// drawNodes makes so many nodes, in all pools and in three zones.
+func (s *Script) drawNodes(d *process.Random, nodes int) {
+	for i := range nodes {
 		s.Nodes = append(s.Nodes, NodeScript{Name: fmt.Sprintf("n%d", i+1), Labels: map[string]string{
 			labelPool: s.Pools[i%len(s.Pools)], labelZone: string(rune('a' + d.Below(3))),
 		}})
 	}
-	s.Policies = drawPolicies(d)
-	s.Faults = drawFaults(d, &s)
-	return s
 }
 
 func pick[T any](d *process.Random, from ...T) T { return from[d.Below(len(from))] }
@@ -46,6 +51,9 @@ func pick[T any](d *process.Random, from ...T) T { return from[d.Below(len(from)
 // outrun is how often a kubelet's heartbeat comes between a read and its write, when all is well otherwise, too: more often than
 // ever on real machines.
 const outrun = 0.05
+
+// fair is how requests fare when all is well.
+var fair = process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second, Outrun: outrun}
 
 // foul is how bad things are; in one seed of four requests are left alone, but for heartbeats.
 func foul(d *process.Random) process.Conditions {

@@ -21,25 +21,18 @@ type Figures struct {
 
 // Add takes one world in.
 func (f *Figures) Add(s Script, r Result) {
-	f.merge(&Figures{
-		Seeds: 1, Nodes: len(s.Nodes), Reboots: r.Reboots, Violations: len(r.Violations), Lasted: r.Lasted, Counts: r.Faults,
-	})
-}
-
-// merge adds what others came to.
-func (f *Figures) merge(o *Figures) {
-	f.Seeds, f.Nodes, f.Reboots, f.Violations = f.Seeds+o.Seeds, f.Nodes+o.Nodes, f.Reboots+o.Reboots, f.Violations+o.Violations
-	f.Lasted, f.CPU = f.Lasted+o.Lasted, f.CPU+o.CPU
+	f.Seeds, f.Nodes, f.Reboots, f.Violations = f.Seeds+1, f.Nodes+len(s.Nodes), f.Reboots+r.Reboots, f.Violations+len(r.Violations)
+	f.Lasted += r.Lasted
 	if f.Counts == nil {
 		f.Counts = map[string]int{}
 	}
-	for what, n := range o.Counts {
+	for what, n := range r.Faults {
 		f.Counts[what] += n
 	}
 }
 
-// traffic is no fault.
-var traffic = []string{"requests", "events"}
+// requests are counted with the faults, and are none.
+const requests = "requests"
 
 // String is two tables in Markdown.
 func (f *Figures) String() string {
@@ -49,14 +42,14 @@ func (f *Figures) String() string {
 		return cmp.Or(cmp.Compare(f.Counts[b], f.Counts[a]), cmp.Compare(a, b))
 	})
 	for _, what := range kinds {
-		if !slices.Contains(traffic, what) {
+		if what != requests {
 			faults += f.Counts[what]
 			times = append(times, []string{what, strconv.Itoa(f.Counts[what])})
 		}
 	}
 	weeks, minutes := fmt.Sprintf("%.0f weeks", f.Lasted.Hours()/week.Hours()), fmt.Sprintf("%.0f min", f.CPU.Minutes())
 	all := []string{
-		strconv.Itoa(f.Seeds), strconv.Itoa(f.Nodes), weeks, minutes, strconv.Itoa(f.Reboots), strconv.Itoa(f.Counts["requests"]),
+		strconv.Itoa(f.Seeds), strconv.Itoa(f.Nodes), weeks, minutes, strconv.Itoa(f.Reboots), strconv.Itoa(f.Counts[requests]),
 		strconv.Itoa(faults), strconv.Itoa(f.Violations),
 	}
 	return document.Rows([]string{"seeds", "nodes", "virtual time", "CPU time", "reboots", "requests", "faults", "violations"}, [][]string{all}) +

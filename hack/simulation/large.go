@@ -21,15 +21,11 @@ func DrawLarge(seed uint64, nodes int) Script {
 	d := process.NewRandom(seed, "large script")
 	s := Script{
 		Seed: seed, Pools: largePoolNames(nodes), Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week), Calm: 3 * week,
-		Foul: largeFoul(d), Fair: process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second, Outrun: outrun},
+		Foul: largeFoul(d), Fair: fair,
 		Drain: d.Between(10*time.Second, 2*time.Minute), Stuck: pick(d, 0, 0.01, 0.03), Boot: d.Between(30*time.Second, 5*time.Minute),
 		Pass: time.Duration(nodes) * time.Millisecond, Patience: 6 * time.Hour,
 	}
-	for i := range nodes {
-		s.Nodes = append(s.Nodes, NodeScript{Name: fmt.Sprintf("n%d", i+1), Labels: map[string]string{
-			labelPool: s.Pools[i%len(s.Pools)], labelZone: string(rune('a' + d.Below(3))),
-		}})
-	}
+	s.drawNodes(d, nodes)
 	for _, name := range s.Pools {
 		s.Policies = append(s.Policies, drawLargePolicy(d, name))
 	}

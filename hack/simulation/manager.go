@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
@@ -55,12 +56,12 @@ func (r *replica) freeze(d time.Duration) bool {
 	if p == nil || !p.Alive() {
 		return false
 	}
-	p.Freeze()
+	p.Hold()
 	held := w.lease.holds(p)
 	w.lease.lapse(p, r.random)
 	w.Go(func() {
 		process.Wait(w.ctx, d)
-		p.Thaw()
+		p.Release()
 		r.renew(p, held)
 	})
 	return true
@@ -100,7 +101,7 @@ func (r *replica) runManager(p *process.Process) {
 	shell := process.NewShell(p, w.scheme, cache)
 	reconciler := &controllers.RebootPolicyReconciler{
 		Client: process.NewClient(p, "reconcile", cache, true), Live: process.NewLive(p, "live"),
-		Recorder: process.Recorder{Counts: w.counts}, Clock: clock.RealClock{},
+		Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces,
 	}
 	if err := reconciler.SetupWithManager(shell, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {

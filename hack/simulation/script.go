@@ -27,7 +27,7 @@ type Script struct {
 	Stuck float64
 	// Boot is how long a machine is down at most.
 	Boot time.Duration
-	// Pass is how long a policy waits for its turn with the manager, Patience how often an agent that waits looks at its host.
+	// Pass is how long a manager takes for a policy, Patience how often an agent that waits looks at its host.
 	Pass, Patience time.Duration
 }
 

@@ -30,7 +30,7 @@ func (w *World) settle() (left []string) {
 		}
 	}
 	for _, n := range w.script.Nodes {
-		w.admin.changeNode(n.Name, release)
+		apiserver.Change(w.store, n.Name, judge.Admin, release)
 	}
 	well := time.Duration(0)
 	for passed := time.Duration(0); passed < w.script.Calm && well < rest; passed += look {
@@ -49,9 +49,8 @@ func (w *World) settle() (left []string) {
 
 // endHalts is an administrator who looks at failures and goes on.
 func (w *World) endHalts() {
-	policies, _ := w.store.List(apiserver.Policies)
-	for _, object := range policies {
-		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && halted(policy) {
+	for _, policy := range apiserver.ReadAll[*v1alpha1.RebootPolicy](w.store) {
+		if halted(policy) {
 			w.admin.editPolicy(policy.Name, Fault{What: EndHalt})
 		}
 	}
@@ -68,32 +67,25 @@ func release(node *corev1.Node) {
 // left reports what is not well.
 func (w *World) left() (left []string) {
 	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
-	for _, m := range w.machines {
-		_, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
-		m.mu.Lock()
-		switch {
-		case m.scrapped:
-		case err != nil:
-			add("host %s has no Node", m.name)
-		case !m.up || m.staged != m.running:
-			add("host %s runs %d.0, %d.0 is staged, up is %t", m.name, m.running, m.staged, m.up)
+	for _, h := range w.hosts {
+		if _, there := apiserver.Read[*corev1.Node](w.store, h.name); !there && !h.IsScrapped() {
+			add("host %s has no Node", h.name)
 		}
-		m.mu.Unlock()
-	}
-	nodes, _ := w.store.List(apiserver.Nodes)
-	for _, object := range nodes {
-		if node, ok := object.(*corev1.Node); ok {
-			for _, what := range unsettled(node) {
-				add("node %s %s", node.Name, what)
-			}
+		if what := h.Unfinished(); what != "" {
+			add("host %s %s", h.name, what)
 		}
 	}
-	policies, _ := w.store.List(apiserver.Policies)
+	for _, node := range apiserver.ReadAll[*corev1.Node](w.store) {
+		for _, what := range unsettled(node) {
+			add("node %s %s", node.Name, what)
+		}
+	}
+	policies := apiserver.ReadAll[*v1alpha1.RebootPolicy](w.store)
 	if there, want := len(policies), len(w.script.Policies); there != want {
 		add("there are %d policies of %d", there, want)
 	}
-	for _, object := range policies {
-		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && (policy.DeletionTimestamp != nil || len(policy.Status.Grants) > 0 || halted(policy)) {
+	for _, policy := range policies {
+		if policy.DeletionTimestamp != nil || len(policy.Status.Grants) > 0 || halted(policy) {
 			add("policy %s has grants %v, halted is %t, deleted at %v", policy.Name, policy.Status.Grants, halted(policy), policy.DeletionTimestamp)
 		}
 	}

@@ -37,7 +37,7 @@ func TestSimulation(t *testing.T) {
 		draw = func(seed uint64) Script { return DrawLarge(seed, nodes) }
 	}
 	if seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		live(t, draw(seed), func(r judge.Change) { fmt.Println(line(r)) }, &Figures{})
+		live(t, draw(seed), func(r judge.Change) { fmt.Println(line(r)) })
 		return
 	}
 	s := seeds{
@@ -96,9 +96,8 @@ func (s *seeds) live(t *testing.T) {
 			t.Run(strconv.Itoa(worker), func(t *testing.T) {
 				t.Parallel()
 				for seed, more := s.take(); more; seed, more = s.take() {
-					var one Figures
-					live(t, s.draw(seed), nil, &one)
-					s.count(t, &one)
+					script := s.draw(seed)
+					s.count(t, script, live(t, script, nil))
 				}
 			})
 		}
@@ -148,11 +147,11 @@ func TestFigures_Lacks(t *testing.T) {
 }
 
 // count adds up what a world was like, and shows now and then how far this is.
-func (s *seeds) count(t *testing.T, one *Figures) {
+func (s *seeds) count(t *testing.T, script Script, result Result) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.figures.merge(one)
+	s.figures.Add(script, result)
 	if s.figures.Seeds%progress == 0 {
 		t.Logf("%d seeds, %d left, %d reboots", s.figures.Seeds, s.left, s.figures.Reboots)
 	}
@@ -179,10 +178,9 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 // live runs one world in a bubble of its own. What it finds is reported outside: a bubble that fails ends its test.
-func live(t *testing.T, script Script, record func(judge.Change), figures *Figures) {
+func live(t *testing.T, script Script, record func(judge.Change)) (result Result) {
 	t.Helper()
 	folder := t.TempDir()
-	var result Result
 	var err error
 	synctest.Test(t, func(t *testing.T) { result, err = Run(t.Context(), script, folder, record) })
 	if err != nil {
@@ -194,7 +192,7 @@ func live(t *testing.T, script Script, record func(judge.Change), figures *Figur
 	if len(result.Violations) > 0 {
 		t.Logf("its story: make simulation SEED=%d, and NODES=%d if it was a large one", script.Seed, len(script.Nodes))
 	}
-	figures.Add(script, result)
+	return result
 }
 
 func number(variable string, fallback int) int {
@@ -212,7 +210,7 @@ func TestSimulation_Replays(t *testing.T) {
 	}
 	var stories [2][]string
 	for i := range stories {
-		live(t, Draw(3), func(r judge.Change) { stories[i] = append(stories[i], line(r)) }, &Figures{})
+		live(t, Draw(3), func(r judge.Change) { stories[i] = append(stories[i], line(r)) })
 	}
 	same := 0
 	for same < min(len(stories[0]), len(stories[1])) && stories[0][same] == stories[1][same] {

@@ -35,7 +35,7 @@ type World struct {
 
 	ctx      context.Context //nolint:containedctx // it is as long as the world
 	running  sync.WaitGroup
-	machines []*machine
+	hosts    []*host
 	replicas []*replica
 
 	mu    sync.Mutex
@@ -54,8 +54,8 @@ type Result struct {
 	Violations []judge.Violation
 	// Reboots are those that logind was asked for.
 	Reboots int
-	// Lasted is the virtual time, Settled how much of it passed after the faults had ended.
-	Lasted, Settled time.Duration
+	// Lasted is the virtual time.
+	Lasted time.Duration
 	// Faults are counts by kind.
 	Faults map[string]int
 }
@@ -70,15 +70,14 @@ func Run(ctx context.Context, script Script, folder string, record func(judge.Ch
 	}
 	began := time.Now()
 	w.begin()
-	newInjector(w).perform()
-	ended := time.Now()
+	injector{w}.perform()
 	left := w.settle()
 	w.judging.Lock()
 	w.judge.End(time.Now(), left...)
 	w.judging.Unlock()
 	result := Result{
 		Violations: w.judge.Violations(), Reboots: w.reboots, Faults: w.counts.All(),
-		Lasted: time.Since(began), Settled: time.Since(ended),
+		Lasted: time.Since(began),
 	}
 	end()
 	w.running.Wait()
@@ -132,10 +131,10 @@ func (w *World) begin() {
 		w.makePolicy(policy)
 	}
 	for _, script := range w.script.Nodes {
-		m := newMachine(w, script)
-		w.machines = append(w.machines, m)
-		w.register(m)
-		w.must(m.boot(w.ctx))
+		h := newHost(w, script)
+		w.hosts = append(w.hosts, h)
+		w.register(h)
+		w.must(h.boot(w.ctx))
 	}
 	for i := range managers {
 		r := newReplica(w, i)
@@ -166,11 +165,6 @@ func (w *World) witness(e apiserver.Event) {
 	w.record(record)
 }
 
-// did notes what a host did, in which boot.
-func (w *World) did(name string, event judge.MachineEvent, boot string) {
-	w.record(judge.Change{At: time.Now(), Name: name, Host: event, Boot: boot})
-}
-
 func (w *World) record(r judge.Change) {
 	w.judging.Lock()
 	defer w.judging.Unlock()
@@ -190,13 +184,13 @@ func (w *World) makePolicy(as *v1alpha1.RebootPolicy) {
 	w.must(w.store.Create(made, judge.Admin))
 }
 
-// register makes the Node of a machine, unless it is there.
-func (w *World) register(m *machine) {
-	if _, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}); err == nil {
+// register makes the Node of a host, unless it is there.
+func (w *World) register(h *host) {
+	if _, there := apiserver.Read[*corev1.Node](w.store, h.name); there {
 		return
 	}
 	w.must(w.store.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: m.name, UID: w.uid("node", m.name), Labels: m.labels, CreationTimestamp: metav1.NewTime(m.clock().Now()).Rfc3339Copy(),
+		Name: h.name, UID: w.uid("node", h.name), Labels: h.labels, CreationTimestamp: metav1.NewTime(h.Clock.Now()).Rfc3339Copy(),
 	}}, kubelet))
 }
 

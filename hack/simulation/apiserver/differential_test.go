@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,10 +26,8 @@ import (
 // server is what both API servers do. An object that was written comes back, but for a deletion.
 type server interface {
 	create(object client.Object, by string) (client.Object, error)
-	patchNode(status bool, patch, by string) (client.Object, error)
+	patch(object client.Object, kind types.PatchType, status bool, patch, by string) (client.Object, error)
 	putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Object, error)
-	patchPolicy(patch, by string) (client.Object, error)
-	editLimit(limit string) (client.Object, error)
 	remove(object client.Object) error
 	// seen are the revisions of both kinds, each kind in the order of its watch.
 	seen(t *testing.T, last string) []string
@@ -39,8 +36,10 @@ type server interface {
 // request is one request. version is the object's resourceVersion; outdated is one that it has had before.
 type request struct {
 	name string
-	do   func(s server, version, outdated string) (client.Object, error)
+	do   deed
 }
+
+type deed func(s server, version, outdated string) (client.Object, error)
 
 const (
 	nodeName   = "n"
@@ -48,20 +47,18 @@ const (
 )
 
 func requests() (nodes, policies []request) {
-	node := func(status bool, patch, by string) func(server, string, string) (client.Object, error) {
+	patch := func(object client.Object, kind types.PatchType, status bool, patch, by string) deed {
 		return func(s server, version, outdated string) (client.Object, error) {
-			return s.patchNode(status, strings.NewReplacer("$VERSION", version, "$OUTDATED", outdated).Replace(patch), by)
+			return s.patch(object, kind, status, strings.NewReplacer("$VERSION", version, "$OUTDATED", outdated).Replace(patch), by)
 		}
 	}
-	policy := func(patch string) func(server, string, string) (client.Object, error) {
-		return func(s server, version, outdated string) (client.Object, error) {
-			return s.patchPolicy(strings.NewReplacer("$VERSION", version, "$OUTDATED", outdated).Replace(patch), "manager")
-		}
+	node := func(status bool, text, by string) deed {
+		return patch(makeNode(), types.StrategicMergePatchType, status, text, by)
 	}
-	edit := func(limit string) func(server, string, string) (client.Object, error) {
-		return func(s server, _, _ string) (client.Object, error) { return s.editLimit(limit) }
+	policy := func(text string) deed {
+		return patch(makePolicy(), types.MergePatchType, false, text, "manager")
 	}
-	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) func(server, string, string) (client.Object, error) {
+	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) deed {
 		return func(s server, version, old string) (client.Object, error) {
 			put := makePolicy()
 			if put.ResourceVersion = version; outdated {
@@ -73,10 +70,10 @@ func requests() (nodes, policies []request) {
 		}
 	}
 	first := v1alpha1.LedgerEntry{Node: nodeName, NodeUID: "u1", Seq: 1, BootID: "b1", At: metav1.NewTime(time.Unix(1_800_000_000, 123_456_789))}
-	create := func(object client.Object) func(server, string, string) (client.Object, error) {
+	create := func(object client.Object) deed {
 		return func(s server, _, _ string) (client.Object, error) { return s.create(object, "kubelet") }
 	}
-	remove := func(object client.Object) func(server, string, string) (client.Object, error) {
+	remove := func(object client.Object) deed {
 		return func(s server, _, _ string) (client.Object, error) { return nil, s.remove(object) }
 	}
 	const cordon = `{"metadata":{"resourceVersion":"$VERSION","annotations":{"a":"1"}},"spec":{"unschedulable":true}}`
@@ -111,8 +108,8 @@ func requests() (nodes, policies []request) {
 		{"two entries of one node", ledger(2, false, first, first)},
 		{"an empty ledger", ledger(1, false)},
 		{"an annotation on the policy", policy(`{"metadata":{"annotations":{"a":"1"}}}`)},
-		{"a limit", edit("50%")},
-		{"a limit that is none", edit("150%")},
+		{"a limit", policy(`{"spec":{"concurrency":{"maxUnavailable":"50%"}}}`)},
+		{"a limit that is none", policy(`{"spec":{"concurrency":{"maxUnavailable":"150%"}}}`)},
 		{"a conflict on the policy", policy(`{"metadata":{"resourceVersion":"$OUTDATED","annotations":{"a":"2"}}}`)},
 		{"a finalizer", policy(`{"metadata":{"finalizers":["` + v1alpha1.Finalizer + `"]}}`)},
 		{"delete with a finalizer", remove(makePolicy())},
@@ -230,39 +227,21 @@ func (s *simulated) create(object client.Object, by string) (client.Object, erro
 	if err := s.store.Create(object, by); err != nil {
 		return nil, err
 	}
-	return s.store.Get(apiserver.Key{Kind: apiserver.KindOf(object), Name: object.GetName()})
+	return s.store.Get(keyOf(object))
 }
 
-func (s *simulated) patchNode(status bool, patch, by string) (client.Object, error) {
-	return s.store.PatchNode(nodeName, status, []byte(patch), by)
+func (s *simulated) patch(object client.Object, kind types.PatchType, status bool, patch, by string) (client.Object, error) {
+	return s.store.Patch(keyOf(object), kind, status, []byte(patch), by)
 }
 
 func (s *simulated) putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Object, error) {
 	return s.store.PutPolicyStatus(policy, by)
 }
 
-func (s *simulated) patchPolicy(patch, by string) (client.Object, error) {
-	return s.store.PatchPolicy(policyName, []byte(patch), by)
-}
+func (s *simulated) remove(object client.Object) error { return s.store.Delete(keyOf(object), "admin") }
 
-func (s *simulated) editLimit(limit string) (client.Object, error) {
-	key := apiserver.Key{Kind: apiserver.Policies, Name: policyName}
-	if !s.store.Change(key, "admin", func(object client.Object) {
-		object.(*v1alpha1.RebootPolicy).Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.Parse(limit))}
-	}) {
-		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("RebootPolicy").GroupKind(), policyName, nil)
-	}
-	return s.store.Get(key)
-}
-
-func (s *simulated) remove(object client.Object) error {
-	if _, is := object.(*v1alpha1.RebootPolicy); is {
-		return s.store.DeletePolicy(policyName, metav1.Now(), "admin")
-	}
-	if !s.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: nodeName}, "admin") {
-		return apierrors.NewNotFound(corev1.Resource("nodes"), nodeName)
-	}
-	return nil
+func keyOf(object client.Object) apiserver.Key {
+	return apiserver.Key{Kind: apiserver.KindOf(object), Name: object.GetName()}
 }
 
 func (s *simulated) seen(*testing.T, string) (events []string) {
@@ -316,25 +295,17 @@ func (s *really) create(object client.Object, by string) (client.Object, error) 
 	return object, s.client.Create(context.Background(), object, client.FieldOwner(by))
 }
 
-func (s *really) patchNode(status bool, patch, by string) (client.Object, error) {
-	node, raw := makeNode(), client.RawPatch(types.StrategicMergePatchType, []byte(patch))
+func (s *really) patch(object client.Object, kind types.PatchType, status bool, patch, by string) (client.Object, error) {
+	raw := client.RawPatch(kind, []byte(patch))
+	object, _ = object.DeepCopyObject().(client.Object)
 	if status {
-		return node, s.client.Status().Patch(context.Background(), node, raw, client.FieldOwner(by))
+		return object, s.client.Status().Patch(context.Background(), object, raw, client.FieldOwner(by))
 	}
-	return node, s.client.Patch(context.Background(), node, raw, client.FieldOwner(by))
+	return object, s.client.Patch(context.Background(), object, raw, client.FieldOwner(by))
 }
 
 func (s *really) putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Object, error) {
 	return policy, s.client.Status().Update(context.Background(), policy, client.FieldOwner(by))
-}
-
-func (s *really) patchPolicy(patch, by string) (client.Object, error) {
-	policy := makePolicy()
-	return policy, s.client.Patch(context.Background(), policy, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(by))
-}
-
-func (s *really) editLimit(limit string) (client.Object, error) {
-	return s.patchPolicy(`{"spec":{"concurrency":{"maxUnavailable":"`+limit+`"}}}`, "admin")
 }
 
 func (s *really) remove(object client.Object) error {

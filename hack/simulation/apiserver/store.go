@@ -1,14 +1,11 @@
 package apiserver
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,16 +78,33 @@ func (s *Store) Get(key Key) (client.Object, error) {
 	defer s.mu.Unlock()
 	object, ok := s.objects[key]
 	if !ok {
-		return nil, notFound(key)
+		return nil, apierrors.NewNotFound(resource(key.Kind), key.Name)
 	}
 	return copied(object), nil
 }
 
-// List reads all objects of a kind, sorted by name and not copied, and the revision of the whole.
-func (s *Store) List(kind Kind) ([]client.Object, int64) {
+// List reads all objects of a kind, sorted by name and not copied.
+func (s *Store) List(kind Kind) []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.list(Key{Kind: kind}), s.revision
+	return s.list(Key{Kind: kind})
+}
+
+// Read is a copy of the object of a name, and whether it is there.
+func Read[T client.Object](s *Store, name string) (object T, there bool) {
+	stored, err := s.Get(Key{KindOf(object), name})
+	object, _ = stored.(T)
+	return object, err == nil
+}
+
+// ReadAll are all objects of a type, sorted by name and not copied.
+func ReadAll[T client.Object](s *Store) (all []T) {
+	var of T
+	for _, stored := range s.List(KindOf(of)) {
+		object, _ := stored.(T)
+		all = append(all, object)
+	}
+	return all
 }
 
 func (s *Store) list(of Key) []client.Object {
@@ -124,52 +138,6 @@ func (s *Store) Create(object client.Object, by string) error {
 	return nil
 }
 
-// Change lets somebody else than a client of the API write an object: a kubelet, or an administrator's kubectl. It is
-// written as it is left; a node with another cordon than before belongs to them. False: it is as it was, or not there, or the
-// definition of policies refuses it.
-func (s *Store) Change(key Key, by string, change func(client.Object)) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, ok := s.objects[key]
-	if !ok {
-		return false
-	}
-	after := copied(before)
-	change(after)
-	if policy, is := after.(*v1alpha1.RebootPolicy); is {
-		bumpGeneration(before, policy)
-		if was, _ := before.(*v1alpha1.RebootPolicy); s.definition.Refusal(context.Background(), was, policy) != nil {
-			return false
-		}
-	}
-	return s.replace(key, before, after, by) != before
-}
-
-// Delete removes an object that has no finalizers, as Nodes have none. False: it is not there.
-func (s *Store) Delete(key Key, by string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, there := s.objects[key]
-	if there {
-		s.remove(key, before, by)
-	}
-	return there
-}
-
-// replace puts a new version instead of an old one, unless nothing has changed.
-func (s *Store) replace(key Key, before, after client.Object, by string) client.Object {
-	if equality.Semantic.DeepEqual(before, after) {
-		return before
-	}
-	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 {
-		s.remove(key, before, by)
-		return after
-	}
-	own(before, after, by)
-	s.put(key, before, after, by)
-	return after
-}
-
 func (s *Store) put(key Key, before, after client.Object, by string) {
 	s.revision++
 	after.SetResourceVersion(strconv.FormatInt(s.revision, 10))
@@ -186,14 +154,6 @@ func (s *Store) remove(key Key, before client.Object, by string) {
 	s.publish(Event{Key: key, Revision: s.revision, Before: before, By: by})
 }
 
-// checkVersion is optimistic concurrency: an empty version is content with any.
-func checkVersion(key Key, current client.Object, version string) error {
-	if version == "" || version == current.GetResourceVersion() {
-		return nil
-	}
-	return apierrors.NewConflict(resource(key.Kind), key.Name, fmt.Errorf("it is at %s by now, not %s", current.GetResourceVersion(), version))
-}
-
 func copied(object client.Object) client.Object {
 	copied, _ := object.DeepCopyObject().(client.Object)
 	return copied
@@ -205,5 +165,3 @@ func resource(kind Kind) schema.GroupResource {
 	}
 	return schema.GroupResource{Resource: string(kind)}
 }
-
-func notFound(key Key) error { return apierrors.NewNotFound(resource(key.Kind), key.Name) }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -92,23 +91,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...cli
 	defer i.mu.Unlock()
 	var all client.ListOptions
 	all.ApplyOptions(options)
-	if to, ok := list.(*corev1.NodeList); ok && all.UnsafeDisableDeepCopy != nil && *all.UnsafeDisableDeepCopy {
-		return share(to, i.inOrder())
-	}
-	return fill(list, i.inOrder())
-}
-
-// share puts Nodes into a list whose contents are the cache's.
-func share(list *corev1.NodeList, objects []client.Object) error {
-	list.Items = make([]corev1.Node, len(objects))
-	for i := range objects {
-		node, ok := objects[i].(*corev1.Node)
-		if !ok {
-			return fmt.Errorf("a %T is no Node", objects[i])
-		}
-		list.Items[i] = *node
-	}
-	return nil
+	return fill(list, i.inOrder(), all.UnsafeDisableDeepCopy != nil && *all.UnsafeDisableDeepCopy)
 }
 
 func (c *Cache) ready(ctx context.Context, object any) (*informer, error) {

@@ -3,10 +3,11 @@ package process
 import (
 	"context"
 	"fmt"
+	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -53,7 +54,9 @@ func (c *Client) catchUp(ctx context.Context, object any) error {
 
 // Patch implements client.Writer.
 func (c *Client) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return c.patch(ctx, object, patch, false, owner(options))
+	var all client.PatchOptions
+	all.ApplyOptions(options)
+	return c.patch(ctx, object, patch, false, all.FieldManager)
 }
 
 // Status implements client.StatusClient.
@@ -88,14 +91,8 @@ func (c *Client) patch(ctx context.Context, object client.Object, patch client.P
 	if err != nil {
 		return err
 	}
-	name := object.GetName()
-	switch {
-	case apiserver.KindOf(object) == apiserver.Nodes && patch.Type() == types.StrategicMergePatchType:
-		return c.write(ctx, object, func() (client.Object, error) { return c.line.store.PatchNode(name, status, data, by) })
-	case apiserver.KindOf(object) == apiserver.Policies && patch.Type() == types.MergePatchType && !status:
-		return c.write(ctx, object, func() (client.Object, error) { return c.line.store.PatchPolicy(name, data, by) })
-	}
-	return fmt.Errorf("nobody patches a %T by %s", object, patch.Type())
+	of := apiserver.Key{Kind: apiserver.KindOf(object), Name: object.GetName()}
+	return c.write(ctx, object, func() (client.Object, error) { return c.line.store.Patch(of, patch.Type(), status, data, by) })
 }
 
 // write sends what changes an object, and puts what came back into it.
@@ -112,12 +109,6 @@ func (c *Client) write(ctx context.Context, object client.Object, effect func() 
 		c.cache.wrote(written)
 	}
 	return into(object, written)
-}
-
-func owner(options []client.PatchOption) string {
-	var all client.PatchOptions
-	all.ApplyOptions(options)
-	return all.FieldManager
 }
 
 // Live reads from the API server.
@@ -147,48 +138,32 @@ func (l *Live) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 
 // List implements client.Reader: all at once, whatever the limit.
 func (l *Live) List(ctx context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	kind := apiserver.KindOf(list)
+	if kind == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("there are no %T here", list))
+	}
 	return l.line.request(ctx, "list", false, func() error {
-		objects, _ := l.line.store.List(apiserver.KindOf(list))
-		return fill(list, objects)
+		return fill(list, l.line.store.List(kind), false)
 	})
 }
 
-// into puts a copy of one object into another.
+// into puts a copy of one object into another of its type.
 func into(object, from client.Object) error {
-	switch to := object.(type) {
-	case *corev1.Node:
-		if node, ok := from.(*corev1.Node); ok {
-			node.DeepCopyInto(to)
-			return nil
-		}
-	case *v1alpha1.RebootPolicy:
-		if policy, ok := from.(*v1alpha1.RebootPolicy); ok {
-			policy.DeepCopyInto(to)
-			return nil
-		}
+	to, is := reflect.ValueOf(object).Elem(), reflect.ValueOf(from.DeepCopyObject()).Elem()
+	if to.Type() != is.Type() {
+		return fmt.Errorf("a %T is no %T", from, object)
 	}
-	return fmt.Errorf("a %T is no %T", from, object)
+	to.Set(is)
+	return nil
 }
 
-// fill puts copies of objects into a list.
-func fill(list client.ObjectList, objects []client.Object) error {
-	switch to := list.(type) {
-	case *corev1.NodeList:
-		to.Items = make([]corev1.Node, len(objects))
-		for i := range objects {
-			if err := into(&to.Items[i], objects[i]); err != nil {
-				return err
-			}
+// fill puts objects into a list: copies, unless their contents are shared.
+func fill(list client.ObjectList, objects []client.Object, shared bool) error {
+	items := make([]runtime.Object, len(objects))
+	for i, object := range objects {
+		if items[i] = object; !shared {
+			items[i] = object.DeepCopyObject()
 		}
-		return nil
-	case *v1alpha1.RebootPolicyList:
-		to.Items = make([]v1alpha1.RebootPolicy, len(objects))
-		for i := range objects {
-			if err := into(&to.Items[i], objects[i]); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
-	return fmt.Errorf("nobody lists a %T", list)
+	return meta.SetList(list, items)
 }

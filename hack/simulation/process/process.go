@@ -3,9 +3,9 @@ package process
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
@@ -25,8 +25,7 @@ type Process struct {
 	counts     *Counts
 	kill       context.CancelCauseFunc
 
-	mu     sync.Mutex
-	thawed chan struct{} // nil: it runs
+	machine.Gate // before each request, answer and event
 }
 
 // Start begins a life. Lives of one name are distinguished by their number.
@@ -36,48 +35,13 @@ func Start(ctx context.Context, name string, random func(party string) *Random, 
 }
 
 // Kill ends the process where it is. Nothing that it does from now on has an effect.
-func (p *Process) Kill() {
-	p.kill(ErrDead)
-	p.Thaw()
-}
+func (p *Process) Kill() { p.kill(ErrDead) }
 
 // Alive reports whether it has not been killed.
 func (p *Process) Alive() bool { return p.Context.Err() == nil }
 
-// Freeze stops the process, as SIGSTOP does, before its next request, answer or event.
-func (p *Process) Freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.thawed == nil {
-		p.thawed = make(chan struct{})
-	}
-}
-
-// Thaw lets it go on.
-func (p *Process) Thaw() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.thawed != nil {
-		close(p.thawed)
-		p.thawed = nil
-	}
-}
-
 // Pass waits while the process is stopped, and reports whether it lives.
-func (p *Process) Pass() bool {
-	for {
-		p.mu.Lock()
-		thawed := p.thawed
-		p.mu.Unlock()
-		if thawed == nil || !p.Alive() {
-			return p.Alive()
-		}
-		select {
-		case <-thawed:
-		case <-p.Context.Done():
-		}
-	}
-}
+func (p *Process) Pass() bool { return p.Gate.Wait(p.Context) }
 
 // Wait lets time pass, and reports whether the context lasted.
 func Wait(ctx context.Context, d time.Duration) bool {

@@ -9,19 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue is a workqueue without a heartbeat: those of the libraries wake up every few seconds, or twice in one, which in
-// weeks of virtual time is what a simulation would do most.
+// Queue is a workqueue without a heartbeat: the libraries' delaying queues wake up every ten seconds, which in weeks of virtual
+// time is what a simulation would do most.
 type Queue struct {
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	workqueue.TypedInterface[reconcile.Request]
+	workqueue.TypedRateLimiter[reconcile.Request]
 	Pace
 
-	mu      sync.Mutex
-	changed *sync.Cond
-	ready   []reconcile.Request
-	// dirty are in ready, or come again when they are done; working are being processed.
-	dirty, working map[reconcile.Request]bool
-	timers         map[reconcile.Request]timer
-	closed         bool
+	mu     sync.Mutex
+	timers map[reconcile.Request]timer
 }
 
 type timer struct {
@@ -31,7 +27,7 @@ type timer struct {
 
 // Pace is how fast a controller is. The zero value is as fast as it asks to be.
 type Pace struct {
-	// Pass is how long each request waits for its turn: virtual time takes no notice of what a pass computes.
+	// Pass is how long a request takes at least until the next one has its turn: virtual time takes no notice of what a pass computes.
 	Pass time.Duration
 	// Patience is how often those look who ask to look once a minute. Agents do while they wait: who keeps their host up?
 	// Nobody does here, and they wait for days.
@@ -42,7 +38,7 @@ type Pace struct {
 func WithQueue(pace Pace) func(*controller.Options) {
 	return func(o *controller.Options) {
 		o.NewQueue = func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return newQueue(limiter, pace)
+			return &Queue{TypedInterface: workqueue.NewTyped[reconcile.Request](), TypedRateLimiter: limiter, Pace: pace, timers: map[reconcile.Request]timer{}}
 		}
 	}
 }
@@ -50,60 +46,12 @@ func WithQueue(pace Pace) func(*controller.Options) {
 // lookEvery is what agents ask for between two looks.
 const lookEvery = time.Minute
 
-func newQueue(limiter workqueue.TypedRateLimiter[reconcile.Request], pace Pace) *Queue {
-	q := &Queue{
-		limiter: limiter, Pace: pace, dirty: map[reconcile.Request]bool{}, working: map[reconcile.Request]bool{},
-		timers: map[reconcile.Request]timer{},
-	}
-	q.changed = sync.NewCond(&q.mu)
-	return q
-}
-
-// Add implements workqueue.TypedInterface.
-func (q *Queue) Add(r reconcile.Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed || q.dirty[r] {
-		return
-	}
-	q.dirty[r] = true
-	if !q.working[r] {
-		q.ready = append(q.ready, r)
-		q.changed.Signal()
-	}
-}
-
 // Get implements workqueue.TypedInterface.
 func (q *Queue) Get() (r reconcile.Request, shutdown bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.ready) == 0 && !q.closed {
-		q.changed.Wait()
-	}
-	if q.Pass > 0 && !q.closed {
-		q.mu.Unlock()
+	if q.Pass > 0 {
 		<-time.After(q.Pass)
-		q.mu.Lock()
 	}
-	if q.closed {
-		return r, true
-	}
-	r = q.ready[0]
-	q.ready = q.ready[1:]
-	delete(q.dirty, r)
-	q.working[r] = true
-	return r, false
-}
-
-// Done implements workqueue.TypedInterface.
-func (q *Queue) Done(r reconcile.Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.working, r)
-	if q.dirty[r] {
-		q.ready = append(q.ready, r)
-		q.changed.Signal()
-	}
+	return q.TypedInterface.Get()
 }
 
 // AddAfter implements workqueue.TypedDelayingInterface: of two instants the earlier one counts.
@@ -119,7 +67,7 @@ func (q *Queue) AddAfter(r reconcile.Request, d time.Duration) {
 	defer q.mu.Unlock()
 	at := time.Now().Add(d)
 	waiting, there := q.timers[r]
-	if q.closed || there && !at.Before(waiting.at) {
+	if q.ShuttingDown() || there && !at.Before(waiting.at) {
 		return
 	}
 	if there {
@@ -130,51 +78,22 @@ func (q *Queue) AddAfter(r reconcile.Request, d time.Duration) {
 
 func (q *Queue) expire(r reconcile.Request, at time.Time) {
 	q.mu.Lock()
-	waiting, there := q.timers[r]
-	due := there && waiting.at.Equal(at)
-	if due {
+	defer q.mu.Unlock()
+	if waiting, there := q.timers[r]; there && waiting.at.Equal(at) {
 		delete(q.timers, r)
-	}
-	q.mu.Unlock()
-	if due {
 		q.Add(r)
 	}
 }
 
 // AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.limiter.When(r)) }
-
-// Forget implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) Forget(r reconcile.Request) { q.limiter.Forget(r) }
-
-// NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) NumRequeues(r reconcile.Request) int { return q.limiter.NumRequeues(r) }
-
-// Len implements workqueue.TypedInterface.
-func (q *Queue) Len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.ready)
-}
+func (q *Queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.When(r)) }
 
 // ShutDown implements workqueue.TypedInterface.
 func (q *Queue) ShutDown() {
+	q.TypedInterface.ShutDown()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.closed = true
-	for r, waiting := range q.timers {
+	for _, waiting := range q.timers {
 		waiting.Stop()
-		delete(q.timers, r)
 	}
-	q.changed.Broadcast()
-}
-
-// ShutDownWithDrain implements workqueue.TypedInterface.
-func (q *Queue) ShutDownWithDrain() { q.ShutDown() }
-
-// ShuttingDown implements workqueue.TypedInterface.
-func (q *Queue) ShuttingDown() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closed
 }

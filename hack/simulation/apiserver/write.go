@@ -1,0 +1,211 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Patch applies a strategic merge patch to a Node, or a JSON merge patch to a policy; or to the status, which takes metadata, too.
+// A resourceVersion in it makes it a compare-and-swap.
+func (s *Store) Patch(key Key, kind types.PatchType, status bool, patch []byte, by string) (client.Object, error) {
+	return s.write(key, by, func(object client.Object) error {
+		var err error
+		switch after := object.(type) {
+		case *corev1.Node:
+			err = patchNode(after, kind, status, patch)
+		case *v1alpha1.RebootPolicy:
+			err = patchPolicy(after, kind, status, patch)
+		}
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		return nil
+	})
+}
+
+func patchNode(node *corev1.Node, kind types.PatchType, status bool, patch []byte) error {
+	if kind != types.StrategicMergePatchType {
+		return fmt.Errorf("a Node is patched by %s", kind)
+	}
+	var asked map[string]any
+	if err := json.Unmarshal(patch, &asked); err != nil {
+		return fmt.Errorf("reading the patch: %w", err)
+	}
+	current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+	if err != nil {
+		return fmt.Errorf("encoding the Node: %w", err)
+	}
+	schema, err := strategicpatch.NewPatchMetaFromStruct(&corev1.Node{})
+	if err != nil {
+		return fmt.Errorf("reading how a Node is patched: %w", err)
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(current, asked, schema)
+	if err != nil {
+		return fmt.Errorf("merging the patch: %w", err)
+	}
+	before := *node
+	*node = corev1.Node{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, node); err != nil {
+		return fmt.Errorf("reading the patched Node: %w", err)
+	}
+	node.UID, node.CreationTimestamp, node.ManagedFields = before.UID, before.CreationTimestamp, before.ManagedFields
+	if status {
+		node.Spec = before.Spec
+	} else {
+		node.Status = before.Status
+	}
+	return nil
+}
+
+func patchPolicy(policy *v1alpha1.RebootPolicy, kind types.PatchType, status bool, patch []byte) error {
+	if kind != types.MergePatchType || status {
+		return fmt.Errorf("a policy is patched by %s, its status %t", kind, status)
+	}
+	current, err := json.Marshal(policy)
+	if err != nil {
+		return fmt.Errorf("encoding the policy: %w", err)
+	}
+	merged, err := jsonpatch.MergePatch(current, patch)
+	if err != nil {
+		return fmt.Errorf("merging the patch: %w", err)
+	}
+	before := *policy
+	*policy = v1alpha1.RebootPolicy{}
+	if err := json.Unmarshal(merged, policy); err != nil {
+		return fmt.Errorf("reading the patched policy: %w", err)
+	}
+	policy.UID, policy.CreationTimestamp, policy.Status = before.UID, before.CreationTimestamp, before.Status
+	return nil
+}
+
+// PutPolicyStatus replaces the status of a policy, in a compare-and-swap where it names a resourceVersion. The rest of what
+// is put does not matter.
+func (s *Store) PutPolicyStatus(put *v1alpha1.RebootPolicy, by string) (client.Object, error) {
+	return s.write(Key{Policies, put.Name}, by, func(object client.Object) error {
+		after, _ := object.(*v1alpha1.RebootPolicy)
+		after.ResourceVersion, after.Status = put.ResourceVersion, v1alpha1.RebootPolicyStatus{}
+		return through(put.Status, &after.Status)
+	})
+}
+
+// Change lets somebody else than a client of the API write an object: a kubelet, or an administrator's kubectl. False: it is as it
+// was, or not there, or the definition of policies refuses it.
+func Change[T client.Object](s *Store, name, by string, change func(T)) bool {
+	var of T
+	version := ""
+	written, err := s.write(Key{KindOf(of), name}, by, func(object client.Object) error {
+		version = object.GetResourceVersion()
+		changed, _ := object.(T)
+		change(changed)
+		return nil
+	})
+	return err == nil && written.GetResourceVersion() != version
+}
+
+// Delete marks an object for deletion; it goes with its last finalizer, or at once where it has none.
+func (s *Store) Delete(key Key, by string) error {
+	_, err := s.write(key, by, func(object client.Object) error {
+		if object.GetDeletionTimestamp() == nil {
+			object.SetDeletionTimestamp(new(metav1.Now().Rfc3339Copy()))
+		}
+		return nil
+	})
+	return err
+}
+
+// write lets an object be changed, and returns a copy of what is stored then. The resourceVersion that is left in it is the one that the
+// writer insists on. Empty: any. A node with another cordon than before belongs to the writer.
+func (s *Store) write(key Key, by string, change func(client.Object) error) (client.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, there := s.objects[key]
+	if !there {
+		return nil, apierrors.NewNotFound(resource(key.Kind), key.Name)
+	}
+	after := copied(before)
+	if err := change(after); err != nil {
+		return nil, err
+	}
+	version, asked := before.GetResourceVersion(), after.GetResourceVersion()
+	if asked != "" && asked != version {
+		return nil, apierrors.NewConflict(resource(key.Kind), key.Name, fmt.Errorf("it is at %s by now, not %s", version, asked))
+	}
+	after.SetResourceVersion(version)
+	switch after := after.(type) {
+	case *corev1.Node:
+		was, _ := before.(*corev1.Node)
+		own(was, after, by)
+	case *v1alpha1.RebootPolicy:
+		was, _ := before.(*v1alpha1.RebootPolicy)
+		if err := s.admit(was, after); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case equality.Semantic.DeepEqual(before, after):
+		return copied(before), nil
+	case after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0:
+		s.remove(key, before, by)
+	default:
+		s.put(key, before, after, by)
+	}
+	return copied(after), nil
+}
+
+// admit lets a policy be what its definition lets it be, and counts its generation.
+func (s *Store) admit(before, after *v1alpha1.RebootPolicy) error {
+	edited := !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+	if !edited && equality.Semantic.DeepEqual(before.Status, after.Status) {
+		return nil // nothing else is what the definition looks at
+	}
+	if edited {
+		after.Generation++
+	}
+	if err := s.definition.Refusal(context.Background(), before, after); err != nil {
+		return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("RebootPolicy").GroupKind(), after.Name, field.ErrorList{
+			field.Invalid(field.NewPath("object"), after.Name, fmt.Sprintf("the CustomResourceDefinition says: %v", err)),
+		})
+	}
+	return nil
+}
+
+// own notes in managedFields who has set a cordon, as the API server does: whoever changed the field last, and nobody when
+// it is gone.
+func own(before, after *corev1.Node, by string) {
+	if before.Spec.Unschedulable == after.Spec.Unschedulable {
+		return
+	}
+	after.ManagedFields = nil
+	if after.Spec.Unschedulable {
+		after.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: by, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`),
+		}}
+	}
+}
+
+// through is what becomes of a value on its way through JSON: times lose their fractions.
+func through(from, to any) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	return nil
+}
