@@ -48,7 +48,7 @@ func startManager(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(controllers.SetupPolicies(mgr, options, &worker.FileClock{Path: *clock}), controllers.SetupAgents(mgr, options)); err != nil {
+	if err := errors.Join(controllers.SetupPolicies(mgr, options, worker.FileClock{Path: *clock}), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
 	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr)

@@ -55,7 +55,8 @@ func (r *result) add(o worker.Outcome) {
 	}
 }
 
-// failure is why the run proves nothing, or the opposite. Every kind of fault must have struck in so many schedules at least.
+// failure is why the run proves nothing, or the opposite. Every kind of fault must have struck, and two policies have shared a limit, in so
+// many schedules at least.
 func (r *result) failure(least int) error {
 	var errs []error
 	if r.violations > 0 {
@@ -69,6 +70,9 @@ func (r *result) failure(least int) error {
 		if r.hit[kind] < least {
 			errs = append(errs, fmt.Errorf("the fault %q has struck in %d schedules, want at least %d", kind, r.hit[kind], least))
 		}
+	}
+	if r.sharing < least {
+		errs = append(errs, fmt.Errorf("two policies have shared a limit in %d schedules, want at least %d", r.sharing, least))
 	}
 	return errors.Join(errs...)
 }

@@ -20,7 +20,7 @@ func TestResult_FailsWhereAFaultHasHardlyStruck(t *testing.T) {
 		if i == 0 {
 			struck[rare] = 0
 		}
-		r.add(worker.Outcome{Struck: struck})
+		r.add(worker.Outcome{Schedule: schedule.Schedule{Sharing: true}, Struck: struck})
 	}
 	err := r.failure(least)
 	if err == nil || strings.Count(err.Error(), "has struck") != 1 || !strings.Contains(err.Error(), string(rare)) {

@@ -3,33 +3,26 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 )
 
-// answers are what an API server reports of each kind.
-var answers = map[schedule.Kind]metav1.Status{
-	schedule.Conflict: {
-		Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
-		Message: "the object has been modified; please apply your changes to the latest version and try again",
-	},
-	schedule.TooMany: {
-		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-		Message: "too many requests, please try again later", Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
-	},
-	schedule.ServerError: {
-		Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "etcdserver: leader changed",
-	},
+// answers are what an API server answers of each kind.
+var answers = map[schedule.Kind]*apierrors.StatusError{
+	schedule.Conflict:    apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "", errors.New("the object has been modified")),
+	schedule.TooMany:     apierrors.NewTooManyRequests("too many requests, please try again later", 1),
+	schedule.ServerError: apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
 }
 
 func answer(req *http.Request, kind schedule.Kind) *http.Response {
-	status := answers[kind]
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	status.Status = metav1.StatusFailure
+	status := answers[kind].Status()
+	status.Kind, status.APIVersion = "Status", "v1"
 	text, _ := json.Marshal(status) // a constant, which a test encodes
 	resp := &http.Response{
 		Status: http.StatusText(int(status.Code)), StatusCode: int(status.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 )
 
 // errLost is what a client sees of an answer that got lost.
@@ -149,16 +150,17 @@ func (b *body) cut() { b.once.Do(func() { b.ReadCloser.Close() }) }
 
 // Line is one client's part of the wire. It can be cut for good, or hold everything that passes for a while.
 type Line struct {
+	machine.Gate
+
 	wire *Wire
 
 	mu   sync.Mutex
-	cut  bool
-	dead bool          // whose it is may read, and nothing else
-	held chan struct{} // closed when it is let go; nil: it is not held
+	dead bool // whose it is may read, and nothing else
 	kept func(*http.Request) bool
 	keep chan struct{} // closed when a request is kept
-	end  context.CancelFunc
-	ctx  context.Context //nolint:containedctx // the life of a line, which its requests share
+	// ctx is the life of the line, which its requests share: until it is cut, and from when it is restored.
+	ctx context.Context //nolint:containedctx // as above
+	end context.CancelFunc
 }
 
 // Line makes a line of a new client. Cut it when the client is gone.
@@ -171,7 +173,6 @@ func (w *Wire) Line(ctx context.Context) *Line {
 func (l *Line) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut = true
 	l.end()
 }
 
@@ -186,17 +187,7 @@ func (l *Line) ReadOnly() {
 func (l *Line) Restore(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut = false
 	l.ctx, l.end = context.WithCancel(ctx)
-}
-
-// Hold stops everything where it is until Release, as SIGSTOP does.
-func (l *Line) Hold() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.held == nil {
-		l.held = make(chan struct{})
-	}
 }
 
 // Keep leaves the requests that are chosen unanswered, until their client gives up; watches that stand go on. The channel is closed
@@ -223,34 +214,15 @@ func (l *Line) keeps(req *http.Request) bool {
 	return true
 }
 
-// Release lets go what is held.
-func (l *Line) Release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.held != nil {
-		close(l.held)
-		l.held = nil
-	}
-}
-
 // Pass waits while the line is held, and fails while it is cut.
 func (l *Line) Pass() error {
-	for {
-		l.mu.Lock()
-		cut, held, ctx := l.cut, l.held, l.ctx
-		l.mu.Unlock()
-		switch {
-		case cut:
-			return errCut
-		case held == nil:
-			return nil
-		}
-		select {
-		case <-held:
-		case <-ctx.Done():
-			return errCut
-		}
+	l.mu.Lock()
+	ctx := l.ctx
+	l.mu.Unlock()
+	if !l.Wait(ctx) {
+		return errCut
 	}
+	return nil
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -8,10 +8,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,16 +41,42 @@ const reconnect = 50 * time.Millisecond
 // Witness follows one etcd.
 type Witness struct {
 	address string
+
+	mu sync.Mutex
+	// next is the revision before which all was seen.
 	next    int64
 	last    map[string]judge.Change // by key
+	history []judge.Change
 	seen    func(judge.Change)
-	past    func(revision int64)
 }
 
-// New follows etcd at an address, a URL, from its first revision on. seen is called with each revision in its order, past
-// with the number of each batch when all of it was seen; both from one goroutine.
-func New(address string, seen func(judge.Change), past func(revision int64)) *Witness {
-	return &Witness{address: address, next: 1, last: map[string]judge.Change{}, seen: seen, past: past}
+// New makes the witness of the etcd at an address, a URL, from its first revision on.
+func New(address string) *Witness {
+	return &Witness{address: address, next: 1, last: map[string]judge.Change{}, seen: func(judge.Change) {}}
+}
+
+// Begin begins a history. seen is called with each revision in its order, from one goroutine.
+func (w *Witness) Begin(seen func(judge.Change)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.history, w.seen = nil, seen
+}
+
+// History is all that was seen since Begin, where that goes up to a revision. Otherwise nil: the witness is behind.
+func (w *Witness) History(revision int64) []judge.Change {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.next <= revision {
+		return nil
+	}
+	return slices.Clone(w.history)
+}
+
+// Present are the last revisions of all objects that are there.
+func (w *Witness) Present() []judge.Change {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.last))
 }
 
 // Run follows until ctx ends, or until etcd no longer has what comes next: then the witness is worth nothing.
@@ -87,7 +115,7 @@ type event struct {
 func (w *Witness) watch(ctx context.Context) error {
 	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	body, err := json.Marshal(map[string]any{"create_request": map[string]any{
-		"key": encode(prefix), "range_end": encode(afterPrefix), "start_revision": strconv.FormatInt(w.next, 10), "progress_notify": true,
+		"key": encode(prefix), "range_end": encode(afterPrefix), "start_revision": strconv.FormatInt(w.next, 10),
 	}})
 	if err != nil {
 		return fmt.Errorf("encoding a watch: %w", err)
@@ -117,6 +145,7 @@ func (w *Witness) watch(ctx context.Context) error {
 }
 
 func (w *Witness) take(events []event) error {
+	next := w.next
 	for _, e := range events {
 		revision, err := strconv.ParseInt(e.KV.Mod, 10, 64)
 		if err != nil {
@@ -128,13 +157,11 @@ func (w *Witness) take(events []event) error {
 		if err := w.one(e, revision); err != nil {
 			return err
 		}
+		next = revision + 1
 	}
-	if len(events) > 0 {
-		revision, _ := strconv.ParseInt(events[len(events)-1].KV.Mod, 10, 64) // parsed above
-		// A transaction of etcd is not split.
-		w.next = max(w.next, revision+1)
-		w.past(revision)
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next = next // a transaction of etcd is not split
 	return nil
 }
 
@@ -150,8 +177,7 @@ func (w *Witness) one(e event, revision int64) error {
 	if e.Type == "DELETE" {
 		r := w.last[key]
 		r.At, r.Revision, r.Gone = time.Now(), revision, true
-		delete(w.last, key)
-		w.seen(r)
+		w.note(key, r)
 		return nil
 	}
 	value, err := base64.StdEncoding.DecodeString(e.KV.Value)
@@ -163,9 +189,19 @@ func (w *Witness) one(e event, revision int64) error {
 		return fmt.Errorf("reading %s: %w", key, err)
 	}
 	r.Name = key[strings.LastIndex(key, "/")+1:]
-	w.last[key] = r
-	w.seen(r)
+	w.note(key, r)
 	return nil
+}
+
+func (w *Witness) note(key string, r judge.Change) {
+	w.mu.Lock()
+	if w.last[key] = r; r.Gone {
+		delete(w.last, key)
+	}
+	w.history = append(w.history, r)
+	seen := w.seen
+	w.mu.Unlock()
+	seen(r)
 }
 
 func decode(key string, value []byte, revision int64) (judge.Change, error) {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -26,7 +27,6 @@ const pool, second = "chaos/pool", "second"
 
 // admin is who edits the policies of a schedule, and cordons and deletes nodes.
 type admin struct {
-	api     kubernetes.Interface
 	objects client.Client
 	// policies are their names. The second one, where there is one, shares the limit of the first.
 	policies []string
@@ -45,7 +45,7 @@ type cordon struct {
 
 // createPolicy insists on a new policy, whoever is still in the way.
 func (a *admin) createPolicy(ctx context.Context, name string, limit int) {
-	insist(ctx, func() error { return ignoreExists(a.objects.Create(ctx, a.newPolicy(name, limit))) })
+	insist(ctx, func() error { return client.IgnoreAlreadyExists(a.objects.Create(ctx, a.newPolicy(name, limit))) })
 }
 
 func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
@@ -102,7 +102,6 @@ func (a *admin) releasePolicy(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	policy.Finalizers = nil
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	return client.IgnoreNotFound(a.objects.Patch(ctx, policy, patch))
 }
@@ -110,8 +109,7 @@ func (a *admin) releasePolicy(ctx context.Context, name string) error {
 // deleteNode insists on the end of a Node, and of a cordon with it.
 func (a *admin) deleteNode(ctx context.Context, name string) {
 	insist(ctx, func() error {
-		err := a.api.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
-		return client.IgnoreNotFound(err)
+		return client.IgnoreNotFound(a.objects.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,20 +119,18 @@ func (a *admin) deleteNode(ctx context.Context, name string) {
 // cordon cordons a node that is not cordoned: on one that is, kubectl writes nothing. It reports whether it did. One node is
 // enough: it takes a slot.
 func (a *admin) cordon(ctx context.Context, name string) (bool, error) {
-	if len(a.keepsCordoned()) > 0 {
+	if len(a.cordoned()) > 0 {
 		return false, nil
 	}
-	node, err := a.api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil || node.Spec.Unschedulable {
+	node := &corev1.Node{}
+	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, node); err != nil || node.Spec.Unschedulable {
 		return false, nil // an administrator whose command fails does not insist
 	}
-	text := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"unschedulable":true}}`, node.ResourceVersion)
-	node, err = a.api.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{FieldManager: "kubectl-cordon"})
-	if err != nil {
-		return false, nil // somebody was faster
+	node.Spec.Unschedulable = true
+	if err := a.objects.Update(ctx, node, client.FieldOwner("kubectl-cordon")); err != nil {
+		return false, nil // another write was faster
 	}
-	var revision int64
-	_, err = fmt.Sscan(node.ResourceVersion, &revision)
+	revision, err := strconv.ParseInt(node.ResourceVersion, 10, 64)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cordons = append(a.cordons, cordon{revision: revision, node: name, on: true})
@@ -147,20 +143,11 @@ func (a *admin) cordoned() map[string]bool {
 	defer a.mu.Unlock()
 	nodes := map[string]bool{}
 	for _, c := range a.cordons {
-		nodes[c.node] = c.on
-	}
-	return nodes
-}
-
-// keepsCordoned are the nodes that stay cordoned.
-func (a *admin) keepsCordoned() []string {
-	var names []string
-	for name, on := range a.cordoned() {
-		if on {
-			names = append(names, name)
+		if delete(nodes, c.node); c.on {
+			nodes[c.node] = true
 		}
 	}
-	return names
+	return nodes
 }
 
 // wrote reports whether a revision is the administrator's. Every status of the operator has conditions.

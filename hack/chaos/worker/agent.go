@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,20 +14,17 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
-	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/agent/host"
+	agenthost "github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 )
-
-// engineName is the update engine of the machines.
-const engineName = "chaos"
 
 // agent is one life of a machine's agent: the shipped reconciler, drains and lookout, on a line of its own that is cut when it
 // is killed.
 type agent struct {
-	machine    *machine
+	host       *host
 	line       *wire.Line
 	reconciler *reboot.Reconciler
 	cancel     context.CancelFunc
@@ -44,7 +40,7 @@ func (a *agent) kill() {
 	case <-a.started:
 		a.line.Cut()
 		a.cancel()
-		a.machine.run.agents.Go(func() { <-a.done })
+		a.host.run.agents.Go(func() { <-a.done })
 		return
 	default:
 	}
@@ -60,9 +56,9 @@ func (a *agent) kill() {
 }
 
 // startAgent puts an agent together as its main does, and runs it in the background. It outlives ctx.
-func startAgent(ctx context.Context, m *machine, node string, log logr.Logger) (*agent, error) {
+func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*agent, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &agent{machine: m, line: m.run.worker.wire.Line(ctx), cancel: cancel, done: make(chan struct{})}
+	a := &agent{host: h, line: h.run.worker.wire.Line(ctx), cancel: cancel, done: make(chan struct{})}
 	mgr, err := a.newManager(ctx, node, log)
 	if err != nil {
 		cancel()
@@ -73,14 +69,14 @@ func startAgent(ctx context.Context, m *machine, node string, log logr.Logger) (
 		defer close(a.done)
 		// Its end is a kill; an error before is like a crash, and the machine's kubelet would start it anew.
 		if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
-			m.run.fail(fmt.Errorf("running the agent of %s: %w", node, err))
+			h.run.fail(fmt.Errorf("running the agent of %s: %w", node, err))
 		}
 	}()
 	return a, nil
 }
 
 func (a *agent) config(qps float32, burst int) *rest.Config {
-	return &rest.Config{Host: "http://api", Transport: a.line, QPS: qps, Burst: burst, UserAgent: v1alpha1.FieldOwnerAgent}
+	return &rest.Config{Host: a.host.run.worker.cluster.Config().Host, Transport: a.line, QPS: qps, Burst: burst, UserAgent: v1alpha1.FieldOwnerAgent}
 }
 
 func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (manager.Manager, error) {
@@ -104,16 +100,16 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 	if err != nil {
 		return nil, err
 	}
-	wall := &a.machine.clock
+	wall := hasty{&a.host.Clock}
 	drainer := &drain.Drainer{Pods: pods, Policy: pods, Clock: wall}
 	a.reconciler = reboot.New(reboot.Config{
-		Node: node, Host: reboot.Host{BootIDFile: a.machine.bootFile(), Root: a.machine.dir, Logind: logind{a}, Coordinators: alone{}},
+		Node: node, Host: reboot.Host{BootIDFile: a.host.bootFile(), Root: a.host.dir, Logind: logind{a}, Coordinators: machine.Alone{}},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,
-		Drainer: func(string) reboot.Drainer { return drainer }, Looker: drainer, Engines: []string{engineName},
+		Drainer: func(string) reboot.Drainer { return drainer }, Looker: drainer, Engines: []string{machine.Engine},
 		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: wall,
 	})
 	return mgr, errors.Join(a.reconciler.SetupWithManager(ctx, mgr), mgr.Add(manager.RunnableFunc(func(context.Context) error {
-		a.machine.report(a)
+		a.host.Listen(a.reconciler.Reports)
 		return nil
 	})))
 }
@@ -122,30 +118,14 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 type logind struct{ *agent }
 
 // BlockInhibitors implements reboot.Logind.
-func (l logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return nil, l.line.Pass() }
+func (l logind) BlockInhibitors(context.Context) ([]agenthost.Inhibitor, error) {
+	return nil, l.line.Pass()
+}
 
 // Reboot implements reboot.Logind.
 func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	if err := l.line.Pass(); err != nil {
 		return err
 	}
-	return l.machine.goDown(l.agent)
+	return l.host.goDown(l.agent)
 }
-
-// alone is a machine that nobody else reboots.
-type alone struct{}
-
-// Other implements reboot.HostCoordinators.
-func (alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
-
-// report is what the engine reports of a machine.
-func report(running int, needed bool) engine.Report {
-	r := engine.Report{Engine: engineName, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."}
-	if needed {
-		r.State, r.Reason, r.Message = engine.Needed, v1alpha1.ReasonUpdateStaged, "An update is staged."
-		r.Running, r.Version = fmt.Sprintf("1.%d", running), fmt.Sprintf("1.%d", running+1)
-	}
-	return r
-}
-
-func (m *machine) bootFile() string { return filepath.Join(m.dir, "boot_id") }

@@ -2,9 +2,14 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
@@ -26,16 +31,16 @@ func (r *run) heal(o *Outcome) error {
 		if err != nil {
 			return err
 		}
-		r.clocks.offset.Store(int64(time.Until(open)))
+		r.wrong.Store(int64(time.Until(open)))
 	}
-	if err := r.clocks.write(); err != nil {
+	if err := r.setClocks(); err != nil {
 		return err
 	}
 	for _, replica := range r.worker.replicas {
 		replica.line.Restore(r.worker.life)
 	}
 	// A node that an administrator keeps cordoned takes a slot.
-	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.keepsCordoned()))
+	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.cordoned()))
 	tick := began.Add(calm)
 	for left := r.unfinished(); len(left) > 0; left = r.unfinished() {
 		if err := r.check(); err != nil {
@@ -62,21 +67,15 @@ func (r *run) heal(o *Outcome) error {
 // putOn is time that passes: what waits for a time need not be waited for. While a node is in an attempt it is little, so that
 // nothing times out.
 func (r *run) putOn(tick int) error {
-	resting := true
-	r.worker.world.read(func(w *world) {
-		for _, node := range w.nodes {
-			resting = resting && !attempted(node)
-		}
-	})
 	switch {
-	case !resting:
-		r.clocks.offset.Add(int64(retry))
+	case slices.ContainsFunc(r.worker.witness.Present(), func(c judge.Change) bool { return c.Node != nil && attempted(c.Node) }):
+		r.wrong.Add(int64(retry))
 	case r.schedule.Window != nil:
-		r.clocks.offset.Add(int64(24 * time.Hour))
+		r.wrong.Add(int64(24 * time.Hour))
 	default:
-		r.clocks.offset.Add(int64(tick) * int64(backOff))
+		r.wrong.Add(int64(tick) * int64(backOff))
 	}
-	if err := r.clocks.write(); err != nil {
+	if err := r.setClocks(); err != nil {
 		return err
 	}
 	for _, name := range r.admin.policies {
@@ -88,30 +87,43 @@ func (r *run) putOn(tick int) error {
 // unfinished states what is not done: each machine has its reboot, and each Node is as if nothing had been.
 func (r *run) unfinished() (left []string) {
 	add := func(format string, args ...any) { left = append(left, "\n    "+fmt.Sprintf(format, args...)) }
-	for _, m := range r.machines {
-		m.mu.Lock()
-		if !m.gone && (m.needed || m.down) {
-			add("machine %d, node %s: needs a reboot %t, going down %t, agent %t", m.number, m.name, m.needed, m.down, m.agent != nil)
+	for _, h := range r.hosts {
+		if what := h.Unfinished(); what != "" {
+			add("machine %d, node %s: %s", h.number, h.node(), what)
 		}
-		m.mu.Unlock()
 	}
-	admins := r.admin.cordoned()
-	r.worker.world.read(func(w *world) {
-		for _, name := range r.admin.policies {
-			switch p := w.policies[name]; {
-			case p == nil:
-				add("there is no policy %s", name)
-			case p.DeletionTimestamp != nil || len(p.Status.Grants) > 0:
-				add("policy %s: grants %v, limit %d, blocked %v, deleted %v", name, p.Status.Grants, p.Status.Limit, p.Status.Blocked, p.DeletionTimestamp)
+	admins, policies := r.admin.cordoned(), 0
+	for _, there := range r.worker.witness.Present() {
+		if p := there.Policy; p != nil {
+			policies++
+			if p.DeletionTimestamp != nil || len(p.Status.Grants) > 0 {
+				add("policy %s: grants %v, limit %d, blocked %v, deleted %v", p.Name, p.Status.Grants, p.Status.Limit, p.Status.Blocked, p.DeletionTimestamp)
 			}
 		}
-		for name, node := range w.nodes {
-			if !quiet(node, admins[name]) {
-				add("node %s: unschedulable %t, taints %v, annotations %v, conditions %v", name, node.Spec.Unschedulable, node.Spec.Taints, node.Annotations, node.Status.Conditions)
-			}
+		if node := there.Node; node != nil && (node.Spec.Unschedulable != admins[node.Name] || needs(node) || !settled(node)) {
+			add("node %s: unschedulable %t, taints %v, annotations %v, conditions %v", node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Annotations, node.Status.Conditions)
 		}
-	})
+	}
+	if policies < len(r.admin.policies) {
+		add("there are %d policies of %d", policies, len(r.admin.policies))
+	}
 	return left
+}
+
+// needs reports whether a Node asks for a reboot, or does not know.
+func needs(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse
+	})
+}
+
+// settled reports whether a Node is in no attempt, and has no taint of one.
+func settled(node *corev1.Node) bool { return !attempted(node) && len(judge.Unfinished(node)) == 0 }
+
+// attempted reports whether a Node has a grant for an attempt.
+func attempted(node *corev1.Node) bool {
+	grant, err := protocol.ParseGrant(node.Annotations)
+	return err == nil && grant != nil && grant.State == protocol.GrantActive
 }
 
 // opening is when the window is open next, some days on, far from any change of clocks.
@@ -121,6 +133,10 @@ func (r *run) opening() (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading the window: %w", err)
 	}
+	zone, err := time.LoadLocation(w.Zone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the window: %w", err)
+	}
 	y, m, d := r.schedule.Begins.AddDate(0, 0, 10).Date()
-	return time.Date(y, m, d, start.Hour(), start.Minute()+1, 0, 0, r.worker.zones[w.Zone]), nil
+	return time.Date(y, m, d, start.Hour(), start.Minute()+1, 0, 0, zone), nil
 }

@@ -1,9 +1,8 @@
 package worker
 
 import (
-	"context"
 	"fmt"
-	"sync"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,31 +15,10 @@ import (
 )
 
 // injector does to a control plane, its managers and machines what a schedule specifies.
-type injector struct {
-	ctx      context.Context //nolint:containedctx // the life of the schedule
-	limit    int
-	worker   *Worker
-	machines []*machine
-	clocks   *clocks
-	admin    *admin
-	pods     *workload
-	fail     func(error)
-
-	faults sync.WaitGroup
-	mu     sync.Mutex
-	struck map[schedule.Kind]int
-}
-
-// newInjector is the injector of a run whose machines have been made.
-func newInjector(r *run) *injector {
-	return &injector{
-		ctx: r.ctx, limit: r.schedule.Limit, worker: r.worker, machines: r.machines, clocks: r.clocks, admin: r.admin, pods: r.pods,
-		fail: r.fail, struck: map[schedule.Kind]int{},
-	}
-}
+type injector struct{ *run }
 
 // strike begins a fault; what lasts ends by itself in the background.
-func (i *injector) strike(step schedule.Step) {
+func (i injector) strike(step schedule.Step) {
 	switch step.Kind {
 	case schedule.Conflict, schedule.TooMany, schedule.ServerError, schedule.AnswerLost:
 		i.worker.wire.Set(step.Kind, step.Rate)
@@ -63,14 +41,14 @@ func (i *injector) strike(step schedule.Step) {
 }
 
 // after ends a fault when its time is over.
-func (i *injector) after(step schedule.Step, end func()) {
+func (i injector) after(step schedule.Step, end func()) {
 	i.faults.Go(func() {
 		pause(i.ctx, step.For)
 		end()
 	})
 }
 
-func (i *injector) strikeManager(step schedule.Step) {
+func (i injector) strikeManager(step schedule.Step) {
 	replica := i.worker.replicas[step.Target%len(i.worker.replicas)]
 	p := replica.current()
 	if p == nil {
@@ -91,11 +69,11 @@ func (i *injector) strikeManager(step schedule.Step) {
 	i.count(step.Kind, 1)
 }
 
-func (i *injector) strikeAgent(step schedule.Step) {
-	m := i.busy(step.Target)
-	m.mu.Lock()
-	a := m.agent
-	m.mu.Unlock()
+func (i injector) strikeAgent(step schedule.Step) {
+	h := i.busy(step.Target)
+	h.mu.Lock()
+	a := h.agent
+	h.mu.Unlock()
 	if a == nil {
 		return
 	}
@@ -105,19 +83,14 @@ func (i *injector) strikeAgent(step schedule.Step) {
 		i.after(step, a.line.Release)
 		return
 	}
-	m.kill()
+	h.kill()
 	i.faults.Go(func() {
 		pause(i.ctx, step.For/4)
-		m.mu.Lock()
-		up := !m.down && m.agent == nil
-		m.mu.Unlock()
-		if up {
-			m.start(i.ctx)
-		}
+		h.start(i.ctx)
 	})
 }
 
-func (i *injector) strikeServer(step schedule.Step) {
+func (i injector) strikeServer(step schedule.Step) {
 	c := i.worker.cluster
 	i.faults.Go(func() {
 		switch step.Kind {
@@ -140,40 +113,101 @@ func (i *injector) strikeServer(step schedule.Step) {
 }
 
 // strikeClock puts on or back the clock of one manager, of one agent, or of everybody.
-func (i *injector) strikeClock(step schedule.Step) {
+func (i injector) strikeClock(step schedule.Step) {
 	by := time.Hour
 	if step.Target%3 == 0 {
 		by = -time.Hour
 	}
 	switch {
 	case step.Kind == schedule.ClocksChanged:
-		i.clocks.offset.Add(int64(time.Hour))
-		i.failIf(i.clocks.write())
+		i.wrong.Add(int64(time.Hour))
+		i.failIf(i.setClocks())
 	case step.Target%2 == 0:
 		replica := i.worker.replicas[step.Target/2%len(i.worker.replicas)]
-		i.failIf(replica.clock.write(time.Duration(i.clocks.offset.Load()) + by))
+		i.failIf(replica.clock.write(i.offset() + by))
 	default:
-		m := i.busy(step.Target)
-		m.clock.offset.Add(int64(by))
-		m.wake()
+		h := i.busy(step.Target)
+		h.Clock.Jump(by)
+		h.wake()
 	}
 	i.count(step.Kind, 1)
 }
 
+// busy chooses a host: rather one that is being drained or rebooted.
+func (i injector) busy(target int) *host {
+	var names []string
+	for _, there := range i.worker.witness.Present() {
+		if there.Node != nil && !settled(there.Node) {
+			names = append(names, there.Name)
+		}
+	}
+	slices.Sort(names)
+	name := ""
+	if len(names) > 0 && target%4 > 0 {
+		name = names[target%len(names)]
+	}
+	start := target % len(i.hosts)
+	for n := range i.hosts {
+		h := i.hosts[(start+n)%len(i.hosts)]
+		if !h.IsScrapped() && (name == "" || h.node() == name) {
+			return h
+		}
+	}
+	return i.hosts[start]
+}
+
+func (i injector) strikeNode(step schedule.Step) {
+	h := i.busy(step.Target)
+	name := h.node()
+	switch step.Kind {
+	case schedule.AdminCordons:
+		done, err := i.admin.cordon(i.ctx, name)
+		if done {
+			i.count(step.Kind, 1)
+		}
+		i.failIf(err)
+		return
+	case schedule.NodeRegisteredAnew:
+		if h.IsScrapped() {
+			return
+		}
+	case schedule.NodeDeleted:
+		if !h.Scrap() {
+			return
+		}
+		h.kill()
+	default:
+		if h.IsScrapped() {
+			return
+		}
+		h.rename(name + "-renamed")
+		h.kill()
+	}
+	i.count(step.Kind, 1)
+	i.admin.deleteNode(i.ctx, name)
+	if step.Kind != schedule.NodeRegisteredAnew {
+		i.pods.removePods(name)
+	}
+	pause(i.ctx, step.For/4)
+	h.register(i.ctx)
+	h.post(i.ctx)
+	h.start(i.ctx)
+}
+
 // count counts faults that struck.
-func (i *injector) count(kind schedule.Kind, n int) {
+func (i injector) count(kind schedule.Kind, n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.struck[kind] += n
 }
 
-func (i *injector) failIf(err error) {
+func (i injector) failIf(err error) {
 	if err != nil {
 		i.fail(err)
 	}
 }
 
-func (i *injector) strikePolicy(step schedule.Step) {
+func (i injector) strikePolicy(step schedule.Step) {
 	name := i.admin.policies[step.Target/4%len(i.admin.policies)]
 	switch step.Kind {
 	case schedule.PolicyEdited:
@@ -188,7 +222,7 @@ func (i *injector) strikePolicy(step schedule.Step) {
 	case schedule.PolicyRecreated:
 		insist(i.ctx, func() error { return i.admin.releasePolicy(i.ctx, name) })
 		pause(i.ctx, step.For/8)
-		i.admin.createPolicy(i.ctx, name, i.limit)
+		i.admin.createPolicy(i.ctx, name, i.schedule.Limit)
 		i.count(step.Kind, 1)
 	default:
 		i.wipeStatus(step.Kind, name)
@@ -196,7 +230,7 @@ func (i *injector) strikePolicy(step schedule.Step) {
 }
 
 // wipeStatus removes the status of a policy. The API server refuses to let status.seq go, so what goes is everything else.
-func (i *injector) wipeStatus(kind schedule.Kind, name string) {
+func (i injector) wipeStatus(kind schedule.Kind, name string) {
 	insist(i.ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}
 		if err := i.worker.objects.Get(i.ctx, client.ObjectKey{Name: name}, policy); err != nil {

@@ -23,7 +23,7 @@ const ManagerCommand = "manager"
 
 // replica is one of the managers: a process that is started again whenever it ends.
 type replica struct {
-	clock *FileClock
+	clock FileClock
 	line  *wire.Line
 
 	group   *process.Group
@@ -35,13 +35,13 @@ type replica struct {
 
 func newReplica(ctx context.Context, l *Worker, number int) (*replica, error) {
 	line := l.wire.Line(ctx)
-	address, err := line.Serve(ctx, "http://api")
+	address, err := line.Serve(ctx, l.cluster.Config().Host)
 	if err != nil {
 		return nil, err
 	}
 	name := fmt.Sprintf("manager-%d", number)
 	r := &replica{
-		clock: &FileClock{Path: filepath.Join(l.cluster.Dir, name+".clock")}, line: line, group: l.cluster.Processes,
+		clock: FileClock{Path: filepath.Join(l.cluster.Dir, name+".clock")}, line: line, group: l.cluster.Processes,
 	}
 	kubeconfig := filepath.Join(l.cluster.Dir, name+".kubeconfig")
 	if err := testenv.WriteKubeconfig(kubeconfig, &rest.Config{Host: address}); err != nil {

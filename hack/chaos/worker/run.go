@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
@@ -48,16 +51,19 @@ type run struct {
 	dir      string
 	ctx      context.Context //nolint:containedctx // the life of the schedule, which its machines share
 	cancel   context.CancelFunc
-	machines []*machine
+	hosts    []*host
 	agents   sync.WaitGroup
+	faults   sync.WaitGroup
 	back     atomic.Int64
-	clocks   *clocks
-	admin    *admin
-	pods     *workload
-	injector *injector // nil until the machines have been made
+	// wrong is how far all clocks are from the real one, but for those that have jumped; nanoseconds.
+	wrong atomic.Int64
+	admin *admin
+	pods  *workload
 
 	mu     sync.Mutex
 	events []judge.Change
+	begun  map[string]bool // drains, by node and number
+	struck map[schedule.Kind]int
 	err    error
 }
 
@@ -82,49 +88,78 @@ func (l *Worker) Run(ctx context.Context, s schedule.Schedule) (Outcome, error) 
 func newRun(ctx context.Context, l *Worker, s schedule.Schedule, dir string) *run {
 	name := fmt.Sprintf("s%d", s.Seed)
 	r := &run{
-		worker: l, schedule: s, dir: dir, clocks: &clocks{replicas: l.replicas},
-		admin: &admin{api: l.api, objects: l.objects, policies: []string{name}, window: s.Window},
+		worker: l, schedule: s, dir: dir, begun: map[string]bool{}, struck: map[schedule.Kind]int{},
+		admin: &admin{objects: l.objects, policies: []string{name}, window: s.Window},
 	}
 	if s.Sharing {
 		r.admin.policies = append(r.admin.policies, name+"-second")
 	}
 	if !s.Begins.IsZero() {
-		r.clocks.offset.Store(int64(time.Until(s.Begins)))
+		r.wrong.Store(int64(time.Until(s.Begins)))
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.pods = &workload{ctx: r.ctx, api: l.api, world: l.world, name: name, group: &r.agents, fail: r.fail, removed: map[string]bool{}}
+	r.pods = &workload{ctx: r.ctx, objects: l.objects, witness: l.witness, name: name, group: &r.agents, fail: r.fail, removed: map[string]bool{}}
 	return r
 }
 
 // end ends the agents and all that is played.
 func (r *run) end() {
 	r.cancel()
-	for _, m := range r.machines {
-		m.kill()
+	for _, h := range r.hosts {
+		h.kill()
 	}
-	if r.injector != nil {
-		r.injector.faults.Wait()
-	}
+	r.faults.Wait()
 	r.agents.Wait()
+}
+
+// offset is how far all clocks are from the real one.
+func (r *run) offset() time.Duration { return time.Duration(r.wrong.Load()) }
+
+// setClocks sets all clocks, and ends all jumps.
+func (r *run) setClocks() error {
+	for _, replica := range r.worker.replicas {
+		if err := replica.clock.write(r.offset()); err != nil {
+			return err
+		}
+	}
+	for _, h := range r.hosts {
+		h.Clock.Set(r.offset())
+		h.wake()
+	}
+	return nil
+}
+
+// see lets the workload follow its pods, and counts the drains that begin.
+func (r *run) see(c judge.Change) {
+	if c.Pod != nil {
+		r.pods.see(c.Pod, c.Gone)
+	}
+	if c.Node == nil || c.Gone {
+		return
+	}
+	if progress, err := protocol.ParseProgress(c.Node.Annotations); err == nil && progress != nil && progress.Phase == protocol.PhaseDraining {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.begun[fmt.Sprintf("%s/%d", c.Name, progress.Seq)] = true
+	}
 }
 
 func (r *run) do(o *Outcome) error {
 	r.worker.wire.Seed(r.schedule.Seed)
-	r.worker.world.begin(r.pods.see)
+	r.worker.witness.Begin(r.see)
 	if err := r.populate(); err != nil {
 		return err
 	}
-	r.injector = newInjector(r)
 	for _, n := range r.schedule.Needs {
-		r.machines[n].need()
+		r.hosts[n].Stage()
 	}
 	for _, step := range r.schedule.Steps {
 		if err := r.await(step); err != nil {
 			return err
 		}
-		r.injector.strike(step)
+		injector{r}.strike(step)
 	}
-	r.injector.faults.Wait()
+	r.faults.Wait()
 	return r.heal(o)
 }
 
@@ -146,9 +181,9 @@ func (r *run) await(step schedule.Step) error {
 
 // progress counts drains that have begun and reboots that are over.
 func (r *run) progress() int {
-	begun := 0
-	r.worker.world.read(func(w *world) { begun = w.begun })
-	return begun + int(r.back.Load())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.begun) + int(r.back.Load())
 }
 
 // check is why the schedule cannot go on.
@@ -176,17 +211,19 @@ func (r *run) fail(err error) {
 func (r *run) note(machine int, event judge.MachineEvent, boot string, revision int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, judge.Change{
-		At: time.Now(), Revision: max(revision, lastOf(r.events)), Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot,
-	})
+	if n := len(r.events); n > 0 {
+		revision = max(revision, r.events[n-1].Revision)
+	}
+	r.events = append(r.events, judge.Change{At: time.Now(), Revision: revision, Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot})
 }
 
 // present is the revision of the store by now.
 func (r *run) present() (revision int64) {
 	insist(r.ctx, func() error {
-		list, err := r.worker.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{Limit: 1})
+		var nodes corev1.NodeList
+		err := r.worker.objects.List(r.ctx, &nodes, client.Limit(1))
 		if err == nil {
-			_, err = fmt.Sscan(list.ResourceVersion, &revision)
+			revision, err = strconv.ParseInt(nodes.ResourceVersion, 10, 64)
 		}
 		return err
 	})
@@ -195,43 +232,51 @@ func (r *run) present() (revision int64) {
 
 // judge lets the witness come to the present, and looks at all it has seen.
 func (r *run) judge(o *Outcome) {
-	present := r.present()
-	for h := r.history(o, present); r.check() == nil; h = r.history(o, present) {
+	for present := r.present(); r.check() == nil; {
+		history := r.history(present)
 		j := judge.New(judge.Options{Semaphore: true})
-		for _, record := range h {
+		for _, record := range history {
 			j.Take(record)
 		}
 		// What is done may be undone for a moment, by a manager whose cache is behind. It has as long as everything else.
-		if h != nil && (len(j.LeftBehind(time.Now())) == 0 || o.Converged > patience) {
+		if history != nil && (len(j.LeftBehind(time.Now())) == 0 || o.Converged > patience) {
 			j.End(time.Now())
 			o.Violations = append(o.Violations, j.Violations()...)
+			o.count(history)
 			break
 		}
 		pause(r.ctx, look)
 		o.Converged += look
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, event := range r.events {
-		if event.Host == judge.Rebooted {
-			o.Reboots++
-		}
-	}
 	o.Struck = r.worker.wire.Struck()
-	for kind, n := range r.injector.struck {
+	for kind, n := range r.struck {
 		o.Struck[kind] += n
 	}
 }
 
-// history is what was seen up to a revision and what has come after it, and what the machines did in between. Nil: the witness,
-// which is behind them, is not there yet.
-func (r *run) history(o *Outcome, present int64) []judge.Change {
-	var h []judge.Change
-	r.worker.world.read(func(w *world) {
-		if w.revision >= lastOf(w.revisions) && (w.revision >= present || present == 0) || lastOf(w.revisions) >= present {
-			h, o.Grants, o.Revisions = slices.Clone(w.revisions), len(w.grants), len(w.revisions)
+// count counts what a history has of reboots, grants and revisions.
+func (o *Outcome) count(history []judge.Change) {
+	grants := map[int64]bool{}
+	for _, record := range history {
+		switch {
+		case record.Host == judge.Rebooted:
+			o.Reboots++
+		case record.Policy != nil:
+			for _, e := range record.Policy.Status.Grants {
+				grants[e.Seq] = true
+			}
 		}
-	})
+		if record.Host == "" {
+			o.Revisions++
+		}
+	}
+	o.Grants = len(grants)
+}
+
+// history is what was seen up to a revision and what has come after it, and what the machines did in between. Nil: the witness is
+// not there yet.
+func (r *run) history(present int64) []judge.Change {
+	h := r.worker.witness.History(present)
 	if h == nil {
 		return nil
 	}
@@ -254,11 +299,4 @@ func (r *run) writer(record *judge.Change) string {
 		return judge.Admin
 	}
 	return ""
-}
-
-func lastOf(revisions []judge.Change) int64 {
-	if len(revisions) == 0 {
-		return 0
-	}
-	return revisions[len(revisions)-1].Revision
 }

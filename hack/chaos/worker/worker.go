@@ -4,15 +4,12 @@ package worker
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -30,13 +27,11 @@ const requestTimeout = 2 * time.Second
 // Worker is one control plane, and the two managers on it.
 type Worker struct {
 	cluster  *embedded.Cluster
-	api      kubernetes.Interface
 	objects  client.Client
 	wire     *wire.Wire
-	world    *world
+	witness  *witness.Witness
 	replicas []*replica
 	log      logr.Logger
-	zones    map[string]*time.Location
 
 	life   context.Context //nolint:containedctx // its lines are restored in it
 	cancel context.CancelFunc
@@ -53,7 +48,7 @@ func Start(ctx context.Context) (*Worker, error) {
 		return nil, err
 	}
 	life, cancel := context.WithCancel(ctx)
-	l := &Worker{cluster: cluster, life: life, cancel: cancel, world: newWorld()}
+	l := &Worker{cluster: cluster, life: life, cancel: cancel, witness: witness.New(cluster.EtcdAddress())}
 	if err := l.start(life); err != nil {
 		l.Stop()
 		return nil, err
@@ -71,11 +66,7 @@ func (l *Worker) start(ctx context.Context) error {
 	}
 	context.AfterFunc(ctx, func() { file.Close() })
 	l.log = zap.New(zap.WriteTo(file))
-	if l.zones, err = zones(); err != nil {
-		return err
-	}
-	watch := witness.New(l.cluster.EtcdAddress(), l.world.see, l.world.past)
-	l.group.Go(func() { l.fail(watch.Run(ctx)) })
+	l.group.Go(func() { l.fail(l.witness.Run(ctx)) })
 	if _, err := l.cluster.Kubectl(ctx, nil, "apply", "--server-side", "-k", filepath.Join(testenv.Root(), "config", "crd")); err != nil {
 		return err
 	}
@@ -93,14 +84,10 @@ func (l *Worker) start(ctx context.Context) error {
 	return nil
 }
 
-// connect makes the clients of administrators and kubelets, which no fault of the network reaches, and the wire of all others.
+// connect makes the client of administrators and kubelets, which no fault of the network reaches, and the wire of all others.
 func (l *Worker) connect() error {
 	config := l.cluster.Config()
 	config.Timeout = requestTimeout
-	var err error
-	if l.api, err = kubernetes.NewForConfig(config); err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return err
@@ -112,37 +99,8 @@ func (l *Worker) connect() error {
 	if err != nil {
 		return fmt.Errorf("making the wire: %w", err)
 	}
-	server, err := url.Parse("https://" + l.cluster.Address())
-	if err != nil {
-		return fmt.Errorf("making the wire: %w", err)
-	}
-	l.wire = wire.New(toServer{transport, server})
+	l.wire = wire.New(transport)
 	return nil
-}
-
-// toServer sends what is meant for the API server there, whatever name it was called by.
-type toServer struct {
-	http.RoundTripper
-	server *url.URL
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t toServer) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
-	req.URL.Scheme, req.URL.Host, req.Host = t.server.Scheme, t.server.Host, t.server.Host
-	return t.RoundTripper.RoundTrip(req)
-}
-
-func zones() (map[string]*time.Location, error) {
-	found := map[string]*time.Location{}
-	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"} {
-		zone, err := time.LoadLocation(name)
-		if err != nil {
-			return nil, fmt.Errorf("loading a time zone: %w", err)
-		}
-		found[name] = zone
-	}
-	return found, nil
 }
 
 func (l *Worker) fail(err error) {

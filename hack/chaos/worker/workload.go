@@ -13,8 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/witness"
 )
 
 // confirmation is how long after a pod's end its kubelet removes it, where that has not happened.
@@ -24,12 +25,12 @@ var errNowhere = errors.New("no node takes pods")
 
 // workload is the pods of a schedule, and their ReplicaSet, scheduler, kubelets and garbage collector.
 type workload struct {
-	ctx   context.Context //nolint:containedctx // the life of the schedule
-	api   kubernetes.Interface
-	world *world
-	name  string
-	group *sync.WaitGroup
-	fail  func(error)
+	ctx     context.Context //nolint:containedctx // the life of the schedule
+	objects client.Client
+	witness *witness.Witness
+	name    string
+	group   *sync.WaitGroup
+	fail    func(error)
 
 	mu      sync.Mutex
 	created int
@@ -43,14 +44,19 @@ func (w *workload) addPod() {
 	name := fmt.Sprintf("%s-%d", w.name, w.created)
 	w.mu.Unlock()
 	insist(w.ctx, func() error {
-		nodes := w.world.schedulable()
+		var nodes []string
+		for _, there := range w.witness.Present() {
+			if there.Node != nil && !there.Node.Spec.Unschedulable {
+				nodes = append(nodes, there.Name)
+			}
+		}
 		if len(nodes) == 0 {
 			return errNowhere
 		}
 		now := int64(0)
-		_, err := w.api.CoreV1().Pods(metav1.NamespaceDefault).Create(w.ctx, &corev1.Pod{
+		return client.IgnoreAlreadyExists(w.objects.Create(w.ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Labels: map[string]string{"app": w.name},
+				Name: name, Namespace: metav1.NamespaceDefault, Labels: map[string]string{"app": w.name},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: w.name, UID: "chaos", Controller: new(true)}},
 			},
 			Spec: corev1.PodSpec{
@@ -59,8 +65,7 @@ func (w *workload) addPod() {
 				Containers:                   []corev1.Container{{Name: "app", Image: "app"}},
 				Tolerations:                  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			},
-		}, metav1.CreateOptions{})
-		return ignoreExists(err)
+		}))
 	})
 	status, err := json.Marshal(map[string]any{"status": corev1.PodStatus{
 		Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
@@ -69,7 +74,8 @@ func (w *workload) addPod() {
 		w.fail(err)
 	}
 	insist(w.ctx, func() error {
-		_, err := w.api.CoreV1().Pods(metav1.NamespaceDefault).Patch(w.ctx, name, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status")
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+		err := w.objects.Status().Patch(w.ctx, pod, client.RawPatch(types.StrategicMergePatchType, status))
 		return client.IgnoreNotFound(err) // it may have been evicted already
 	})
 }
@@ -91,15 +97,11 @@ func (w *workload) see(pod *corev1.Pod, deleted bool) {
 
 // removePods removes the pods of a machine that is gone, as the garbage collector of pods does.
 func (w *workload) removePods(node string) {
-	var pods []*corev1.Pod
-	w.world.read(func(seen *world) {
-		for _, pod := range seen.pods {
-			if pod.Spec.NodeName == node {
-				pods = append(pods, pod)
-			}
+	for _, there := range w.witness.Present() {
+		pod := there.Pod
+		if pod == nil || pod.Spec.NodeName != node {
+			continue
 		}
-	})
-	for _, pod := range pods {
 		w.mu.Lock()
 		w.removed[string(pod.UID)] = true
 		w.mu.Unlock()
@@ -116,9 +118,7 @@ func (w *workload) gone(pod *corev1.Pod) bool {
 
 // deletePod removes a pod for good; one that is gone already is what is wanted.
 func (w *workload) deletePod(pod *corev1.Pod) error {
-	err := w.api.CoreV1().Pods(pod.Namespace).Delete(w.ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
-	})
+	err := w.objects.Delete(w.ctx, pod.DeepCopy(), client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if apierrors.IsConflict(err) {
 		return nil
 	}
