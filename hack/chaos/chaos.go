@@ -81,7 +81,7 @@ func (c *chaos) worker(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("seed %d: %w\nlogs are in %s", seed, err, l.KeepLogs())
 		}
-		if len(o.Violations) > 0 || c.options.keep {
+		if len(o.Violations) > 0 {
 			c.screen.Print("  logs are in " + l.KeepLogs())
 		}
 		c.add(o)

@@ -26,7 +26,6 @@ type options struct {
 	first     uint64
 	only      int64
 	workers   int
-	keep      bool
 	docs      string
 }
 
@@ -44,7 +43,6 @@ func run() int {
 	flags.Uint64Var(&o.first, "first", 0, "The first seed.")
 	flags.Int64Var(&o.only, "seed", -1, "Replay this seed, once; it prints its schedule.")
 	flags.IntVar(&o.workers, "workers", 3, "How many control planes to use side by side.")
-	flags.BoolVar(&o.keep, "keep", false, "Keep the logs.")
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return 1

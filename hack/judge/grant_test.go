@@ -113,21 +113,11 @@ func TestTake_Budget(t *testing.T) {
 	ends := func(uid string) func(*story) {
 		return all(goes(uid, ""), func(s *story) { s.records[len(s.records)-1].Pod.Labels = map[string]string{"app": "shop"} })
 	}
-	cases := map[string]struct {
-		story []func(*story)
-		want  []Rule
-	}{
+	histories{
 		"half of three is two":              {[]func(*story){three, budget("50%", "shop", "1"), ends("1")}, nil},
 		"half of three is no less than two": {[]func(*story){three, budget("50%", "shop", "1", "2"), ends("1"), ends("2")}, []Rule{Budget}},
 		"of another app":                    {[]func(*story){three, budget("2", "bank"), ends("1")}, nil},
 		"of another app until a moment ago": {[]func(*story){three, budget("2", "bank"), budget("2", "shop"), ends("1")}, []Rule{Budget}},
 		"of this app until a moment ago":    {[]func(*story){three, budget("2", "shop"), budget("2", "bank"), ends("1")}, nil},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
-				t.Errorf("rules broken (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t)
 }

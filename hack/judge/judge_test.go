@@ -77,17 +77,40 @@ func limitIs(value intstr.IntOrString) func(*story) {
 
 func passes(d time.Duration) func(*story) { return func(s *story) { s.now = s.now.Add(d) } }
 
+// grant is an entry in the ledger and the grant on the Node.
 func grant(name string, seq int64) func(*story) { return grantAfter(0, name, seq) }
 
 // grantAfter is a grant that was decided a while before its entry is written.
 func grantAfter(d time.Duration, name string, seq int64) func(*story) {
+	return all(listed(d, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: name}), carries(name, seq))
+}
+
+// listed is an entry of the ledger that was decided a while before.
+func listed(d time.Duration, e v1alpha1.LedgerEntry) func(*story) {
 	return func(s *story) {
 		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
-			p.Status.Seq = seq
-			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: name, At: metav1.NewTime(s.now.Add(-d))})
+			e.At = metav1.NewTime(s.now.Add(-d))
+			p.Status.Seq = max(p.Status.Seq, e.Seq)
+			p.Status.Grants = append(p.Status.Grants, e)
 		})
+	}
+}
+
+func ledger(name string, seq int64, boot string) func(*story) {
+	return listed(0, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: boot})
+}
+
+// carries is the grant on the Node.
+func carries(name string, seq int64) func(*story) { return carriesOf("p", name, seq) }
+
+func carriesOf(policy, name string, seq int64) func(*story) {
+	return shows(name, protocol.Grant{Policy: policy, Seq: seq, State: protocol.GrantActive})
+}
+
+func shows(name string, g protocol.Grant) func(*story) {
+	return func(s *story) {
 		s.node(name, manager, func(n *corev1.Node) {
-			g := protocol.Grant{Policy: "p", Seq: seq, BootID: name, State: protocol.GrantActive, At: metav1.NewTime(s.now)}
+			g.BootID, g.At = name, metav1.NewTime(s.now)
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
 		})
 	}
@@ -104,25 +127,32 @@ func needing(name string) func(*story) {
 }
 
 func drains(name string, seq int64) func(*story) {
+	return reports(name, protocol.Progress{Seq: seq, Phase: protocol.PhaseDraining, Cordoned: true})
+}
+
+// commits is an agent that asks logind next.
+func commits(name string, seq int64) func(*story) {
+	return reports(name, protocol.Progress{Seq: seq, Phase: protocol.PhaseRebooting, Cordoned: true})
+}
+
+// aborts is an agent that gives up.
+func aborts(name string, seq int64) func(*story) {
+	return reports(name, protocol.Progress{Seq: seq, Phase: protocol.PhaseAborted})
+}
+
+func reports(name string, p protocol.Progress) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
-			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseDraining, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
+			p.BootID, p.At = name, metav1.NewTime(s.now)
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
-			n.Spec.Unschedulable = true
+			n.Spec.Unschedulable = p.Cordoned
 		})
 	}
 }
 
+// finishes is a manager that sees the reboot.
 func finishes(name string, seq int64) func(*story) {
-	return func(s *story) {
-		s.node(name, manager, func(n *corev1.Node) {
-			g := protocol.Grant{Policy: "p", Seq: seq, BootID: name, State: protocol.GrantFinished, At: metav1.NewTime(s.now)}
-			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
-			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
-			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
-			n.Spec.Unschedulable = false
-		})
-	}
+	return all(shows(name, protocol.Grant{Policy: "p", Seq: seq, State: protocol.GrantFinished}), cordons(name, manager, false))
 }
 
 func cordons(name, by string, on bool) func(*story) {
@@ -166,53 +196,11 @@ func policyDeleting(s *story) {
 	s.policy(Admin, func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
 }
 
-// commits is an agent that asks logind next.
-func commits(name string, seq int64) func(*story) {
-	return func(s *story) {
-		s.node(name, agent, func(n *corev1.Node) {
-			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
-			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
-		})
-	}
-}
-
-// ledger is an entry for a boot; carries is the grant on the Node.
-func ledger(name string, seq int64, boot string) func(*story) {
-	return func(s *story) {
-		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
-			p.Status.Seq = max(p.Status.Seq, seq)
-			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: boot, At: metav1.NewTime(s.now)})
-		})
-	}
-}
-
-func carries(name string, seq int64) func(*story) { return carriesOf("p", name, seq) }
-
-func carriesOf(policy, name string, seq int64) func(*story) {
-	return func(s *story) {
-		s.node(name, manager, func(n *corev1.Node) {
-			g := protocol.Grant{Policy: policy, Seq: seq, BootID: name, State: protocol.GrantActive, At: metav1.NewTime(s.now)}
-			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
-		})
-	}
-}
-
 // released takes the entries of a node out of the ledger.
 func released(name string) func(*story) {
 	return func(s *story) {
 		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
 			p.Status.Grants = slices.DeleteFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == name })
-		})
-	}
-}
-
-// aborts is an agent that gives up.
-func aborts(name string, seq int64) func(*story) {
-	return func(s *story) {
-		s.node(name, agent, func(n *corev1.Node) {
-			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseAborted, BootID: name, At: metav1.NewTime(s.now)}
-			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
-			n.Spec.Unschedulable = false
 		})
 	}
 }
@@ -271,10 +259,13 @@ func podOf(uid string, ready corev1.ConditionStatus) *corev1.Pod {
 	return pod
 }
 
-func asksFor(name string) func(*story) {
+func asksFor(name string) func(*story) { return requestedFor(name, "x") }
+
+// requestedFor is somebody's request, for a reason.
+func requestedFor(name, reason string) func(*story) {
 	return func(s *story) {
 		s.node(name, Admin, func(n *corev1.Node) {
-			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, "x")
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, reason)
 		})
 	}
 }
@@ -316,16 +307,30 @@ func rulesOf(j *Judge) []Rule {
 	return rules
 }
 
+// histories are stories, each with the rules that it breaks.
+type histories map[string]struct {
+	story []func(*story)
+	want  []Rule
+}
+
+func (h histories) check(t *testing.T) {
+	t.Helper()
+	for name, tc := range h {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestTake(t *testing.T) {
 	window := func(start string, d time.Duration, zone string) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
 		})
 	}
-	cases := map[string]struct {
-		story []func(*story)
-		want  []Rule
-	}{
+	cases := histories{
 		"one after the other":                                   {[]func(*story){reboot("a", 1), reboot("b", 2)}, nil},
 		"two at once and the limit is one":                      {[]func(*story){host("a", Staged), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2), commits("a", 1), host("a", Rebooted)}, []Rule{Unavailable, Limit}},
 		"nodes that nobody has granted anything":                {[]func(*story){drains("a", 1), drains("b", 2)}, []Rule{Ledger, Ledger, Limit}},
@@ -364,10 +369,7 @@ func TestTake(t *testing.T) {
 	}
 	late, day := v1alpha1.DeadlineIgnoresWindows, 24*time.Hour
 	hour := window("00:00", time.Hour, "UTC")
-	maps.Copy(cases, map[string]struct {
-		story []func(*story)
-		want  []Rule
-	}{
+	maps.Copy(cases, histories{
 		"a grant outside a window, past the deadline that ignores it": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, nil},
 		"right before the deadline":                                   {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day - 10*time.Second), grant("a", 1)}, []Rule{Window}},
 		"past a deadline that only reports":                           {[]func(*story){hour, ignores(v1alpha1.DeadlineReports), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
@@ -382,10 +384,7 @@ func TestTake(t *testing.T) {
 		"a need that began anew a moment ago": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), needing("a"), grant("a", 1)}, nil},
 	})
 	staged := host("a", Staged)
-	maps.Copy(cases, map[string]struct {
-		story []func(*story)
-		want  []Rule
-	}{
+	maps.Copy(cases, histories{
 		"a Node that is deleted past the point of no return": {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), host("a", Rebooted)}, nil},
 		"a Node that is deleted before it":                   {[]func(*story){staged, grant("a", 1), drains("a", 1), deleted("a"), host("a", Rebooted)}, []Rule{Granted}},
 		"a host that goes down long after its Node":          {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), passes(time.Hour), host("a", Rebooted)}, []Rule{Granted}},
@@ -411,10 +410,7 @@ func TestTake(t *testing.T) {
 	})
 	percent := func(value string) func(*story) { return limitIs(intstr.FromString(value)) }
 	two := limitIs(intstr.FromInt32(2))
-	maps.Copy(cases, map[string]struct {
-		story []func(*story)
-		want  []Rule
-	}{
+	maps.Copy(cases, histories{
 		"half of two is one":               {[]func(*story){percent("50%"), grant("a", 1), drains("a", 1)}, nil},
 		"half of two is no more than one":  {[]func(*story){percent("50%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
 		"all of two is two":                {[]func(*story){percent("100%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
@@ -440,13 +436,7 @@ func TestTake(t *testing.T) {
 		"a pod that goes with its machine":        {[]func(*story){budgeted(), pods("True", "1", "2"), goes("1", Machine)}, nil},
 		"an eviction after one that was nobody's": {[]func(*story){budgeted(), pods("True", "1", "2", "3", "4"), goes("1", Machine), budgeted("2"), goes("2", "")}, nil},
 	})
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
-				t.Errorf("rules broken (-want +got):\n%s", diff)
-			}
-		})
-	}
+	cases.check(t)
 }
 
 func TestJudge_End(t *testing.T) {

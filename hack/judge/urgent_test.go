@@ -4,20 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// requestsUrgently is somebody's request, which is urgent.
+// requestsUrgently is a request that is urgent.
 func requestsUrgently(name string) func(*story) {
-	return func(s *story) {
-		s.node(name, Admin, func(n *corev1.Node) {
-			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, v1alpha1.UrgentPrefix+" CVE")
-		})
-	}
+	return requestedFor(name, v1alpha1.UrgentPrefix+" CVE")
 }
 
 // withdraws takes a request away.
@@ -49,10 +44,7 @@ func TestTake_Urgent(t *testing.T) {
 	const windows, blackouts, pause = v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts, v1alpha1.UrgentIgnoresPause
 	allow, a := allows(v1alpha1.UrgentRequestsAllow), grant("a", 1)
 	both := all(grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2))
-	cases := map[string]struct {
-		story []func(*story)
-		want  []Rule
-	}{
+	histories{
 		"outside the windows":                            {[]func(*story){closed, urgent(windows), a}, nil},
 		"outside the windows, which count":               {[]func(*story){closed, urgent(blackouts, pause), a}, []Rule{Window}},
 		"in a blackout":                                  {[]func(*story){frozen, urgent(blackouts), a}, nil},
@@ -79,12 +71,5 @@ func TestTake_Urgent(t *testing.T) {
 		"a request that was withdrawn long ago":               {[]func(*story){closed, allow, requestsUrgently("a"), withdraws("a"), passes(2 * Slack), a}, []Rule{Window}},
 		"a request of a node that never had any, a while ago": {[]func(*story){closed, allow, asksFor("a"), withdraws("a"), a}, []Rule{Window}},
 		"two requests, over the limit":                        {[]func(*story){allow, requestsUrgently("a"), requestsUrgently("b"), both}, []Rule{Unavailable, Limit}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
-				t.Errorf("rules broken (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t)
 }

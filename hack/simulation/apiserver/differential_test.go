@@ -58,18 +58,24 @@ func requests() (nodes, policies []request) {
 	policy := func(text string) deed {
 		return patch(makePolicy(), types.MergePatchType, false, text, "manager")
 	}
-	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) deed {
+	status := func(outdated bool, status v1alpha1.RebootPolicyStatus) deed {
 		return func(s server, version, old string) (client.Object, error) {
 			put := makePolicy()
 			if put.ResourceVersion = version; outdated {
 				put.ResourceVersion = old
 			}
 			put.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"not": "written"}}
-			put.Status = v1alpha1.RebootPolicyStatus{Seq: seq, Limit: 1, Grants: entries}
+			put.Status = status
 			return s.putStatus(put, "manager")
 		}
 	}
+	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) deed {
+		return status(outdated, v1alpha1.RebootPolicyStatus{Seq: seq, Limit: 1, Grants: entries})
+	}
 	first := v1alpha1.LedgerEntry{Node: nodeName, NodeUID: "u1", Seq: 1, BootID: "b1", At: metav1.NewTime(time.Unix(1_800_000_000, 123_456_789))}
+	another := func(node string, seq int64) v1alpha1.LedgerEntry {
+		return v1alpha1.LedgerEntry{Node: node, Seq: seq, At: first.At}
+	}
 	create := func(object client.Object) deed {
 		return func(s server, _, _ string) (client.Object, error) { return s.create(object, "kubelet") }
 	}
@@ -106,6 +112,10 @@ func requests() (nodes, policies []request) {
 		{"a ledger from an outdated read", ledger(2, true, first)},
 		{"a sequence number that shrinks", ledger(0, false, first)},
 		{"two entries of one node", ledger(2, false, first, first)},
+		{"one grant above the limit", ledger(2, false, first, another("m", 2))},
+		{"an entry above the number", ledger(1, false, another(nodeName, 9))},
+		{"a name that is longer than names", ledger(2, false, another(strings.Repeat("a", 300), 2))},
+		{"a limit above the spec's", status(false, v1alpha1.RebootPolicyStatus{Seq: 1, Limit: 2, Grants: []v1alpha1.LedgerEntry{first}})},
 		{"an empty ledger", ledger(1, false)},
 		{"an annotation on the policy", policy(`{"metadata":{"annotations":{"a":"1"}}}`)},
 		{"a limit", policy(`{"spec":{"concurrency":{"maxUnavailable":"50%"}}}`)},
