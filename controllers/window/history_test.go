@@ -16,11 +16,6 @@ func TestAt_History(t *testing.T) {
 			"2018-05-04 00:00", "2018-05-06 00:00",
 			[]open{{from: "2018-05-04 15:00", to: "2018-05-04 16:00"}},
 		},
-		"half an hour skipped in Caracas": {
-			[]v1alpha1.Window{daily("02:45", "1h", "America/Caracas")},
-			"2016-04-30 12:00", "2016-05-02 12:00",
-			[]open{{from: "2016-05-01 07:00", to: "2016-05-01 08:00"}, {from: "2016-05-02 06:45", to: "2016-05-02 07:45"}},
-		},
 		// History with offsets in seconds: Berlin was 53:28 ahead, New York 4:56:02 behind until noon came twice.
 		"local mean time": {
 			[]v1alpha1.Window{daily("22:00", "2h", "Europe/Berlin")},
@@ -77,20 +72,6 @@ func TestAt_History(t *testing.T) {
 			[]v1alpha1.Window{daily("00:00", "168h", "Pacific/Apia", on("Sun"))},
 			"2011-12-25 10:00", "2012-01-02 00:00",
 			[]open{{from: "2011-12-25 10:00", to: "2012-01-02 00:00"}},
-		},
-		"no start on the date that Kwajalein skipped": {
-			[]v1alpha1.Window{daily("12:00", "1h", "Pacific/Kwajalein")},
-			"1993-08-20 12:00", "1993-08-23 12:00",
-			[]open{
-				{from: "1993-08-21 00:00", to: "1993-08-21 01:00"},
-				{from: "1993-08-22 00:00", to: "1993-08-22 01:00"},
-				{from: "1993-08-23 00:00", to: "1993-08-23 01:00"},
-			},
-		},
-		"no start on the Saturday that Kwajalein skipped": {
-			[]v1alpha1.Window{daily("00:00", "1h", "Pacific/Kwajalein", on("Sat"))},
-			"1993-08-15 00:00", "1993-08-29 00:00",
-			[]open{{from: "1993-08-27 12:00", to: "1993-08-27 13:00"}},
 		},
 		// Kwajalein set its clocks back 23 hours at the end of 30 September 1969, Juneau a whole day on 19 October 1867.
 		"one start on the date that Kwajalein repeated": {

@@ -29,45 +29,10 @@ func TestAt_Union(t *testing.T) {
 			"2026-03-28 00:00", "2026-04-25 00:00",
 			[]open{{from: "2026-03-28 22:30", to: "2026-04-04 22:30"}},
 		},
-		"daily 24h never flaps": {
-			[]v1alpha1.Window{daily("06:00", "24h", "UTC")},
-			"2026-01-01 00:00", "2027-12-31 00:00",
-			[]open{{from: "2026-01-01 00:00", to: "2027-12-31 00:00"}},
-		},
-		"weekly 168h never flaps": {
-			[]v1alpha1.Window{daily("06:00", "168h", "UTC", on("Thu"))},
-			"2026-01-01 00:00", "2027-12-31 00:00",
-			[]open{{from: "2026-01-01 00:00", to: "2027-12-31 00:00"}},
-		},
-		"daily 168h overlaps itself sevenfold": {
-			[]v1alpha1.Window{daily("06:00", "168h", "Europe/Berlin")},
-			"2026-01-01 00:00", "2027-12-31 00:00",
-			[]open{{from: "2026-01-01 00:00", to: "2027-12-31 00:00"}},
-		},
 		"fractions of a second": {
 			[]v1alpha1.Window{daily("06:00", "1500ms", "UTC")},
 			"2026-01-01 00:00", "2026-01-02 00:00",
 			[]open{{from: "2026-01-01 06:00", to: "2026-01-01 06:00:01.5"}},
-		},
-		"windows that overlap are reported by the first in the list (behaviour 33)": {
-			[]v1alpha1.Window{
-				daily("10:00", "3h", "UTC", named("a"), on("Mon")), daily("09:00", "2h", "UTC", named("b"), on("Mon")),
-			},
-			"2026-06-01 00:00", "2026-06-02 00:00",
-			[]open{
-				{from: "2026-06-01 09:00", to: "2026-06-01 10:00", name: "b"},
-				{from: "2026-06-01 10:00", to: "2026-06-01 13:00", name: "a"},
-			},
-		},
-		"windows that touch": {
-			[]v1alpha1.Window{
-				daily("12:00", "1h", "UTC", named("late"), on("Mon")), daily("14:00", "2h", "Europe/Berlin", named("early"), on("Mon")),
-			},
-			"2026-12-07 00:00", "2026-12-08 00:00",
-			[]open{
-				{from: "2026-12-07 12:00", to: "2026-12-07 13:00", name: "late"},
-				{from: "2026-12-07 13:00", to: "2026-12-07 15:00", name: "early"},
-			},
 		},
 	})
 }
