@@ -60,6 +60,10 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), windowInvalid: `window "w": unknown zone`},
 			v1alpha1.ReasonInvalid, `policy workers: window "w": unknown zone`,
 		},
+		"an expression that does not compile": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers", gatedByObject)}, hosts: hosts(needy, "worker-1"), gates: []v1alpha1.GateStatus{quiet(ceph)}, gatesInvalid: "undeclared"},
+			v1alpha1.ReasonInvalid, "policy workers: undeclared",
+		},
 		"paused policy": {
 			one(policy("workers", paused(nil, "")), needy("worker-1")),
 			v1alpha1.ReasonPaused, "policy workers is paused",

@@ -124,12 +124,3 @@ func TestNodeOf_KnowsTheControlPlaneOfEachDistribution(t *testing.T) {
 		})
 	}
 }
-
-// Members of etcd that are nothing else count for the quorum: with the API servers, and among themselves.
-func TestReboots_KeepsTheQuorumOfDedicatedEtcd(t *testing.T) {
-	etcd, server := label("node-role.kubernetes.io/etcd", "true"), label("node-role.kubernetes.io/control-plane", "true")
-	p := one(policy("all", atMost("9")), needy("etcd-1", etcd), needy("etcd-2", etcd), needy("server-1", server), needy("worker")).plan()
-	if diff := cmp.Diff([]string{"worker", "etcd-1"}, names(p.Granted)); diff != "" {
-		t.Errorf("granted (-want +got):\n%s", diff)
-	}
-}

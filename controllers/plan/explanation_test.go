@@ -65,14 +65,6 @@ func TestExplain(t *testing.T) {
 			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed}.snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
 		},
-		"another node that is chosen first": {
-			snapshot: one(policy("workers"), needy("worker-0"), needy("worker-1")).snapshot(),
-			reason:   v1alpha1.ReasonBudgetExhausted, check: v1alpha1.ReasonBudgetExhausted, passed: 24,
-		},
-		"a policy that only reports": {
-			snapshot: one(policy("workers", dryRun), needy("worker-1")).snapshot(),
-			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 27,
-		},
 		"a check that objects for another reason than its own word": {
 			snapshot: situation{
 				policies: []*v1alpha1.RebootPolicy{policy("cp", selects("pool", "cp")), policy("other", selects("pool", "other"))},
@@ -86,10 +78,6 @@ func TestExplain(t *testing.T) {
 		},
 		"no policy selects it, and it needs no reboot": {
 			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), newHost("worker-1"))),
-		},
-		"two policies of one priority": {
-			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("a"), policy("b")}, hosts: hosts(needy, "worker-1")}.snapshot(),
-			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonPolicyConflict, passed: 1,
 		},
 		"a grant that is in the ledger and not on the node": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), reboot: plan.PublishGrant,

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,11 +15,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// gated asks gates of these names; "name?" is one with failurePolicy Allow.
+// gated asks gates of these names; "name?" is one with failurePolicy Allow, and ceph a gate of objects.
 func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Gates = &v1alpha1.Gates{}
 		for _, name := range names {
+			if name == ceph {
+				gatedByObject(p)
+				continue
+			}
 			g := v1alpha1.PrometheusGate{Name: name, URL: "http://prometheus", Query: "up == 0"}
 			if name[len(name)-1] == '?' {
 				g.Name, g.FailurePolicy = name[:len(name)-1], v1alpha1.GateFailureAllow
@@ -86,6 +91,27 @@ func TestReboots_Gates(t *testing.T) {
 		"one fires, which is worse than one that cannot be asked": {
 			[]string{"b", "a"}, []v1alpha1.GateStatus{unreachable("b"), firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant,
 		},
+		"an object was not asked about yet": {
+			[]string{"a", ceph},
+			[]v1alpha1.GateStatus{quiet("a")},
+			v1alpha1.ReasonGateUnreachable,
+			"gate CephCluster/ceph of policy workers has not been asked yet", plan.Wait, plan.Wait,
+		},
+		"an object is ready, too": {
+			gates: []string{"a", ceph}, answer: []v1alpha1.GateStatus{quiet("a"), quiet(ceph)}, inLedger: plan.PublishGrant, onNode: plan.Wait,
+		},
+		"an object is not ready": {
+			[]string{"a", ceph},
+			[]v1alpha1.GateStatus{quiet("a"), notReadyObject(ceph)},
+			v1alpha1.ReasonObjectNotReady,
+			"gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false", plan.CancelGrant, plan.CancelGrant,
+		},
+		"an object cannot be read, which is never ignored": {
+			[]string{"a?", ceph},
+			[]v1alpha1.GateStatus{unreachable("a"), unreachable(ceph)},
+			v1alpha1.ReasonGateUnreachable,
+			"gate CephCluster/ceph of policy workers: no answer within 10s", plan.CancelGrant, plan.CancelGrant,
+		},
 		"one cannot be asked, which is worse than one that was not yet": {
 			[]string{"b", "a"}, []v1alpha1.GateStatus{unreachable("a")}, v1alpha1.ReasonGateUnreachable, mute, plan.CancelGrant, plan.CancelGrant,
 		},
@@ -105,7 +131,7 @@ func TestReboots_Gates(t *testing.T) {
 			if got.Reason != tc.before || got.Message != tc.message || len(p.Granted) > 0 != (tc.before == "") {
 				t.Errorf("before a grant: %+v, granted %v", got, p.Granted)
 			}
-			if got.ShortLived != (tc.message == unasked) {
+			if got.ShortLived != strings.HasSuffix(tc.message, "has not been asked yet") {
 				t.Errorf("short-lived: %t", got.ShortLived)
 			}
 			inLedger := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1"))
@@ -118,68 +144,6 @@ func TestReboots_Gates(t *testing.T) {
 				t.Errorf("in the ledger, on the node, and draining (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestReboots_ObjectGates: a gate of objects counts as one of Prometheus does, and cannot be ignored.
-func TestReboots_ObjectGates(t *testing.T) {
-	cases := map[string]struct {
-		answer  []v1alpha1.GateStatus
-		reason  v1alpha1.Reason
-		message string
-		onNode  plan.Action
-	}{
-		"not asked yet":  {[]v1alpha1.GateStatus{quiet("a")}, v1alpha1.ReasonGateUnreachable, "gate CephCluster/ceph of policy workers has not been asked yet", plan.Wait},
-		"both are clear": {answer: []v1alpha1.GateStatus{quiet("a"), quiet(ceph)}, onNode: plan.Wait},
-		"an object is not ready": {
-			[]v1alpha1.GateStatus{quiet("a"), notReadyObject(ceph)},
-			v1alpha1.ReasonObjectNotReady,
-			"gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false", plan.CancelGrant,
-		},
-		"it cannot be read": {
-			[]v1alpha1.GateStatus{quiet("a"), unreachable(ceph)},
-			v1alpha1.ReasonGateUnreachable,
-			"gate CephCluster/ceph of policy workers: no answer within 10s", plan.CancelGrant,
-		},
-		"the other cannot be asked, and may fail": {
-			[]v1alpha1.GateStatus{unreachable("a"), notReadyObject(ceph)},
-			v1alpha1.ReasonObjectNotReady,
-			"gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false", plan.CancelGrant,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			before := one(policy("workers", gated("a?"), gatedByObject), needy("worker-1"))
-			before.gates = tc.answer
-			p := before.plan()
-			var got plan.Decision
-			if len(p.Decisions) > 0 {
-				got = p.Decisions[0]
-			}
-			if got.Reason != tc.reason || got.Message != tc.message || len(p.Granted) > 0 != (tc.reason == "") || !p.WaitsForGates {
-				t.Errorf("before a grant: %+v, granted %v, waits for gates %t", got, p.Granted, p.WaitsForGates)
-			}
-			onNode := one(policy("workers", gated("a?"), gatedByObject, holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive)))
-			onNode.gates = tc.answer
-			if got := onNode.plan().Reboots[0].Action; got != tc.onNode {
-				t.Errorf("with a grant on the node: %s, want %s", got, tc.onNode)
-			}
-		})
-	}
-}
-
-// TestReboots_ExpressionInvalid: an expression that does not compile is a reason for every node, and takes unused grants back.
-func TestReboots_ExpressionInvalid(t *testing.T) {
-	s := one(policy("workers", gatedByObject), needy("worker-1"))
-	s.gates = []v1alpha1.GateStatus{quiet(ceph)}
-	snapshot := s.snapshot()
-	snapshot.GatesInvalid = "spec.gates.objects[0].expression does not compile: line 1, column 1: undeclared reference to 'objekt'"
-	p := plan.Of(snapshot)
-	if got := p.Decisions[0]; got.Reason != v1alpha1.ReasonInvalid || got.Message != "policy workers: "+snapshot.GatesInvalid || len(p.Granted) > 0 {
-		t.Errorf("%+v, granted %v", got, p.Granted)
-	}
-	if p.Invalid != snapshot.GatesInvalid {
-		t.Errorf("the policy reports %q", p.Invalid)
 	}
 }
 

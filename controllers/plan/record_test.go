@@ -112,13 +112,3 @@ func TestRecord_TwoPolicies(t *testing.T) {
 		t.Error("a second grant")
 	}
 }
-
-// A new number is above all that the ledger and the node have seen (behaviour 61).
-func TestNextSeq(t *testing.T) {
-	shown := protocol.Record{Grant: &protocol.Grant{Seq: 7}, Progress: &protocol.Progress{Seq: 8}}
-	for ledger, want := range map[int64]int64{0: 9, 8: 9, 9: 10} {
-		if got := protocol.NextSeq(ledger, shown); got != want {
-			t.Errorf("NextSeq(%d) = %d, want %d", ledger, got, want)
-		}
-	}
-}

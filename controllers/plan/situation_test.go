@@ -18,12 +18,13 @@ type situation struct {
 	hosts         []*host
 	window        *window.State
 	windowInvalid string
+	gatesInvalid  string
 	gates         []v1alpha1.GateStatus
 	now           time.Time
 }
 
 func (s situation) snapshot() plan.Snapshot {
-	snapshot := plan.Snapshot{Now: s.now, Policy: s.policies[0], WindowInvalid: s.windowInvalid, Gates: s.gates, Window: window.State{Open: true, Always: true}}
+	snapshot := plan.Snapshot{Now: s.now, Policy: s.policies[0], WindowInvalid: s.windowInvalid, GatesInvalid: s.gatesInvalid, Gates: s.gates, Window: window.State{Open: true, Always: true}}
 	if s.now.IsZero() {
 		snapshot.Now = evening
 	}
