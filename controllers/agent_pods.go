@@ -66,7 +66,7 @@ func (a *agentPods) read(ctx context.Context) (*plan.Agents, error) {
 	return a.known, nil
 }
 
-// newAgentCache makes a cache of the agents' pods alone. The manager's own is awaited as a whole, by every watch of it.
+// newAgentCache makes a separate cache for the agents' pods: every watch of the manager's own cache waits until all of it is filled.
 func newAgentCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	pods, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ReaderFailOnMissingInformer: true,

@@ -41,7 +41,7 @@ func (a *announcer) forget(policy string) {
 	delete(a.freed, policy)
 }
 
-// maxReason bounds, in bytes, what an event has of a reason that people wrote on a Node.
+// maxReason bounds, in bytes, how much of a reason that people wrote on a Node an event repeats.
 const maxReason = 256
 
 func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Reboot) {
@@ -86,7 +86,7 @@ func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookP
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
-// explained emits an event where the reason a node waits for needs somebody's attention.
+// explained emits an event where a node waits for a reason that needs an administrator.
 func (a *announcer) explained(s *state, node *corev1.Node, d plan.Decision) {
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut:
@@ -215,8 +215,8 @@ type what struct {
 	action string
 }
 
-// both emits an event on the Node and one on the policy, each related to the other. In all versions of both, so that what is
-// repeated within minutes becomes a series: a node that comes and goes floods nobody.
+// both emits an event on the Node and one on the policy, each related to the other. The references have no resourceVersion, so
+// that an event repeated within minutes becomes a series: a node that comes and goes makes no flood of events.
 func (a *announcer) both(s *state, node *corev1.Node, w what, note string, args ...any) {
 	n, p := eventing.Node(node), policyReference(s.Policy)
 	a.recorder.Eventf(n, p, w.kind, string(w.reason), w.action, note, args...)

@@ -176,8 +176,7 @@ func (r *DaemonSetReconciler) apply(ctx context.Context, step agentset.Step, set
 	return nil
 }
 
-// applied is one write of the DaemonSet, and what came of it. Any change of the spec since, by anybody, has another
-// generation.
+// applied is one write of the DaemonSet, and what came of it. Any later change of the spec raises the generation.
 type applied struct {
 	configuration []byte
 	uid           types.UID

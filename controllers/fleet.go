@@ -42,7 +42,7 @@ func (s *state) putOff(later time.Duration) {
 	}
 }
 
-// conflictPause is how long to wait after somebody else's write to the policy.
+// conflictPause is how long to wait after another program's write to the policy.
 func (s *state) conflictPause() time.Duration {
 	if s.listed {
 		return listPause
@@ -160,7 +160,7 @@ func (f *fleetReader) view(node *corev1.Node) *plan.Node {
 }
 
 // confirmReleased asks the API server, after the ledger was read, whether nodes that the cache has lost, or knows as others, are
-// deleted for good, and whether nodes whose grant was withdrawn do not show it. It reports whether one of that is not so: then
+// deleted for good, and whether nodes whose grant was withdrawn do not show it. It reports whether any of this is not so: then
 // the plan is made again with what the API server has. A Node that cannot be read keeps its slot; the slots of others go on.
 func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan) (behind bool) {
 	for _, t := range p.Released() {

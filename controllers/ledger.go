@@ -119,7 +119,7 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 	return nil
 }
 
-// put writes a status. After a write of another in between, everything that was planned from the old ledger is void.
+// put writes a status. Where another write came first, everything that was planned from the old ledger is void.
 func (l *ledgerWriter) put(ctx context.Context, planned types.UID, policy *v1alpha1.RebootPolicy) error {
 	err := l.client.Status().Update(ctx, policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	if err != nil {
@@ -195,8 +195,8 @@ func (l *ledgerWriter) patchPolicy(ctx context.Context, policy, before *v1alpha1
 	return nil
 }
 
-// estimated is the estimate to write with a plan. The one that is there is kept for a while where a slot changes hands; whatever
-// else there is to write moves it.
+// estimated is the estimate to write with a plan. Where a slot changes hands the present one is kept for a while; every other
+// write renews it.
 func (l *ledgerWriter) estimated(s *state, p plan.Plan) *metav1.Time {
 	known, current := l.of(s.Policy.UID), s.Policy.Status.EstimatedCompletionAt
 	lasts := current != nil && current.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation

@@ -151,8 +151,8 @@ func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan
 }
 
 // writeMarkers sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left.
-// Taints are one list with many writers, so each write carries the resourceVersion of what it was made from; who loses a race
-// comes again. It reports whether none is put off. As many are written at once as conditions, and for the same reason.
+// Taints are one list with many writers, so each write carries the resourceVersion of what it was made from; one that loses a race
+// is tried again. It reports whether none is put off. As many are written at once as conditions, and for the same reason.
 func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (all bool, err error) {
 	all = true
 	later := func(after time.Duration) {
@@ -229,8 +229,8 @@ func (r *refusals) note(node string, now time.Time) {
 	(*r)[node] = now
 }
 
-// isRefusal reports whether the API server, or a webhook, will not have this very write. Others may fare better; not so where
-// it is down, or has too much to do. A race that was lost is none: the next try may win.
+// isRefusal reports whether the API server, or a webhook, refused this very write; other writes may succeed. It is none where the
+// server is down or overloaded, or where a race was lost: the next try may win.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err)

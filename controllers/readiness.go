@@ -18,7 +18,7 @@ import (
 var errNotListed = errors.New("the API server has not listed Nodes and RebootPolicies yet; see the manager's log")
 
 // readiness approves once the manager has read what it decides about, and from then on: managers that may not read it do not
-// replaces others that can. A standby reads it, too. It implements manager.Runnable.
+// replace others that can. A standby reads it, too. It implements manager.Runnable.
 type readiness struct {
 	lifecycle.Listed
 

@@ -72,9 +72,9 @@ type RebootPolicyReconciler struct {
 	nodes    nodeWriter
 	ledger   ledgerWriter
 	announce announcer
-	// freed has the policies of which a node has come back, or has given up, since their last pass began: a slot can be handed over.
-	// The fleet's events set it, and what the writer of Nodes writes to explain, dozens of requests one after the other, gives way to
-	// it. It only ever saves time, and is forgotten with the process.
+	// freed has the policies of which a slot can be handed over: since their last pass began, a node has come back or has given up.
+	// The fleet's events set it. What is written on Nodes only to explain, dozens of requests one after the other, gives way to it.
+	// It only saves time, and is forgotten with the process.
 	freed sync.Map
 }
 

@@ -17,7 +17,7 @@ const ownerAncient = "ancient-changes"
 // administrator who uncordons the node and cordons it again owns the field from then on, and the node stays cordoned.
 //
 // The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not,
-// somebody has taken the cordon over. An ancient entry names no manager: where no other manager has the field, and without
+// another program or a person has taken the cordon over. An ancient entry names no manager: where no other manager has the field, and without
 // managedFields, the record on the Node decides. So an administrator's cordon is taken for the agent's only where both writes
 // have become ancient, or where the administrator's has and the node is past the point of no return.
 func CordonIsAgents(node *corev1.Node) bool {

@@ -63,9 +63,9 @@ func BootedAt(annotations map[string]string) time.Time {
 	return at
 }
 
-// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, where nobody else has set it, and removes
-// it when autoscaler.grace has passed since the end of the grant, unless somebody has changed it since; Grant.Annotations lists
-// the ones it has set.
+// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, unless it is set already, and removes it
+// when autoscaler.grace has passed since the end of the grant, unless it was changed meanwhile; Grant.Annotations lists the ones
+// that the manager has set.
 const (
 	// AnnotationScaleDownDisabled keeps cluster-autoscaler from deleting the node, which is empty while it is rebooted.
 	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -74,16 +74,16 @@ const (
 )
 
 // LabelExcludeFromLoadBalancers on a Node keeps external load balancers off it. The manager sets it to ExcludedByOperator with a
-// grant, where nobody else has set it and the policy says so, and takes it away with the end of the grant, unless somebody has
-// changed it since; Grant.Excluded reports that it has set it. Load balancers compare no value: it shows people whose label it is.
+// grant, if the policy says so and it is not set already, and removes it with the end of the grant, unless it was changed
+// meanwhile; Grant.Excluded reports that it has set it. Load balancers ignore the value, which shows people whose label it is.
 const (
 	LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"
 	ExcludedByOperator            = "reboot-operator"
 )
 
 // TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn: a
-// pod that is evicted from one node should not hop onto the next to be rebooted. It evicts nobody, and where there is no other
-// node the scheduler takes this one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
+// pod that is evicted from one node should not move to the next one to be rebooted. It evicts no pod, and where there is no
+// other node the scheduler takes this one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
 const TaintPending = "reboot-operator.io/reboot-pending"
 
 // AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and gives the reason. The manager removes it.
@@ -96,7 +96,7 @@ const Finalizer = "reboot-operator.io/grants"
 // one word. The agent removes it after one confirmed reboot: a controller that sets it and waits until it is gone needs no more.
 const LabelRebootRequested = AnnotationRebootRequested
 
-// RebootRequested reports whether somebody asks for a reboot of the node, by the annotation or the label, and why. The annotation
+// RebootRequested reports whether a reboot of the node is requested, by the annotation or the label, and why. The annotation
 // comes first: it reports more.
 func RebootRequested(node *corev1.Node) (why string, requested bool) {
 	if why, requested = node.Annotations[AnnotationRebootRequested]; !requested {
@@ -122,7 +122,7 @@ const (
 )
 
 // NodeIsPaused reports whether an administrator has paused the node: by any value of the annotation but the empty one and
-// "false". A value that nobody expected, such as a reason, must not let the node be rebooted.
+// "false". An unexpected value, such as a reason, must not let the node be rebooted.
 func NodeIsPaused(annotations map[string]string) bool {
 	value := annotations[AnnotationPaused]
 	return value != "" && value != "false"

@@ -8,6 +8,6 @@
 // ended, by name; because of a selector that cannot be read, no node loses its agent.
 //
 // A new image or a new selector changes the template, so the DaemonSet controller replaces the agents, a few at a time.
-// That needs no care here: an agent that is replaced in mid-drain changes nothing and is taken up by the next one. The
+// That needs no care here: where an agent is replaced during a drain, the next one goes on with the drain. The
 // DaemonSet is never deleted to be made again.
 package agentset

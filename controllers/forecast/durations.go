@@ -36,10 +36,10 @@ func (d Durations) Total() time.Duration {
 	return d.Before.Duration + d.Drain.Duration + d.Reboot.Duration + d.Settle.Duration
 }
 
-// underWay is the reboot on a node that was granted earlier: as far as it is, and as it is expected to go on from now.
+// underWay is a reboot that was granted earlier: what is past as it was, and the rest as expected from now on.
 func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 	p := n.Progress
-	granted = timing.Earliest(granted, now) // what has been has been by now, whatever a node's clock reports
+	granted = timing.Earliest(granted, now) // the past ends now, whatever a node's clock reports
 	r := Reboot{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: timing.Latest(granted.Add(d.Before.Duration), now)}
 	r.RebootsAt = timing.Latest(r.DrainsAt.Add(d.Drain.Duration), now)
 	r.SettlesAt = timing.Latest(r.RebootsAt.Add(d.Reboot.Duration), now)

@@ -102,7 +102,7 @@ func (u *future) strandedIn() int {
 	return first
 }
 
-// goes reports whether a node's turn comes that the last plan looked at.
+// goes reports whether the turn of a node that the last plan looked at comes.
 func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 	f := u.fleet
 	governed := f.Governor.Govern(n.Labels).Policy == f.Policy.Name
@@ -110,8 +110,8 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
 }
 
-// opening is the first instant from t on at which a reboot may begin that ignores windows from an instant on, which is zero where it
-// does not. Zero: none before the end.
+// opening is the first instant from t on at which a reboot may begin. It ignores windows from an instant on; where that is zero it
+// never does. Zero: none before the end.
 func (f *fleet) opening(t, end time.Time, reserve time.Duration, ignores time.Time) time.Time {
 	for !t.IsZero() && t.Before(end) {
 		f.Now = t

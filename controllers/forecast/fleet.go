@@ -88,8 +88,8 @@ func (f *fleet) soak(s plan.Snapshot) {
 	}
 }
 
-// fix makes the policy give in figures what it reports of the whole fleet, which the planner does not see; and lets it act. The others
-// are nodes of policies that share the limit.
+// fix replaces percentages in the policy by numbers of nodes, because the planner sees only some of the fleet, and sets mode Enforce.
+// The others are nodes of policies that share the limit.
 func (f *fleet) fix(selected, others int, members map[int]int) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
 	own, holder := f.Policy.Spec.OwnLimit(), &f.Holder().Spec
@@ -214,7 +214,7 @@ func (f *fleet) writeRun(p plan.Plan) {
 	}
 }
 
-// cancel takes a grant back, which the manager would do now; assumes that the agent has ended its attempt.
+// cancel takes a grant back, as the manager would now, and assumes that the agent has ended its attempt.
 func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
@@ -238,7 +238,8 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt
 }
 
-// retire hides a node from the planner that is back in service, unless it is of the control plane, is cordoned for another reason, or it is the last of its ring to soak.
+// retire hides a node that is back in service from the planner, unless the node is of the control plane, is cordoned for another
+// reason, or is the last of its ring to soak.
 func (f *fleet) retire(n *plan.Node) {
 	if n == nil || n.NeedsReboot() || n.ControlPlane || n.Unavailable() {
 		return

@@ -89,7 +89,7 @@ type Window struct {
 type Effort int
 
 const (
-	// Quick is for those who hold up others meanwhile: some 30 ms, and with 15,000 nodes 50.
+	// Quick is for callers for which others wait: some 30 ms, and with 15,000 nodes 50.
 	Quick Effort = 8_000
 	// Thorough is for people who wait for the answer: at most a few seconds, and much less for most fleets.
 	Thorough Effort = 1_000_000
@@ -178,8 +178,8 @@ func foremost(stays []Stay) string {
 
 func byNode(a, b Stay) int { return cmp.Compare(a.Node, b.Node) }
 
-// due are the nodes of the policy that become due by their uptime before an instant. A node that its agent is about to report as
-// due is due now.
+// due are the nodes of the policy that become due by their uptime before an instant. One whose uptime is over, although its agent
+// has not reported it yet, is due now.
 func due(s plan.Snapshot, end time.Time) []Due {
 	var all []Due
 	for _, n := range s.Nodes {

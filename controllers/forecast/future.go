@@ -92,9 +92,9 @@ func (u *future) idle(p plan.Plan) bool {
 	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 
-// dismiss takes the nodes out of their queues that wait for something that is not expected to happen, and those that wait for an
-// hour of their own. It reports whether it did: the plan is void then, as there are others behind them. What blocks the whole
-// policy is no reason of one node.
+// dismiss takes nodes out of their queues: those that wait for what is not expected to happen, and those that wait for an hour of
+// their own. It reports whether there were any: the plan is void then, as other nodes are behind them. What blocks the whole policy
+// is no reason to dismiss one node.
 func (u *future) dismiss(p plan.Plan) bool {
 	open := p.Window == v1alpha1.WindowOpen || p.Window == v1alpha1.WindowAlways || p.Window == v1alpha1.WindowUrgent
 	dismissed, f := 0, u.fleet
@@ -124,7 +124,7 @@ func (u *future) next(p plan.Plan) time.Time {
 	return next
 }
 
-// stays are the nodes that are left, and why. The planner reports it of all of them at once, at the last instant.
+// stays are the nodes that are left, and why, by a last plan of all of them at the last instant.
 func (u *future) stays() []Stay {
 	f := u.fleet
 	left := f.queues.rest(true)

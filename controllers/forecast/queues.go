@@ -13,9 +13,9 @@ import (
 type queues struct {
 	all []*queue
 	at  map[string]*waiting
-	// due are those of all queues that have a deadline, those first that are past it first.
+	// due are those of all queues that have a deadline, the earliest deadline first.
 	due []*waiting
-	// wide is how many more than there is room for the planner sees, after some in front were found to have no turn to wait for.
+	// wide is how many nodes the planner sees beyond those that there is room for. It grows when some in front have no turn to wait for.
 	wide int
 }
 
@@ -133,7 +133,7 @@ func (l *queues) leave(name string) {
 // park sets a node aside that has no turn to wait for.
 func (l *queues) park(name string) { l.at[name].parked = true }
 
-// widen looks at twice as many each time that some were in vain: a reason that holds for all nodes is found soon.
+// widen doubles how many are looked at each time that some were in vain: so a reason that holds for all nodes is found soon.
 func (l *queues) widen(dismissed int) {
 	if dismissed == 0 {
 		l.wide = 0

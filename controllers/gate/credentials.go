@@ -81,7 +81,7 @@ func (c credentials) authorize(r *http.Request) {
 	}
 }
 
-// redact takes secrets out of a text that the server may have put them into.
+// redact removes secrets from a text, into which the server may have put them.
 func (c credentials) redact(text string) string {
 	for _, secret := range []string{c.token, c.password} {
 		if secret != "" {

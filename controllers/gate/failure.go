@@ -45,7 +45,7 @@ func refusal(err *promv1.Error) string {
 	}
 }
 
-// broken leaves out what differs from one attempt to the next, such as our end of a connection.
+// broken leaves out what differs from one attempt to the next, such as the local port of a connection.
 func broken(err error) string {
 	var operation *net.OpError
 	var certificate x509.CertificateInvalidError

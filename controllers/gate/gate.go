@@ -1,7 +1,7 @@
 // Package gate asks Prometheus the queries of spec.gates.prometheus, and reads the objects of spec.gates.objects. Each is asked at
 // most once per Interval, however many nodes and policies wait for it, only while a node waits, and never in a reconcile's time:
 // the answer wakes the policies.
-// Nothing here must outlive a crash: what is not known is a no until it has been asked again.
+// Nothing here has to outlive a crash: a gate without an answer blocks until it has been asked again.
 package gate
 
 import (
@@ -84,7 +84,7 @@ func NewEvaluator(
 // Woken has an object with the name of a policy whenever one of its gates reports something else than before.
 func (e *Evaluator) Woken() <-chan event.GenericEvent { return e.woken }
 
-// Answers is what the gates of a policy reported last; one is missing that has not been asked, or not lately.
+// Answers is what the gates of a policy reported last, without those that have not been asked, or not lately.
 func (e *Evaluator) Answers(policy *v1alpha1.RebootPolicySpec) []v1alpha1.GateStatus {
 	if e == nil {
 		return nil
@@ -108,7 +108,7 @@ func (e *Evaluator) counts(k *record, now time.Time) bool {
 }
 
 // Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is; zero:
-// there are none. Who still waits then asks again.
+// there are none. A policy that still waits then asks again.
 func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time.Time {
 	if e == nil {
 		return time.Time{}

@@ -104,8 +104,8 @@ func (p *Prometheus) server(ctx context.Context, gate v1alpha1.PrometheusGate) (
 	return s, nil
 }
 
-// makeRoom forgets all servers where there are many: addresses and Secrets that no policy names any more are among them. What
-// is asked now is asked to its end, and the next question opens a connection again.
+// makeRoom forgets all servers where there are many: addresses and Secrets that no policy names any more are among them. A
+// question that is under way still ends, and the next one opens a connection again.
 func (p *Prometheus) makeRoom() {
 	if p.servers != nil && len(p.servers) < most {
 		return

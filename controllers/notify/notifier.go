@@ -163,8 +163,8 @@ func (w *worker) next(ctx context.Context) (delivery, bool) {
 	}
 }
 
-// gather adds the policy's failures that have come meanwhile, up to the first message about the policy itself or another one. What
-// came of other nodes between them is sent after them.
+// gather adds the failures of the policy that have come meanwhile, up to the first message about the policy itself or another one.
+// Other messages about nodes that came between them are sent after them.
 func (w *worker) gather(d delivery) delivery {
 	for len(w.queue) > 0 {
 		w.ahead = append(w.ahead, <-w.queue)
@@ -230,7 +230,7 @@ func (w *worker) try(ctx context.Context, d delivery, taken map[string]bool) err
 	return errors.Join(errs...)
 }
 
-// addresses are read anew for each attempt: a Secret that is fixed meanwhile counts.
+// addresses are read for each attempt, so that a Secret may be corrected meanwhile.
 func (n *Notifier) addresses(ctx context.Context, secret string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()

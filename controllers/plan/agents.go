@@ -42,7 +42,7 @@ type agentCount struct {
 	missedAt time.Time
 }
 
-// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready: a report alone reports
+// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready: a report alone proves
 // little, because it outlives its agent.
 func (c *agentCount) add(n *Node, held bool) {
 	if n.Reports() {

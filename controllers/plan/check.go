@@ -17,7 +17,7 @@ type Blocked struct {
 	// Until is the instant at which it ends by itself; zero: it needs an action.
 	Until time.Time
 
-	// check is the reason of the check that blocks; view.first sets it.
+	// check is the reason that names the check which blocks; view.first sets it.
 	check v1alpha1.Reason
 	// shortLived: it ends within seconds, and is not written on nodes.
 	shortLived bool
@@ -27,7 +27,7 @@ type Blocked struct {
 type check struct {
 	// reason is the check's in docs/reasons.md. Mostly the nodes that it blocks show the same one.
 	reason v1alpha1.Reason
-	// passed is the message for people where the check passes and nothing is ignored, see overruled.
+	// passed is the message where the check passes without anything being ignored; otherwise see overruled.
 	passed string
 	// blocks returns nil where the check passes.
 	blocks func(v view, n *Node) *Blocked
@@ -73,7 +73,7 @@ var untilBegun = append(slices.Clip(lasting),
 )
 
 // beforeGrant are the checks before a grant. RecordUnreadable is one check in two parts: an unreadable progress blocks new grants alone.
-// Gates come last of those about one node: they are asked for nodes that nothing else holds back.
+// Of the checks of single nodes, gates come last: they are asked only for nodes that nothing else blocks.
 var beforeGrant = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
@@ -85,7 +85,7 @@ var beforeGrant = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnknown},
 )
 
-// turn are the checks on what has passed all others, one node after the other: each depends on who was chosen first.
+// turn are the checks of nodes that have passed all others, one node after the other: each depends on which nodes were chosen before.
 var turn = []check{
 	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", controlPlaneGuard},
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
@@ -231,7 +231,7 @@ func (o *Blocked) FallsWithOthers() bool {
 	return o.check == v1alpha1.ReasonRingWaits || o.fallsWithTurn()
 }
 
-// fallsWithTurn reports whether it is blocked by one of the last checks, which depend on who was chosen first.
+// fallsWithTurn reports whether one of the last checks blocks, which depend on the nodes that were chosen before.
 func (o *Blocked) fallsWithTurn() bool {
 	return slices.ContainsFunc(turn, func(c check) bool { return c.reason == o.check })
 }

@@ -30,7 +30,7 @@ func believed(at, earliest, latest time.Time) time.Time {
 	return at
 }
 
-// hasCome reports whether an instant that a manager has written has come, by as much as the clocks of two leaders may differ.
+// hasCome reports whether an instant that a manager has written has come: the clocks of two leaders differ by up to clockOff.
 func hasCome(at, now time.Time) bool { return at.Sub(now) <= clockOff }
 
 // LastReboot is when the operator last confirmed a reboot. Zero: it confirmed none, or the clock of the leader that wrote it was ahead.

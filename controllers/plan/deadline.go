@@ -23,8 +23,8 @@ func DueAt(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 // reached reports whether an instant is known and has come.
 func reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
 
-// IgnoresWindowsFrom is from when on windows do not count for the node: from the end of its deadline, where the policy ignores them
-// then. Zero: they always count.
+// IgnoresWindowsFrom is when windows cease to count for the node: at the end of its deadline, if the policy ignores them from then
+// on. Zero: they always count.
 func IgnoresWindowsFrom(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 	if policy.Spec.Deadline.IgnoresWindows() {
 		return DueAt(policy, n)

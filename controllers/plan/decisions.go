@@ -133,7 +133,7 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 	return decisions
 }
 
-// sortDecisions puts them in the order of the nodes' names: of more than one pass writes, each begins where the one before ended.
+// sortDecisions puts them in the order of the nodes' names: where one pass cannot write all, the next one begins where it ended.
 func sortDecisions(decisions []Decision) {
 	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
 }

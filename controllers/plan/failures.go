@@ -128,9 +128,9 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 }
 
 // ended is when the last attempt of a node ended: by the node's own clock; or, where that is off, at the earliest and the latest
-// by the manager's. A failure in the future would outlive every resume, and hold its node back for longer than any other; one of
-// before its grant would count for nothing, and hold it back not at all. What counts is the grant and not the time of now: the
-// answer must not change once the future has come.
+// by the manager's. A failure in the future would outlive every resume, and hold its node back longer than any other; one before
+// its grant would neither count nor hold the node back. The bounds come from the grant, not from the present time: the answer must
+// not change when time passes.
 func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 	at, g, longest := n.Progress.At.Time, n.Grant, longestDrain(a.policy)
 	switch {
@@ -153,9 +153,9 @@ func longestDrain(policy *v1alpha1.RebootPolicy) time.Duration {
 const (
 	firstBackOff = 5 * time.Minute
 	lastBackOff  = 6 * time.Hour
-	// silentBackOff keeps a node whose agent is dead from taking a slot again and again.
+	// silentBackOff holds back a node whose agent is dead, so that it does not take a slot again and again.
 	silentBackOff = 15 * time.Minute
-	// refusedBackOff does so with a Node on which nothing can be written. It holds while the history has the attempt.
+	// refusedBackOff holds back a Node that refuses every write. It lasts while the history has the attempt.
 	refusedBackOff = 30 * time.Minute
 )
 
@@ -188,7 +188,7 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	return time.Time{}, ""
 }
 
-// last is how the last granted reboot of a node ended, as far as the history goes back. Nil: it has none of it.
+// last is how the last granted reboot of a node ended. Nil: the history has none of it.
 func (a attempts) last(n *Node) *v1alpha1.PastReboot {
 	history := a.policy.Status.History
 	for i := len(history) - 1; i >= 0; i-- {

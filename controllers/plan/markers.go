@@ -23,8 +23,8 @@ type Markers struct {
 	RemoveExclusion bool
 }
 
-// markers are what a node should show whose grant is over, or that has none, and whether it shows anything else. keepsAnnotations: the
-// autoscaler annotations that the grant has left stay for now.
+// markers are what a node without a grant, or with one that is over, should show, and whether it shows anything else.
+// keepsAnnotations: the autoscaler annotations that the grant has left stay for now.
 func (n *Node) markers(pending corev1.TaintEffect, maxUptime string, keepsAnnotations bool) (m Markers, differs bool) {
 	m = Markers{Node: n.Name, Pending: pending, MaxUptime: maxUptime}
 	if g := n.Grant; g != nil {
@@ -189,8 +189,8 @@ func markersOf(d *Draft) []Markers {
 	return list
 }
 
-// waitsForTurn reports whether all that keeps the node is that others come first. A node that something else blocks may wait
-// for days, and stays open for pods; so does a node whose turn never comes.
+// waitsForTurn reports whether the node only waits for nodes that go before it. A node that something else blocks may wait for
+// days, and stays open for pods; so does a node whose turn never comes.
 func waitsForTurn(d *Draft, n *Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
@@ -199,8 +199,9 @@ func waitsForTurn(d *Draft, n *Node, o *Blocked) bool {
 	return false
 }
 
-// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have NoSchedule as
-// may be unavailable at once, those first that come first: all others have the softer effect, and pods that fit nowhere else find room.
+// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. As many
+// nodes as may be unavailable at once have NoSchedule, the first ones in order. All others have the softer effect, so that pods
+// which fit nowhere else find room.
 func repelling(d *Draft) map[string]corev1.TaintEffect {
 	effect := d.f.Policy.Spec.MeanwhileOrDefault()
 	if effect == "" || d.f.dryRun() {

@@ -56,7 +56,7 @@ type Plan struct {
 	Conflicts map[string][]string
 	// Holders names who uses the budget.
 	Holders string
-	// WaitsForGates reports that nothing but gates, or a turn, keeps a node: they must be asked.
+	// WaitsForGates reports that a node waits for its gates or its turn alone, so the gates must be asked.
 	WaitsForGates bool
 	// Gates are what status.gates should be.
 	Gates []v1alpha1.GateStatus
@@ -278,7 +278,7 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 	}
 }
 
-// goesNext reports whether it is the node's turn, and only what holds for all nodes keeps it.
+// goesNext reports whether the turn of the node has come, and only a check that concerns all nodes blocks it.
 func goesNext(o *Blocked) bool {
 	return o.check == v1alpha1.ReasonSpacing || o.check == v1alpha1.ReasonRunHookWaits || o.check == v1alpha1.ReasonDryRun
 }

@@ -55,8 +55,8 @@ func (c podCheck) result(n *Node) *protocol.PreflightReport {
 	return r
 }
 
-// Supposing is for looking ahead: agents of whose nodes' pods nothing is known are supposed to find nothing in the way. Without
-// gates.blockingPods that is what no answer means, and the nodes are returned as they are.
+// Supposing is for looking ahead: where nothing is known of the pods on a node, its agent is supposed to find nothing in the way.
+// Without gates.blockingPods a missing answer means just that, and the nodes are returned as they are.
 func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	check := podCheckOf(policy)
 	if len(policy.Spec.BlockingPods()) == 0 {

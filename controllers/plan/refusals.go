@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Refusal is the answer of the API server to a write about a granted reboot that it refused. An admission policy or a webhook
+// Refusal is the answer with which the API server refused a write about a granted reboot. An admission policy or a webhook
 // may refuse the writes to one Node alone.
 type Refusal struct {
 	Answer string
@@ -48,7 +48,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 	return nodes, message
 }
 
-// keepsSlot reports for how long a node keeps its slot on which nothing can be written.
+// keepsSlot states how long a node on which nothing can be written keeps its slot.
 func (t Reboot) keepsSlot() string {
 	switch {
 	case t.Action == WithdrawGrant:

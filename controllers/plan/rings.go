@@ -195,8 +195,8 @@ func Soaking(s Snapshot) map[int]*Node {
 	return last
 }
 
-// unfinished is what later rings wait for in this one, once it is decided about its nodes. Nil: nothing. A node that a person has
-// paused keeps no other waiting.
+// unfinished is what later rings wait for in this one, once its nodes are decided about. Nil: nothing. No other node waits for one
+// that a person has paused.
 func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	var first left
 	var last *Node

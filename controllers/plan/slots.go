@@ -227,9 +227,9 @@ func lost(reboots []Reboot) map[string]bool {
 	return names
 }
 
-// domainBusy keeps reboots within one domain at a time, and those who come first by more than their domain from being passed by nodes
-// of the busy one, of which there may always be one more. A node that is down for reasons of its own, or did not come back,
-// makes no domain busy: it uses maxUnavailable, and would otherwise keep every other domain from ever being served.
+// domainBusy keeps reboots within one domain at a time. A node that goes first for another reason than its domain is not passed by
+// nodes of the busy one, of which there may always be one more. A node that is down for reasons of its own, or did not come back,
+// makes no domain busy: it uses maxUnavailable, and would otherwise block every other domain forever.
 func domainBusy(v view, n *Node) *Blocked {
 	own := v.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })

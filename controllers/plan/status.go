@@ -79,7 +79,7 @@ var passes = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
 }
 
-// oldestPending is since when the node has waited that has waited longest.
+// oldestPending is since when the longest-waiting node has waited.
 func (d *Draft) oldestPending() time.Time {
 	var oldest time.Time
 	for _, n := range d.f.governed {
