@@ -106,7 +106,7 @@ const (
 	ReasonUpdateStaged Reason = "UpdateStaged"
 	// ReasonSentinelPresent means the host's reboot-required file exists.
 	ReasonSentinelPresent Reason = "SentinelPresent"
-	// ReasonRequested means somebody asked, by annotation or label reboot-operator.io/reboot-requested.
+	// ReasonRequested means a reboot was requested, by annotation or label reboot-operator.io/reboot-requested.
 	ReasonRequested Reason = "Requested"
 	// ReasonMaxUptime means the node has been up for longer than requests.maxUptime allows.
 	ReasonMaxUptime Reason = "MaxUptime"
@@ -122,7 +122,7 @@ const (
 	ReasonDrainTimedOut Reason = "DrainTimedOut"
 	// ReasonCancelled means the manager took the grant back.
 	ReasonCancelled Reason = "Cancelled"
-	// ReasonUncordoned means somebody uncordoned the node while it was being drained.
+	// ReasonUncordoned means the node was uncordoned while it was being drained.
 	ReasonUncordoned Reason = "Uncordoned"
 	// ReasonRebootRefused means logind refused to reboot.
 	ReasonRebootRefused Reason = "RebootRefused"

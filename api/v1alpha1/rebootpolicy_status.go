@@ -46,7 +46,7 @@ type RebootPolicyStatus struct {
 	// +optional
 	Agents *AgentsStatus `json:"agents,omitempty"`
 
-	// blocked states why nodes wait, by reason: those that need somebody first, then the most frequent.
+	// blocked states why nodes wait, by reason: those that need an action first, then the most frequent.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -136,7 +136,7 @@ type NodeCounts struct {
 	// blocked nodes need a reboot and may not now.
 	// +required
 	Blocked int32 `json:"blocked"`
-	// unavailable nodes use up maxUnavailable: granted, not Ready, cordoned by somebody else or being deleted.
+	// unavailable nodes use up maxUnavailable: granted, not Ready, cordoned by others or being deleted.
 	// +required
 	Unavailable int32 `json:"unavailable"`
 	// failed nodes have an attempt behind them that failed, for whatever reason, or are past a deadline.
@@ -278,7 +278,7 @@ type LedgerEntry struct {
 	// +optional
 	WithdrawnAt *metav1.Time `json:"withdrawnAt,omitempty"`
 	// rebootingAt is when the node passed the point of no return.
-	// It is also set while nobody can read how far the reboot is.
+	// It is also set while it is unknown how far the reboot is.
 	// If such a Node is deleted, its reboot counts as failed.
 	// Absent: the node is not rebooting yet.
 	// +optional

@@ -28,7 +28,7 @@ import (
 // +kubebuilder:printcolumn:name="Max",type=integer,priority=1,JSONPath=`.status.limit`,description="maxUnavailable in nodes"
 // +kubebuilder:printcolumn:name="Next-Open",type=string,priority=1,JSONPath=`.status.window.opensAt`,description="Next opening while the window is closed"
 // +kubebuilder:printcolumn:name="Closes",type=string,priority=1,JSONPath=`.status.window.closesAt`,description="When the open window closes"
-// +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Why nodes wait: the first reason that needs somebody, else the most frequent one"
+// +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Why nodes wait: the first reason that needs an action, else the most frequent one"
 // +kubebuilder:printcolumn:name="ETA",type=string,priority=1,JSONPath=`.status.estimatedCompletionAt`,description="When the last pending node is expected back"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.all(g, g.seq <= self.status.?seq.orValue(0))",message="status.seq must be at least the seq of every grant"
 // +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq may not shrink: a manager that has read an older status may not write"
@@ -228,7 +228,7 @@ type Concurrency struct {
 	// maxUnavailable is the most nodes that may be unavailable at once, as a number or as a percentage of the selected nodes.
 	// A percentage rounds down, to at least 1.
 	// 0 and 0% allow none.
-	// Nodes that are unavailable for other reasons count: not Ready, cordoned by somebody else, or being deleted.
+	// Nodes that are unavailable for other reasons count: not Ready, cordoned by others, or being deleted.
 	// Absent: 1, or with shared the limit of that policy alone.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -278,12 +278,12 @@ const (
 	InhibitorsIgnore InhibitorPolicy = "Ignore"
 )
 
-// CoordinatorPolicy states what it means that somebody else on the host may reboot it.
+// CoordinatorPolicy states what it means that another program on the host may reboot it.
 // +kubebuilder:validation:Enum=Respect;Ignore
 type CoordinatorPolicy string
 
 const (
-	// CoordinatorsRespect waits until nobody else on the host reboots it.
+	// CoordinatorsRespect waits until no other program on the host may reboot it.
 	CoordinatorsRespect CoordinatorPolicy = "Respect"
 	// CoordinatorsIgnore reboots all the same: two that do not know of each other then reboot the host.
 	CoordinatorsIgnore CoordinatorPolicy = "Ignore"
@@ -301,7 +301,7 @@ type Reboot struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
-	// - Respect: no reboot is granted or begun until nobody on the host blocks a shutdown.
+	// - Respect: no reboot is granted or begun while anything on the host blocks a shutdown.
 	// - Ignore: the host is rebooted regardless.
 	// For example: inhibitors: Ignore.
 	// Absent: Respect.
