@@ -163,6 +163,7 @@ var _ = Describe("An attempt", func() {
 
 	It("undoes its own cordon though the API server has forgotten whose it is", func(ctx SpecContext) {
 		m := draining(ctx, patient)
+		Expect(cordonedBy(m.node(ctx))).To(ContainElement(v1alpha1.FieldOwnerAgent))
 		writers := 0
 		Eventually(func() []string {
 			writers++
@@ -212,11 +213,6 @@ var _ = Describe("An attempt", func() {
 		m.protectedPod(ctx)
 		m.grant(ctx, 3, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("3 Draining cordoned"))
-	})
-
-	It("is begun by the agent, as its field manager shows", func(ctx SpecContext) {
-		m := draining(ctx, patient)
-		Expect(cordonedBy(m.node(ctx))).To(ContainElement(v1alpha1.FieldOwnerAgent))
 	})
 
 	It("stops with the agent within seconds, and evicts nothing any more (behaviour 58)", func(ctx SpecContext) {

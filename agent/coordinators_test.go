@@ -109,32 +109,6 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.shows(ctx, objectionOf, BeEmpty())
 	})
 
-	It("starts while the node is drained: the reboot waits, and is given up in the end", func(ctx SpecContext) {
-		policy := spec(v1alpha1.CoordinatorsRespect)
-		policy.Drain.Timeout.Duration = 30 * time.Second
-		m := newMachine(ctx, policy)
-		m.held = newHeldClock()
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		runUnits(m).Set(locksmithUnit, "activating")
-		m.start(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
-		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
-		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("locksmithd is active"))
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-		Expect(m.Logind.Reboots()).To(BeZero())
-	})
-
-	It("is locksmithd, and the policy ignores it", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(v1alpha1.CoordinatorsIgnore))
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		runUnits(m).Set(locksmithUnit, "active")
-		m.rebootsByLogind(ctx)
-		m.start(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
-	})
-
 	It("holds coordinator.conf, and what it leaves behind means nothing", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
 		other, err := hosttest.Coordinate(m.Root, "NAME=fluo\nSTATE=running\n")
@@ -159,16 +133,6 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.Objection.All()).To(HaveExactElements(
 			HaveField("Reason", v1alpha1.ReasonInhibited), HaveField("Reason", v1alpha1.ReasonCoordinatorConflict)))
-	})
-
-	It("cannot be asked after, and unknown is not a no", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
-		runUnits(m).Fail("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx)
-		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("systemd answers org.freedesktop.DBus.Error.AccessDenied.")))
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
 	})
 })
 

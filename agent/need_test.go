@@ -17,26 +17,7 @@ import (
 var _ = Describe("The need for a reboot", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
-	It("is read from an engine that has it before the agent starts (behaviour 2)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Expect(message(m.node(ctx))).To(ContainSubstring("4593.1.0"))
-	})
-
-	It("ends when the engine withdraws it (behaviour 3)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
-	})
-
-	It("has gone without a signal when the grant comes: nothing begins (behaviour 3)", func(ctx SpecContext) {
+	It("is read from an engine that has it before the agent starts, and has gone without a signal when the grant comes (behaviours 2, 3)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
@@ -58,16 +39,6 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.Bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
 		Expect(m.Bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-	})
-
-	It("is unknown, and never asked for, where there is no engine (behaviour 7)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.Engine.Stop()
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
-		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
-		Expect(m.Engine.Start()).To(Succeed())
-		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
 	It("outlives the bus, and the agent within the boot, though no engine confirms it (behaviours 6, 13)", func(ctx SpecContext) {

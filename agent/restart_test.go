@@ -4,7 +4,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -32,14 +31,6 @@ var _ = Describe("An agent that is killed", func() {
 		return m
 	}
 
-	It("before it has begun, begins", func(ctx SpecContext) {
-		m := needing(ctx)
-		m.kill()
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.start(ctx)
-		Eventually(m.Logind.Reboots).Should(Equal(1))
-	})
-
 	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
 		m := drainingMachine(ctx)
 		begun := progressOf(m.node(ctx)).At
@@ -48,15 +39,6 @@ var _ = Describe("An agent that is killed", func() {
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(progressOf(m.node(ctx)).DrainStartedAt).To(Equal(&begun), "its time runs from the first process")
 		Eventually(m.Logind.Reboots).Should(Equal(1))
-	})
-
-	It("while it drains, and misses that the grant was taken back, gives up", func(ctx SpecContext) {
-		m := drainingMachine(ctx)
-		m.kill()
-		m.grant(ctx, 1, protocol.GrantCancelled)
-		m.start(ctx)
-		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
 	It("while it drains, by a reboot of somebody else, gives up without a failure", func(ctx SpecContext) {
@@ -87,26 +69,5 @@ var _ = Describe("An agent that is killed", func() {
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.restart(ctx)
 		Eventually(m.Logind.Reboots).Should(Equal(3))
-	})
-
-	It("by its own reboot, only reports", func(ctx SpecContext) {
-		m := needing(ctx)
-		m.rebootsByLogind(ctx)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		m.restart(ctx)
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, needOf, Equal("True Requested"))
-		Expect(m.Logind.Reboots()).To(Equal(1))
-		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
-	})
-
-	It("in a phase that only the Node remembers, asks logind", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.annotate(ctx, v1alpha1.AnnotationProgress, protocol.Progress{
-			Seq: 4, Phase: protocol.PhaseRebooting, BootID: m.bootID(), At: metav1.Now(),
-		}.String())
-		m.start(ctx)
-		Eventually(m.Logind.Reboots).Should(Equal(1))
 	})
 })
