@@ -10,11 +10,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 const (
@@ -31,39 +30,23 @@ type Client struct {
 	parameters   runtime.ParameterCodec
 }
 
-// NewClient makes the client of the identity that config names. It uses protobuf, and its limits of the rate are of all its
-// requests together.
+// NewClient makes the client of the identity that config names.
 func NewClient(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering the kinds of a drain: %w", err)
 	}
-	config = rest.CopyConfig(config)
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	if config.RateLimiter == nil && config.QPS > 0 {
-		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
-	}
-	core, err := clientOf(config, "/api", corev1.SchemeGroupVersion)
+	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("making the transport of a drain: %w", err)
 	}
-	policy, err := clientOf(config, "/apis", policyv1.SchemeGroupVersion)
-	if err != nil {
-		return nil, err
+	codecs := serializer.NewCodecFactory(scheme)
+	core, coreErr := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind("Pod"), false, false, config, codecs, transport)
+	policy, policyErr := apiutil.RESTClientForGVK(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), false, false, config, codecs, transport)
+	if err := errors.Join(coreErr, policyErr); err != nil {
+		return nil, fmt.Errorf("making the clients of a drain: %w", err)
 	}
 	return &Client{core: core, policy: policy, parameters: runtime.NewParameterCodec(scheme)}, nil
-}
-
-func clientOf(config *rest.Config, path string, group schema.GroupVersion) (rest.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = path, &group
-	client, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("making the client for %s: %w", group, err)
-	}
-	return client, nil
 }
 
 // pods lists the pods that a field selector selects. The resource version is left unset: the API server answers from its
