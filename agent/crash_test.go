@@ -22,7 +22,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // fault is what happens at one write.
@@ -63,29 +62,23 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// crashServer is the API server of all tests with a manager, one after the other; TestMain stops it.
-var crashServer *testenv.Environment
-
-// crashCluster is an API server on which nodes are plainly impersonated; who may do what is proved elsewhere.
+// crashCluster is the API server, on which nodes are plainly impersonated until the test ends; who may do what is proved elsewhere.
 func crashCluster(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
 	scheme, err := controllers.Scheme()
 	must(t, err)
-	begins := crashServer == nil
-	if begins {
-		crashServer, err = testenv.Start()
-		must(t, err)
-	}
-	api, err := client.New(crashServer.Config, client.Options{Scheme: scheme})
+	config, err := startServer()
 	must(t, err)
-	if begins {
-		must(t, api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "nodes"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
-		}))
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	everybody := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "nodes"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
 	}
-	return api, crashServer.Config
+	must(t, api.Create(t.Context(), everybody))
+	t.Cleanup(func() { must(t, api.Delete(context.Background(), everybody)) })
+	return api, config
 }
 
 // scenario is one rolling reboot with at most one fault in it.

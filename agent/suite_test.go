@@ -20,7 +20,10 @@ import (
 )
 
 var (
-	// cluster is an administrator's access to the API server of all specs.
+	// server is the API server of all tests, one after the other; TestMain stops it. Tests with a manager delete all that they make,
+	// because it would take the specs' nodes and policies for its own.
+	server *testenv.Environment
+	// cluster is an administrator's access to it.
 	cluster *rest.Config
 	// api is an administrator's client, without a cache.
 	api client.Client
@@ -40,23 +43,32 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(zap.New(zap.WriteTo(logs), zap.UseDevMode(true)))
 	klog.SetLogger(ctrl.Log)
 	code := m.Run()
-	if crashServer != nil {
-		if err := crashServer.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping an API server:", err)
+	if server != nil {
+		if err := server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping the API server:", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
 }
 
+// startServer starts the API server for the first test that needs it.
+func startServer() (config *rest.Config, err error) {
+	if server == nil {
+		if server, err = testenv.Start(); err != nil {
+			return nil, err
+		}
+	}
+	return server.Config, nil
+}
+
 var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 
-	env, err := testenv.Start()
+	var err error
+	cluster, err = startServer()
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(env.Stop)
-	cluster = env.Config
 	api, err = client.New(cluster, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 })
