@@ -33,15 +33,11 @@ It is served on 127.0.0.1 until Ctrl-C, below a path that nobody can guess. Open
   kubectl reboot dashboard workers --port=8080`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			args = bare(policyKinds, args...)
-			f, err := s.fleet(cmd.Context())
+			_, names, err := s.fleetOf(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			if _, err := choose(f.Policies, args); err != nil {
-				return err
-			}
-			return serveDashboard(cmd.Context(), s, args, port)
+			return serveDashboard(cmd.Context(), s, names, port)
 		},
 	}
 	cmd.Flags().Uint16Var(&port, "port", 0, "The port on 127.0.0.1. 0: a free one.")

@@ -32,25 +32,17 @@ Without names it is all nodes of the cluster, also those that no policy governs.
 	return cmd
 }
 
-func runReport(ctx context.Context, s *Session, names []string, selector string, o output) error {
+func runReport(ctx context.Context, s *Session, args []string, selector string, o output) error {
 	selects, err := labels.Parse(selector)
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	f, err := s.fleet(ctx)
+	f, names, err := s.fleetOf(ctx, args)
 	if err != nil {
 		return err
-	}
-	policies, err := choose(f.Policies, names)
-	if err != nil {
-		return err
-	}
-	chosen := make([]string, 0, len(policies))
-	for i := range policies {
-		chosen = append(chosen, policies[i].Name)
 	}
 	rows := report.Of(f, func(policy string, of map[string]string) bool {
-		return selects.Matches(labels.Set(of)) && (len(names) == 0 || slices.Contains(chosen, policy))
+		return selects.Matches(labels.Set(of)) && (len(names) == 0 || slices.Contains(names, policy))
 	})
 	if o.format == asCSV {
 		text, err := report.CSV(rows)

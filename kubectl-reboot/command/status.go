@@ -26,18 +26,14 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
   kubectl reboot status -o wide`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			args = bare(policyKinds, args...)
 			if follow && v.format != "" && v.format != asWide {
 				return errors.New("--watch shows text only: leave out --output")
 			}
-			v.names = args
-			f, err := s.fleet(cmd.Context())
+			f, names, err := s.fleetOf(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			if _, err := choose(f.Policies, args); err != nil {
-				return err
-			}
+			v.names = names
 			if follow {
 				return v.watch(cmd.Context())
 			}

@@ -13,20 +13,18 @@ const sentinelEngine = "the agent's engine sentinel watches it"
 
 // detect: who reports that a host needs a reboot. That is the agent's business, and no policy's.
 func detect(c *conversion) error {
-	file := hostPath(c, c.flags.sentinel)
-	if command := c.flags.sentinelCommand; command != "" {
-		tested, found := testedFile(command)
-		if !found {
-			c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it says yes: "+sentinelEngine)
-			c.unneeded("reboot-sentinel", "kured does not look at it with a --reboot-sentinel-command")
-			return nil
-		}
-		c.unneeded("reboot-sentinel", "kured does not look at it with a --reboot-sentinel-command")
+	command := c.flags.sentinelCommand
+	if command == "" {
+		c.unneeded("reboot-sentinel-command", "it is empty: kured looks for a file")
+		carrySentinel(c, "reboot-sentinel", hostPath(c, c.flags.sentinel))
+		return nil
+	}
+	c.unneeded("reboot-sentinel", "kured does not look at it with a --reboot-sentinel-command")
+	if tested, found := testedFile(command); found {
 		carrySentinel(c, "reboot-sentinel-command", tested)
 		return nil
 	}
-	c.unneeded("reboot-sentinel-command", "it is empty: kured looks for a file")
-	carrySentinel(c, "reboot-sentinel", file)
+	c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it says yes: "+sentinelEngine)
 	return nil
 }
 
