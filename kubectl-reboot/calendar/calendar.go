@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// maxSteps bounds the walk: a policy may have windows that never end, or blackouts without end in sight.
+// maxSteps bounds the walk, as windows or blackouts of a policy may never end.
 const maxSteps = 10000
 
 // Kind is what an entry is.

@@ -63,7 +63,7 @@ func noPolicies(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// cleanup cleans every node. One that fails keeps no other.
+// cleanup cleans every node, also after one has failed.
 func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {

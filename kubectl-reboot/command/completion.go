@@ -54,7 +54,7 @@ func named(most int, find func(ctx context.Context) ([]string, error)) completio
 	}
 }
 
-// nodeNames and policyNames ask for names alone.
+// nodeNames and policyNames read metadata only.
 func (s *Session) nodeNames(ctx context.Context) ([]string, error) {
 	return s.names(ctx, corev1.SchemeGroupVersion.WithKind("NodeList"))
 }

@@ -27,10 +27,10 @@ func (s *selection) bind(cmd *cobra.Command, everything client.ObjectList, all s
 	cmd.Flags().BoolVar(&s.all, "all", false, all)
 }
 
-// named reports whether the arguments alone are meant.
+// named reports whether the arguments name the objects.
 func (s *selection) named() bool { return s.selector == "" && !s.all }
 
-// arguments wants exactly one way to state what is meant.
+// arguments refuses all but one way to select objects: names, -l or --all.
 func (s *selection) arguments(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -112,7 +112,7 @@ Flags:
 --kubeconfig, --context, --as and others choose the cluster and the user; kubectl options lists them.
 `
 
-// each takes joined errors apart; each of them is a sentence.
+// each splits joined errors. Each of them is a sentence.
 func each(err error) []error {
 	var joined interface{ Unwrap() []error }
 	switch {

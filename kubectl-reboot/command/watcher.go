@@ -21,14 +21,14 @@ import (
 
 const (
 	second = time.Second
-	// calm is how long more changes are waited for: one write seldom comes alone.
+	// calm is how long to wait for more changes: writes often come in groups.
 	calm = 100 * time.Millisecond
-	// mostTorn is how often a view is not shown in which one of the watches is ahead of the other.
+	// mostTorn is how many views in a row are not shown because one watch is ahead of the other.
 	mostTorn = 10
 )
 
-// watch shows the fleet at first, after every change, when time alone changes something, and every so often; 0: not.
-// Changes come from two watches. It returns nil when the context ends.
+// watch shows the fleet at first, after every change, and when time alone changes something. It also shows it after each period
+// without a change; 0: it does not. Changes come from two watches. It returns nil when the context ends.
 func watch(ctx context.Context, s *Session, every time.Duration, show func(f fleet.Fleet, trouble string)) error {
 	w := &watcher{session: s, changed: make(chan struct{}, 1), failed: map[string]string{}}
 	if err := w.start(ctx); err != nil {
@@ -51,7 +51,7 @@ func watch(ctx context.Context, s *Session, every time.Duration, show func(f fle
 	return nil
 }
 
-// pause is how long nothing can change but by an event; 0: for ever.
+// pause is how long only an event can change anything; 0: for ever.
 func pause(f fleet.Fleet, every time.Duration) time.Duration {
 	next := f.Next()
 	if next.IsZero() {
@@ -125,7 +125,7 @@ func (w *watcher) wake() {
 	}
 }
 
-// listen receives how requests go. The watches themselves try again and again, and do not report most of what goes wrong.
+// listen notes which requests fail. The watches retry by themselves, and do not report most failures.
 func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
@@ -133,7 +133,7 @@ func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
 		case r.Context().Err() != nil:
 		case err != nil:
 			w.note(r.URL.Path, err.Error())
-		case response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusGone: // a revision that is gone is life
+		case response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusGone: // expected: the watch begins again
 			w.note(r.URL.Path, response.Status)
 		default:
 			w.note(r.URL.Path, "")

@@ -24,7 +24,7 @@ const (
 	dryRunServer = "server"
 )
 
-// patience is how often a write that lost a race is tried again: kubelets and the manager write nodes and policies, too.
+// patience is how often a write is tried again after a conflict: kubelets and the manager write nodes and policies, too.
 var patience = wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 0.1}
 
 // writing edits nodes and policies for the commands that do so.
@@ -62,7 +62,7 @@ func (w *writing) check() error {
 // edit changes an object, and reports in a phrase what was done; or that there was nothing to do, and why.
 type edit func(object client.Object) (done string, changed bool, err error)
 
-// each finds what every argument means, or what is selected, and edits it. One that fails keeps no other. With --wait it then
+// each edits the object of every argument, or those that are selected, also after one has failed. With --wait it then
 // follows what it wrote until it is done.
 func (w *writing) each(ctx context.Context, arguments []string, find finder, e edit) error {
 	c, err := w.client()
@@ -169,7 +169,7 @@ func annotate(object client.Object, key, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// byKind edits what the object is. A nil policy: only nodes are found.
+// byKind edits nodes and policies, each by its own function. policy is nil where only nodes are found.
 func byKind(node func(*corev1.Node) (string, bool, error), policy func(*v1alpha1.RebootPolicy) (string, bool, error)) edit {
 	return func(object client.Object) (string, bool, error) {
 		switch o := object.(type) {

@@ -113,8 +113,8 @@ func silent(nodes []*plan.Node) (n int) {
 // Ungoverned is what is decided about the nodes that no policy governs.
 func (f Fleet) Ungoverned() []plan.Decision { return plan.Ungoverned(f.Governor, f.views) }
 
-// Torn reports that a grant is on a node and in no ledger. That is seldom so, and often seen where policies and nodes are
-// watched apart: one is newer than the other.
+// Torn reports whether a grant is on a node and in no ledger. It is mostly a sign that the nodes are newer than the policies, as the
+// two are watched separately.
 func (f Fleet) Torn() bool {
 	return slices.ContainsFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return len(f.Plan(&p).Adopted) > 0 })
 }

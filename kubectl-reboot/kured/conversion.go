@@ -46,13 +46,13 @@ func convert(k *installation) (*conversion, error) {
 	return c, nil
 }
 
-// begin makes a policy that grants nothing yet: two coordinators may never act at once.
+// begin makes a policy that grants nothing yet, because kured may still run and two coordinators must not act at once.
 func (c *conversion) begin() {
 	c.policy.Spec.Mode = v1alpha1.ModeDryRun
 	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
 }
 
-// end reports what no step has reported, so that nothing is ever dropped in silence.
+// end reports what no step has reported, so that no setting is dropped without a report.
 func (c *conversion) end() {
 	for _, g := range c.flags.given {
 		if !c.reported[g.name] {
@@ -83,7 +83,7 @@ func (c *conversion) isDefault(name string) bool {
 // nodeID is the flag that every manifest sets from the pod's spec.
 const nodeID = "node-id"
 
-// secrets are flags whose values may let their reader in somewhere.
+// secrets are flags whose values may hold credentials.
 var secrets = map[string]bool{"notify-url": true, "slack-hook-url": true}
 
 // written is a flag as the report quotes it.
@@ -94,7 +94,7 @@ func (c *conversion) written(name string) string {
 	return fmt.Sprintf("--%s is not set, which is %s", name, c.flags.set.Lookup(name).DefValue)
 }
 
-// carried, unneeded and unconverted report what became of a flag. The first two are silent about one that is not set.
+// carried, unneeded and unconverted report what became of a flag. The last two do not report a flag that is not set.
 func (c *conversion) carried(name, how string) { c.note(&c.report.carried, name, how) }
 
 func (c *conversion) unneeded(name, why string) {
@@ -113,7 +113,7 @@ func (c *conversion) unconverted(name, why string) {
 	}
 }
 
-// note leaves a flag whose value is not known to end, but for the one that is always from outside the manifest.
+// note does not report a flag whose value is not known: end does. The exception is nodeID, whose value is never in the manifest.
 func (c *conversion) note(part *[]line, name, how string) {
 	c.reported[name] = true
 	if g := c.flags.find(name); g == nil || g.hidden == "" || name == nodeID {

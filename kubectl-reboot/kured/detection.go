@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sentinelEngine is who detects the need wherever kured looked for a file or ran a command.
+// sentinelEngine detects the need where kured looked for a file or ran a command.
 const sentinelEngine = "the agent's engine sentinel watches it"
 
-// detect: who reports that a host needs a reboot. That is the agent's business, and no policy's.
+// detect converts how kured finds out that a host needs a reboot. Here the agent does, and no policy has a field for it.
 func detect(c *conversion) error {
 	command := c.flags.sentinelCommand
 	if command == "" {
@@ -45,7 +45,7 @@ func testedFile(command string) (string, bool) {
 	return "", false
 }
 
-// hostPath follows a path in the container to the host. What is not mounted is taken for the host's own.
+// hostPath is the host's path of a path in the container. A path that is not mounted is assumed to be the host's own.
 func hostPath(c *conversion, file string) string {
 	mounts := slices.Clone(c.kured.container.VolumeMounts)
 	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })

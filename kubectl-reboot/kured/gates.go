@@ -21,7 +21,7 @@ const (
 	longestURL       = 2048 // gates.prometheus[].url
 )
 
-// blockingPods: each selector alone keeps the nodes of its pods up.
+// blockingPods converts the selectors of pods that block. Each of them blocks by itself.
 func blockingPods(c *conversion) error {
 	selectors := c.flags.blockingPods.values
 	if len(selectors) > mostBlockingPods {
@@ -52,7 +52,7 @@ func gatesOf(c *conversion) *v1alpha1.Gates {
 	return c.policy.Spec.Gates
 }
 
-// labelSelector writes a selector the way a policy wants it. A key that is asked for twice stays asked for twice.
+// labelSelector writes a selector as a policy has it. A key that occurs twice is kept twice.
 func labelSelector(text string) (v1alpha1.LabelSelector, error) {
 	selector := v1alpha1.LabelSelector{MatchLabels: map[string]string{}}
 	requirements, err := labels.ParseToRequirements(text)
@@ -93,7 +93,7 @@ func requirement(r labels.Requirement) (v1alpha1.LabelSelectorRequirement, error
 	return v1alpha1.LabelSelectorRequirement{Key: r.Key(), Operator: operator, Values: r.ValuesUnsorted()}, nil
 }
 
-// alerts: kured asks for the series ALERTS and looks at the names itself; a policy leaves that to the query.
+// alerts converts the filters of alerts. kured queries ALERTS and filters names itself; the query of a policy does both.
 func alerts(c *conversion) error {
 	filters := []string{"alert-filter-regexp", "alert-filter-match-only", "alert-firing-only"}
 	if c.flags.prometheus == "" {
@@ -124,7 +124,7 @@ func alerts(c *conversion) error {
 	return nil
 }
 
-// alertQuery finds the alerts that block. Prometheus wants an expression to match the whole name, kured any part of it.
+// alertQuery finds the alerts that block. An expression of Prometheus matches the whole name, one of kured any part of it.
 func alertQuery(names *regexp.Regexp, matchOnly, firing bool) string {
 	query := ""
 	if names != nil {

@@ -47,7 +47,7 @@ func Exact(t time.Time, zone *time.Location) string {
 	return timing.Instant(t.In(zone))
 }
 
-// written is an instant as the manager and the agents write it in sentences, which stay the same whoever reads them.
+// written is an instant in a sentence of the manager or an agent. They write UTC, the same for all readers.
 var written = regexp.MustCompile(`\b(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC\b`)
 
 // Local is a sentence of the manager or an agent with its instants of UTC in a zone.

@@ -91,7 +91,7 @@ func (s Status) inProgress(l terminal.Look) []string {
 	return l.Table([]string{"IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE"}, rows)
 }
 
-// rebootRow: the note states what the phase alone does not.
+// rebootRow is a row for a granted reboot. Its note states what the phase does not.
 func rebootRow(t fleet.Reboot, policy string, now time.Time, zone *time.Location) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {

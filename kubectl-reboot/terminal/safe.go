@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Most of what is shown was written by others: by nodes, hooks and alerts, some of it in JSON in annotations, where an escape
-// sequence is plain letters until it is read. So nothing is judged where it is read, which is in many places and also feeds
-// the planner and -o json, but where it becomes text for people: Paint, Table and Wrap make what they are given harmless
-// before they add anything of their own. Line is the last thing that happens to a line and passes the theme's sequences
-// alone, so that a text which went around those three can have a colour at most.
+// Most texts come from nodes, hooks and alerts. Some are in JSON in annotations, where an escape sequence is plain letters until it
+// is decoded. They are read in many places, which also feed the planner and -o json, so they are not changed there. Paint, Table and
+// Wrap make each text harmless where it becomes text for people, before they add sequences of their own. Line is applied last and
+// lets only the theme's sequences through, so a text that bypassed those three can have a colour at most.
 
 // Harmless is a text that makes a terminal do nothing but what to show and where lines end: other control characters (C0, DEL,
 // C1) and those that turn the direction of letters are shown as U+FFFD, each in one column. So are bytes that are no UTF-8.
@@ -27,8 +26,8 @@ func harmless(r rune) rune {
 	return r
 }
 
-// Escaped is JSON of the same meaning, in which what Harmless takes away is written as an escape sequence of JSON's. Encoders
-// do that for C0 alone, and a parser of YAML refuses the others.
+// Escaped is the same JSON with the characters that Harmless replaces written as escape sequences of JSON. Encoders escape C0 only,
+// and a YAML parser refuses the others.
 func Escaped(json string) string {
 	var b strings.Builder
 	for _, r := range json {
@@ -41,7 +40,7 @@ func Escaped(json string) string {
 	return b.String()
 }
 
-// part is a harmless text that is part of a line: it ends none, or it could report nodes in lines of its own.
+// part is a harmless text without line ends. With them a node could print lines of its own, for example about other nodes.
 func part(text string) string { return Harmless(blanks.Replace(text)) }
 
 var blanks = strings.NewReplacer("\n", " ", "\t", " ", "\r", " ")

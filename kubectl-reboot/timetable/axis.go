@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// gapWidth is how wide hours are in which nothing happens, however many.
+	// gapWidth is the width of hours in which nothing happens, of any number.
 	gapWidth = 34.0
 	// leastWidth is how wide a stretch is at least.
 	leastWidth = 100.0
