@@ -89,10 +89,8 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		var e explanation.Explanation
 		Expect(yaml.Unmarshal([]byte(ok("explain", p.nodes[0], "-o", "yaml")), &e)).To(Succeed())
 		Expect(e.Need.Message).To(Equal(hostile))
-	})
 
-	It("in the headline of explain", func() {
-		p := newPool(1, paused)
+		By("having it for a reason in the headline, too")
 		p.patch(p.nodes[0], map[string]any{"status": map[string]any{"conditions": []any{condition(v1alpha1.NodeRebootRequired, "False", hostile)}}}, "status")
 		harmless("explain", p.nodes[0])
 	})

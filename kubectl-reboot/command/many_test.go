@@ -136,8 +136,7 @@ var _ = Describe("pause --all", func() {
 
 var _ = Describe("resume --all", func() {
 	It("ends no halt", func() {
-		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
-		halt(p)
+		p := halted()
 		ok("pause", "--all")
 		Expect(ok("resume", "--all")).To(MatchRegexp(p.policy + ` no longer paused; still halted \(1 nodes? failed.*\)\n`))
 	})

@@ -20,9 +20,10 @@ import (
 // paused keeps the manager from granting anything.
 var paused = fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "test"} })
 
-// halt lets a policy halt: its only node has failed more often than it may, and that is written as the manager writes it.
-func halt(p *pool) {
+// halted is a pool whose policy has halted: its only node has failed more often than it may, which the agent reports.
+func halted() *pool {
 	GinkgoHelper()
+	p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
 	p.needs(p.nodes[0])
 	n := node(p.nodes[0])
 	failed := protocol.Progress{
@@ -30,6 +31,7 @@ func halt(p *pool) {
 	}
 	p.patch(n.Name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: failed.String()}}})
 	Eventually(func() bool { return meta.IsStatusConditionTrue(p.get().Status.Conditions, v1alpha1.ConditionHalted) }).Should(BeTrue())
+	return p
 }
 
 var _ = Describe("request", func() {
@@ -150,8 +152,7 @@ var _ = Describe("pause and resume", func() {
 	})
 
 	It("end a halt with the annotation, which the manager handles", func() {
-		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
-		halt(p)
+		p := halted()
 		Expect(ok("status", p.policy)).To(And(ContainSubstring("halted"), ContainSubstring(`kubectl reboot resume rbp/`+p.policy+` --halt --reason=`)))
 		Expect(ok("resume", p.policy, "--reason=disk replaced")).To(MatchRegexp(` resumed: no longer halted \(1 nodes? failed.*\)\n$`))
 		Eventually(func() string {
@@ -166,8 +167,7 @@ var _ = Describe("pause and resume", func() {
 	})
 
 	It("end the pause or the halt, never both unasked", func() {
-		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
-		halt(p)
+		p := halted()
 		Expect(ok("resume", p.policy, "--pause")).To(MatchRegexp(` is not paused; still halted \(1 nodes? failed.*\)\n$`))
 		Expect(ok("pause", p.policy, "--reason=Black Friday")).To(HaveSuffix(" paused\n"))
 		before := p.get()
@@ -191,8 +191,7 @@ var _ = Describe("pause and resume", func() {
 	})
 
 	It("end both where both are named", func() {
-		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
-		halt(p)
+		p := halted()
 		Expect(ok("pause", p.policy)).To(HaveSuffix(" paused\n"))
 		Expect(ok("resume", p.policy, "--halt", "--pause")).To(MatchRegexp(` resumed: no longer paused; no longer halted \(1 nodes? failed.*\)\n$`))
 		Expect(p.get().Spec.Pause).To(BeNil())
