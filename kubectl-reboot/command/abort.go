@@ -33,27 +33,27 @@ the reboot, and this writes nothing.`,
 }
 
 // abortDrain takes back the cordon of an agent that drains. The write is refused if the agent has gone on by then.
-func abortDrain(n *corev1.Node) (string, bool, error) {
+func abortDrain(n *corev1.Node) (string, error) {
 	r := protocol.RecordOf(n)
 	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
-		return "", false, err
+		return "", err
 	}
 	grant, progress, boot := r.Grant, r.Progress, n.Status.NodeInfo.BootID
 	begun := progress != nil && (grant == nil || progress.Seq == grant.Seq) && progress.BootID == boot
 	switch {
 	case begun && progress.Phase == protocol.PhaseRebooting:
-		return "", false, errors.New("the drain is over, the node is being rebooted: nothing stops that")
+		return "", errors.New("the drain is over, the node is being rebooted: nothing stops that")
 	case !begun && hasSlot(r, boot):
-		return "", false, fmt.Errorf("the node has a slot and has not begun to drain: kubectl reboot pause node/%s takes the slot back", n.Name)
+		return "", fmt.Errorf("the node has a slot and has not begun to drain: kubectl reboot pause node/%s takes the slot back", n.Name)
 	case !begun || progress.Phase != protocol.PhaseDraining:
-		return "is not draining", false, nil
+		return "is not draining", nil
 	case !n.Spec.Unschedulable:
-		return "drain already being stopped", false, nil
+		return "drain already being stopped", nil
 	case !progress.Cordoned:
-		return "", false, fmt.Errorf("the node was cordoned before the drain began: kubectl uncordon %s stops the drain, and ends that cordon", n.Name)
+		return "", fmt.Errorf("the node was cordoned before the drain began: kubectl uncordon %s stops the drain, and ends that cordon", n.Name)
 	}
 	n.Spec.Unschedulable = false
-	return "drain stopped", true, nil
+	return "drain stopped", nil
 }
 
 // hasSlot reports whether the node has a grant, or its hooks are asked before it gets one.

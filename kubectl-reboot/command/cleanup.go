@@ -75,10 +75,7 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 		if clean(node.DeepCopy()) == "" {
 			continue
 		}
-		err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, bool, error) {
-			removed := clean(n)
-			return removed, removed != "", nil
-		}, nil))
+		err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) { return clean(n), nil }, nil))
 		if err == nil && w.dryRun != dryRunClient {
 			err = cleanStatus(ctx, c, node.Name)
 		}

@@ -57,51 +57,51 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 }
 
 // pausePolicy also ends a spec.urgent that would ignore the pause.
-func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, bool, error) {
+func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, error) {
 	done := "paused"
 	if pause.Until != nil {
 		done += " until " + pause.Until.UTC().Format(time.RFC3339)
 	}
-	return func(p *v1alpha1.RebootPolicy) (string, bool, error) {
+	return func(p *v1alpha1.RebootPolicy) (string, error) {
 		overridden := p.Spec.Urgent != nil && slices.Contains(p.Spec.Urgent.Ignore, v1alpha1.UrgentIgnoresPause)
 		switch {
 		case overridden:
 			p.Spec.Urgent, p.Spec.Pause = nil, pause.DeepCopy()
-			return done + ", no longer urgent", true, nil
+			return done + ", no longer urgent", nil
 		case equality.Semantic.DeepEqual(p.Spec.Pause, &pause):
-			return "already " + done, false, nil
+			return "already " + done, nil
 		}
 		p.Spec.Pause = pause.DeepCopy()
-		return done, true, nil
+		return done, nil
 	}
 }
 
 // unlessPaused leaves a pause that lasts as long as the new one, with its reason.
-func unlessPaused(pause v1alpha1.Pause, now time.Time, otherwise func(*v1alpha1.RebootPolicy) (string, bool, error)) func(*v1alpha1.RebootPolicy) (string, bool, error) {
-	return func(p *v1alpha1.RebootPolicy) (string, bool, error) {
+func unlessPaused(pause v1alpha1.Pause, now time.Time, otherwise func(*v1alpha1.RebootPolicy) (string, error)) func(*v1alpha1.RebootPolicy) (string, error) {
+	return func(p *v1alpha1.RebootPolicy) (string, error) {
 		there := p.Spec.Pause
 		if p.Spec.PausedAt(now) && (there.Until == nil || pause.Until != nil && !there.Until.Before(pause.Until)) {
-			return "already " + pauseOf(p, now), false, nil
+			return "already " + pauseOf(p, now), nil
 		}
 		return otherwise(p)
 	}
 }
 
 // pauseNode writes the reason as the value of the annotation, which has no place for an end.
-func pauseNode(pause v1alpha1.Pause) func(n *corev1.Node) (string, bool, error) {
+func pauseNode(pause v1alpha1.Pause) func(n *corev1.Node) (string, error) {
 	reason := strings.TrimSpace(pause.Reason)
-	return func(n *corev1.Node) (string, bool, error) {
+	return func(n *corev1.Node) (string, error) {
 		already := v1alpha1.NodeIsPaused(n.Annotations)
 		switch {
 		case pause.Until != nil:
-			return "", false, errors.New("a node's pause has no end: leave out --until, or pause its policy")
+			return "", errors.New("a node's pause has no end: leave out --until, or pause its policy")
 		case reason == "false":
-			return "", false, errors.New(`--reason "false" does not pause a node: give the reason in other words`)
+			return "", errors.New(`--reason "false" does not pause a node: give the reason in other words`)
 		case already && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)):
-			return "already paused", false, nil
+			return "already paused", nil
 		}
 		annotate(n, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
-		return "paused", true, nil
+		return "paused", nil
 	}
 }
 

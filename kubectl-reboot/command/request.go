@@ -40,12 +40,12 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 			if urgent {
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
-			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, bool, error) {
+			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, error) {
 				if why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; there {
-					return fmt.Sprintf("reboot already requested (%s)", why), false, nil
+					return fmt.Sprintf("reboot already requested (%s)", why), nil
 				}
 				annotate(object, v1alpha1.AnnotationRebootRequested, reason)
-				return "reboot requested", true, nil
+				return "reboot requested", nil
 			})
 		},
 	}
@@ -72,18 +72,18 @@ func requestUrgently(ctx context.Context, w *writing, arguments []string, reason
 		return err
 	}
 	governor := plan.NewGovernor(policies)
-	return w.each(ctx, arguments, findNode, func(object client.Object) (string, bool, error) {
+	return w.each(ctx, arguments, findNode, func(object client.Object) (string, error) {
 		name := governor.Govern(object.GetLabels()).Policy
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 		switch why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; {
 		case i < 0:
-			return "", false, errors.New("no policy governs the node: see kubectl reboot explain " + object.GetName())
+			return "", errors.New("no policy governs the node: see kubectl reboot explain " + object.GetName())
 		case !policies[i].Spec.AllowsUrgentRequests():
-			return "", false, fmt.Errorf(`policy %s does not allow urgent requests: kubectl patch rbp %s --type merge -p '{"spec":{"requests":{"urgent":"Allow"}}}'`, name, name)
+			return "", fmt.Errorf(`policy %s does not allow urgent requests: kubectl patch rbp %s --type merge -p '{"spec":{"requests":{"urgent":"Allow"}}}'`, name, name)
 		case there && strings.HasPrefix(why, v1alpha1.UrgentPrefix):
-			return fmt.Sprintf("reboot already requested (%s)", why), false, nil
+			return fmt.Sprintf("reboot already requested (%s)", why), nil
 		}
 		annotate(object, v1alpha1.AnnotationRebootRequested, v1alpha1.UrgentPrefix+" "+reason)
-		return "reboot requested urgently", true, nil
+		return "reboot requested urgently", nil
 	})
 }

@@ -56,12 +56,12 @@ type resumption struct {
 }
 
 // policy ends the pause and the halt that were read: the write is refused if there is another by then.
-func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, bool, error) {
+func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	paused, halted := pauseOf(p, r.now), haltOf(p)
 	pause, halt := r.pause, r.halt
 	if !pause && !halt {
 		if paused != "" && halted != "" {
-			return "", false, fmt.Errorf("the policy is %s, and it is %s; end one of them by kubectl reboot resume rbp/%s --pause, or kubectl reboot resume rbp/%s --halt",
+			return "", fmt.Errorf("the policy is %s, and it is %s; end one of them by kubectl reboot resume rbp/%s --pause, or kubectl reboot resume rbp/%s --halt",
 				paused, halted, p.Name, p.Name)
 		}
 		pause, halt = true, true
@@ -79,7 +79,7 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, bool, error) {
 	} else if halted != "" {
 		left = append(left, "still "+halted)
 	}
-	return r.done(ended, left, halted != "" && halt), len(ended) > 0, nil
+	return r.done(ended, left, halted != "" && halt), nil
 }
 
 // done states what was ended, and what is left.
@@ -129,15 +129,15 @@ func described(what, why string) string {
 	return what + " (" + why + ")"
 }
 
-func (r resumption) node(n *corev1.Node) (string, bool, error) {
+func (r resumption) node(n *corev1.Node) (string, error) {
 	switch {
 	case r.halt:
-		return "", false, errors.New("a node has no halt: leave out --halt, or resume its policy")
+		return "", errors.New("a node has no halt: leave out --halt, or resume its policy")
 	case !v1alpha1.NodeIsPaused(n.Annotations):
-		return "is not paused", false, nil
+		return "is not paused", nil
 	}
 	delete(n.Annotations, v1alpha1.AnnotationPaused)
-	return "resumed" + r.unwritten(), true, nil
+	return "resumed" + r.unwritten(), nil
 }
 
 // unwritten reports that the end of a pause has no place for a reason.

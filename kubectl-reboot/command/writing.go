@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/util/retry"
@@ -59,8 +60,8 @@ func (w *writing) check() error {
 	return fmt.Errorf("--dry-run %q must be none, server or client", w.dryRun)
 }
 
-// edit changes an object, and reports in a phrase what was done; or that there was nothing to do, and why.
-type edit func(object client.Object) (done string, changed bool, err error)
+// edit changes an object, and reports in a phrase what was done. Where it leaves the object as it is, it reports why.
+type edit func(object client.Object) (done string, err error)
 
 // each edits the object of every argument, or those that are selected, also after one has failed. With --wait it then
 // follows what it wrote until it is done.
@@ -129,9 +130,8 @@ func (w *writing) write(ctx context.Context, c client.Client, object client.Obje
 		if !ok {
 			return fmt.Errorf("%T is no object", object)
 		}
-		var changed bool
 		var err error
-		if done, changed, err = e(object); err != nil || !changed || w.dryRun == dryRunClient {
+		if done, err = e(object); err != nil || w.dryRun == dryRunClient || equality.Semantic.DeepEqual(before, object) {
 			return err
 		}
 		return c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -170,14 +170,14 @@ func annotate(object client.Object, key, value string) {
 }
 
 // byKind edits nodes and policies, each by its own function. policy is nil where only nodes are found.
-func byKind(node func(*corev1.Node) (string, bool, error), policy func(*v1alpha1.RebootPolicy) (string, bool, error)) edit {
-	return func(object client.Object) (string, bool, error) {
+func byKind(node func(*corev1.Node) (string, error), policy func(*v1alpha1.RebootPolicy) (string, error)) edit {
+	return func(object client.Object) (string, error) {
 		switch o := object.(type) {
 		case *corev1.Node:
 			return node(o)
 		case *v1alpha1.RebootPolicy:
 			return policy(o)
 		}
-		return "", false, fmt.Errorf("%T is neither a node nor a policy", object)
+		return "", fmt.Errorf("%T is neither a node nor a policy", object)
 	}
 }
