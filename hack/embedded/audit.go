@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
 // Request is one request that the API server answered, refused or began to stream.
@@ -38,56 +40,18 @@ func (r Request) IsWrite() bool {
 	return false
 }
 
-// RequestKind is what Tally counts by.
-type RequestKind struct{ User, As, Verb, Resource string }
-
-// Tally counts requests by user, verb and resource.
-func Tally(requests []Request) map[RequestKind]int {
-	counts := map[RequestKind]int{}
-	for _, r := range requests {
-		counts[RequestKind{r.User, r.As, r.Verb, r.Resource}]++
-	}
-	return counts
-}
-
-// auditLog is the API server's, in its folder.
-type auditLog struct{ folder string }
-
-// AuditLog is the path of the API server's audit log.
-func (a auditLog) AuditLog() string { return filepath.Join(a.folder, "audit.log") }
+// auditLog is the path of the API server's audit log.
+func (c *Cluster) auditLog() string { return filepath.Join(c.Dir, "audit.log") }
 
 // Requests are the requests that the API server received from one instant until before another. Those it is still
 // working on are missing.
-func (a auditLog) Requests(from, to time.Time) ([]Request, error) {
-	file, err := os.Open(a.AuditLog())
+func (c *Cluster) Requests(from, to time.Time) ([]Request, error) {
+	file, err := os.Open(c.auditLog())
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	defer file.Close()
 	return readAudit(file, from, to)
-}
-
-// auditEvent is the part of audit.k8s.io/v1 Event that is counted.
-type auditEvent struct {
-	Stage            string    `json:"stage"`
-	RequestURI       string    `json:"requestURI"`
-	Verb             string    `json:"verb"`
-	User             auditUser `json:"user"`
-	ImpersonatedUser auditUser `json:"impersonatedUser"`
-	ObjectRef        *struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	ResponseStatus struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
-}
-
-type auditUser struct {
-	Username string `json:"username"`
 }
 
 // readAudit reads one JSON object a line. A last line that is still being written is left for the next time.
@@ -102,29 +66,32 @@ func readAudit(r io.Reader, from, to time.Time) ([]Request, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		var e auditEvent
+		var e auditv1.Event
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		at := e.RequestReceivedTimestamp
-		if e.isCounted() && !at.Before(from) && at.Before(to) {
-			requests = append(requests, e.request())
+		at := e.RequestReceivedTimestamp.Time
+		if isCounted(&e) && !at.Before(from) && at.Before(to) {
+			requests = append(requests, requestOf(&e))
 		}
 	}
 }
 
 // isCounted is true once for each request: a stream is counted when it starts, everything else when it is answered.
-func (e auditEvent) isCounted() bool {
+func isCounted(e *auditv1.Event) bool {
 	if e.Verb == "watch" {
-		return e.Stage == "ResponseStarted" || e.ResponseStatus.Code >= 400
+		return e.Stage == auditv1.StageResponseStarted || e.ResponseStatus != nil && e.ResponseStatus.Code >= 400
 	}
-	return e.Stage == "ResponseComplete"
+	return e.Stage == auditv1.StageResponseComplete
 }
 
-func (e auditEvent) request() Request {
-	r := Request{
-		At: e.RequestReceivedTimestamp, User: e.User.Username, As: e.ImpersonatedUser.Username,
-		Verb: e.Verb, Resource: e.RequestURI, Code: e.ResponseStatus.Code,
+func requestOf(e *auditv1.Event) Request {
+	r := Request{At: e.RequestReceivedTimestamp.Time, User: e.User.Username, Verb: e.Verb, Resource: e.RequestURI}
+	if e.ImpersonatedUser != nil {
+		r.As = e.ImpersonatedUser.Username
+	}
+	if e.ResponseStatus != nil {
+		r.Code = int(e.ResponseStatus.Code)
 	}
 	if ref := e.ObjectRef; ref != nil {
 		r.Resource, r.Namespace, r.Name = ref.Resource, ref.Namespace, ref.Name

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -55,7 +54,6 @@ type Cluster struct {
 	programs
 	credentials
 	kubectl
-	auditLog
 
 	assets     string
 	serverArgs []string
@@ -78,7 +76,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	c := &Cluster{
 		assets: options.Assets, grace: cmp.Or(options.KubeletGrace, never), serverArgs: options.ServerArgs, bare: options.Bare,
-		programs: programs{down: map[string]process.Program{}, launched: map[string]process.Program{}},
+		programs: programs{running: map[string]*process.Process{}, launched: map[string]process.Program{}},
 	}
 	if err := c.start(ctx, options); err != nil {
 		c.Stop()
@@ -110,8 +108,8 @@ func (c *Cluster) prepare(port int) error {
 	if err := c.makeFolders(); err != nil {
 		return err
 	}
-	c.Processes, c.auditLog = process.NewGroup(c.Dir), auditLog{folder: c.Dir}
-	authority, err := newAuthority(clock.RealClock{}.Now())
+	c.Processes = process.NewGroup(c.Dir)
+	authority, err := newAuthority()
 	if err != nil {
 		return err
 	}
@@ -204,11 +202,7 @@ func (c *Cluster) EtcdAddress() string { return c.etcd }
 
 // Revive starts a program that Kill has ended, with the data it had, and returns when the API server answers.
 func (c *Cluster) Revive(ctx context.Context, name string) error {
-	program, down := c.killed(name)
-	if !down {
-		return nil
-	}
-	if err := c.programs.start(program); err != nil {
+	if err := c.again(name); err != nil {
 		return err
 	}
 	return c.awaitServer(ctx)

@@ -31,7 +31,7 @@ func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Progra
 		// Nobody would remove the taint that a new Node gets.
 		files = append(files, "--disable-admission-plugins=TaintNodesByCondition")
 	} else {
-		files = append(files, "--audit-log-path="+c.AuditLog(), "--audit-log-mode=blocking", "--audit-log-maxsize=10000")
+		files = append(files, "--audit-log-path="+c.auditLog(), "--audit-log-mode=blocking", "--audit-log-maxsize=10000")
 	}
 	return []process.Program{
 		{Name: Etcd, Path: c.asset("etcd"), Args: []string{
@@ -57,11 +57,7 @@ func (c *Cluster) serverFiles() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	accountsKey, err := encodeKey(accounts)
+	_, accounts, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +70,7 @@ func (c *Cluster) serverFiles() ([]string, error) {
 		{"ca.crt", c.authority.pem, []string{"client-ca-file"}},
 		{"server.crt", serving.certificate, []string{"tls-cert-file"}},
 		{"server.key", serving.key, []string{"tls-private-key-file"}},
-		{"accounts.key", accountsKey, []string{"service-account-key-file", "service-account-signing-key-file"}},
+		{"accounts.key", accounts, []string{"service-account-key-file", "service-account-signing-key-file"}},
 		{"audit-policy.yaml", auditPolicy, []string{"audit-policy-file"}},
 	} {
 		path, err := c.write(file.name, file.content)

@@ -36,12 +36,6 @@ type updates interface {
 	boot() error
 }
 
-// idler is an update engine that leaves the bus when nobody has called it for a while.
-type idler interface {
-	// idle is that it leaves.
-	idle()
-}
-
 // DefaultEngine is the engine of machines of which nobody has reported which they have.
 const DefaultEngine = updateengine.Name
 

@@ -65,7 +65,7 @@ type Fleet struct {
 	dir       string
 	manifests [][]byte
 	begun     time.Time
-	// background is what goes on until cancel: reboots, daemons that leave as idle.
+	// background are the reboots that go on until cancel.
 	background sync.WaitGroup
 
 	mu   sync.Mutex

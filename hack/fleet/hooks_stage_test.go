@@ -12,8 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -29,49 +27,34 @@ const (
 
 // hooked is a fleet of two machines with the hooks of docs/hooks.
 type hooked struct {
-	*testing.T
-	fleet  *Fleet
-	policy *Policy
+	*trial
 	// dir is where the hooks' work is done.
 	dir string
 }
 
 func newHooked(t *testing.T) *hooked {
 	t.Helper()
-	s := &hooked{T: t, dir: t.TempDir()}
-	s.fleet = start(t, Options{Nodes: 2, Workload: s.manifests("before.yaml", "after.yaml"), Run: []string{hookNamespace}})
+	s := &hooked{trial: &trial{T: t}, dir: t.TempDir()}
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "samples", "hooks.yaml"))
 	s.must(err)
 	var sample v1alpha1.RebootPolicy
 	s.must(yaml.UnmarshalStrict(text, &sample))
-	s.policy, err = s.fleet.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+	workload := s.manifests("before.yaml", "after.yaml")
+	s.trial = newTrial(t, Options{Nodes: 2, Workload: workload, Run: []string{hookNamespace}}, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Hooks = sample.Spec.Hooks
 		spec.Hooks.Before = append(spec.Hooks.Before, consent)
 		spec.Settle = &metav1.Duration{}
 		spec.Failures = &v1alpha1.Failures{Max: new(int32(10))}
 	})
-	s.must(err)
 	return s
 }
 
 // in is the same for a part of the test.
 func (s *hooked) in(t *testing.T) *hooked {
 	t.Helper()
-	part := *s
+	part := *s.trial
 	part.T = t
-	return &part
-}
-
-func (s *hooked) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
-func (s *hooked) await(what string, done func() bool) {
-	s.Helper()
-	s.must(s.fleet.Await(s.Context(), what, done))
+	return &hooked{&part, s.dir}
 }
 
 // manifests are files of docs/hooks, changed as their users are asked to: the work is this test's.
@@ -136,43 +119,22 @@ func (s *hooked) stage(node string) {
 	}
 }
 
-func (s *hooked) node(name string) *corev1.Node {
-	s.Helper()
-	node, err := s.fleet.Cluster.Client().CoreV1().Nodes().Get(s.Context(), name, metav1.GetOptions{})
-	s.must(err)
-	return node
-}
-
 func (s *hooked) annotate(node, key, value string) {
 	s.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	_, err := s.fleet.Cluster.Client().CoreV1().Nodes().Patch(s.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
-	s.must(err)
+	s.kubectl("annotate", "node", node, key+"="+value)
 }
 
 // timeout changes how long a phase of hooks may take.
 func (s *hooked) timeout(d time.Duration) {
 	s.Helper()
-	var policy v1alpha1.RebootPolicy
-	s.must(s.policy.client.Get(s.Context(), types.NamespacedName{Name: s.policy.Name}, &policy))
-	read := policy.DeepCopy()
-	policy.Spec.Hooks.Timeout = &metav1.Duration{Duration: d}
-	s.must(s.policy.client.Patch(s.Context(), &policy, client.MergeFrom(read)))
+	s.kubectl("patch", "rebootpolicy", s.policy.Name, "--type=merge", "--patch", fmt.Sprintf(`{"spec":{"hooks":{"timeout":%q}}}`, d))
 }
 
-// list is the hooks' pods.
-func (s *hooked) list() []corev1.Pod {
-	s.Helper()
-	pods, err := s.fleet.Cluster.Client().CoreV1().Pods(hookNamespace).List(s.Context(), metav1.ListOptions{})
-	s.must(err)
-	return pods.Items
-}
-
-// pods states which hooks' pods there are, and where.
-func (s *hooked) pods() string {
+// where states which hooks' pods there are, and where.
+func (s *hooked) where() string {
 	s.Helper()
 	var found []string
-	for _, pod := range s.list() {
+	for _, pod := range s.pods(hookNamespace, "") {
 		found = append(found, pod.Spec.ServiceAccountName+" on "+pod.Spec.NodeName)
 	}
 	return strings.Join(found, ", ")
@@ -181,7 +143,7 @@ func (s *hooked) pods() string {
 // kill ends the process of a hook's pod, as a container that crashes, and reports when.
 func (s *hooked) kill(hook string) time.Time {
 	s.Helper()
-	for _, pod := range s.list() {
+	for _, pod := range s.pods(hookNamespace, "") {
 		if pod.Spec.ServiceAccountName == hook {
 			k := s.fleet.kubelet
 			k.mu.Lock()

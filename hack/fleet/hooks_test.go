@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
 // consent is a second before-hook: a person, whom this test plays.
@@ -27,7 +28,7 @@ func TestHooks(t *testing.T) {
 	t.Run("the before-hook runs on the node that is chosen, before anything else (behaviour 51)", func(t *testing.T) {
 		s := s.in(t)
 		s.await("the before-hook to answer", func() bool { return s.node(one).Annotations[before] == "true" })
-		if got, want := s.pods(), "before-reboot on node-1"; got != want {
+		if got, want := s.where(), "before-reboot on node-1"; got != want {
 			t.Errorf("pods %q, want %q", got, want)
 		}
 		if n := s.node(one); n.Spec.Unschedulable || n.Annotations[v1alpha1.AnnotationGrant] != "" {
@@ -51,7 +52,7 @@ func TestHooks(t *testing.T) {
 		if n := s.node(one); !n.Spec.Unschedulable || n.Annotations[after] != "failed: one is not well" {
 			t.Errorf("cordoned %t, answer %q", n.Spec.Unschedulable, n.Annotations[after])
 		}
-		s.await("the before-hook's pod to be gone", func() bool { return s.pods() == "after-reboot on node-1" })
+		s.await("the before-hook's pod to be gone", func() bool { return s.where() == "after-reboot on node-1" })
 		s.await("its event", func() bool { return s.event(one, "HookFailed", "failed: one is not well") })
 		s.write("well", "")
 		s.await("the node to be back in service", func() bool { return !s.node(one).Spec.Unschedulable && s.grants() == 0 })
@@ -96,12 +97,7 @@ func TestHooks(t *testing.T) {
 
 // permitted is the node's condition RebootPermitted; the zero one where there is none.
 func (s *hooked) permitted(node string) corev1.NodeCondition {
-	for _, c := range s.node(node).Status.Conditions {
-		if c.Type == v1alpha1.NodeRebootPermitted {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
+	return timeline.Condition(s.node(node), v1alpha1.NodeRebootPermitted)
 }
 
 func (s *hooked) reason(node string) string {
@@ -117,7 +113,7 @@ func (s *hooked) traces(node string) string {
 			left = append(left, key)
 		}
 	}
-	if pods := s.pods(); pods != "" {
+	if pods := s.where(); pods != "" {
 		left = append(left, pods)
 	}
 	return strings.Join(left, ", ")
@@ -137,8 +133,4 @@ func (s *hooked) event(node, reason, text string) bool {
 }
 
 // grants is how many entries the ledger has.
-func (s *hooked) grants() int {
-	status, err := s.policy.Status(s.Context())
-	s.must(err)
-	return len(status.Grants)
-}
+func (s *hooked) grants() int { return len(s.status().Grants) }

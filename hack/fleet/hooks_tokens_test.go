@@ -15,7 +15,7 @@ type object = map[string]any
 
 // tokens tries what the token of the before-hook on a node is good for. Nothing of it is kept.
 func (s *hooked) tokens(own, other string) {
-	pod := s.list()[0]
+	pod := s.pods(hookNamespace, "")[0]
 	token, err := s.fleet.Cluster.Token(s.Context(), pod.Namespace, pod.Spec.ServiceAccountName, &pod)
 	s.must(err)
 	unbound, err := s.fleet.Cluster.Token(s.Context(), pod.Namespace, pod.Spec.ServiceAccountName, nil)

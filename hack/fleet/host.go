@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
@@ -27,10 +33,10 @@ type Host struct {
 	// Engine is what its updates come by.
 	Engine Engine
 
-	machine *embedded.Machine
+	// kubelet is the node itself to the API server, so that the audit log distinguishes its writes from everybody else's.
+	kubelet kubernetes.Interface
 	updates updates
 	logind  *hosttest.Logind
-	clock   clock.Clock
 
 	mu      sync.Mutex
 	powered chan struct{} // closed while the power is on
@@ -40,7 +46,7 @@ type Host struct {
 
 // newHost puts a machine under an existing simulated node. Its files are in a folder of its own in dir.
 func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, engine Engine) (*Host, error) {
-	h := &Host{Name: name, Root: filepath.Join(dir, name), Engine: engine, clock: clock.RealClock{}, powered: make(chan struct{})}
+	h := &Host{Name: name, Root: filepath.Join(dir, name), Engine: engine, powered: make(chan struct{})}
 	close(h.powered)
 	if err := os.MkdirAll(filepath.Join(h.Root, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of %q: %w", name, err)
@@ -48,11 +54,27 @@ func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, e
 	if err := h.mount(engine.release); err != nil {
 		return nil, err
 	}
+	config := cluster.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes"}}
 	var err error
-	if h.machine, err = embedded.NewMachine(ctx, cluster, name, filepath.Join(h.Root, "boot_id")); err != nil {
-		return nil, err
+	if h.kubelet, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("building the client of node %q: %w", name, err)
 	}
-	return h, h.startBus()
+	node, err := h.kubelet.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading node %q: %w", name, err)
+	}
+	return h, errors.Join(h.writeBootID(node.Status.NodeInfo.BootID), h.startBus())
+}
+
+// bootIDFile represents /proc/sys/kernel/random/boot_id.
+func (h *Host) bootIDFile() string { return filepath.Join(h.Root, "boot_id") }
+
+func (h *Host) writeBootID(bootID string) error {
+	if err := os.WriteFile(h.bootIDFile(), []byte(bootID+"\n"), 0o600); err != nil {
+		return fmt.Errorf("writing the boot ID of %q: %w", h.Name, err)
+	}
+	return nil
 }
 
 // mount is the file system at the start of a boot: the version of the operating system that is booted, and an empty /run.
@@ -107,9 +129,10 @@ func (h *Host) onReboot(f func()) { h.logind.OnReboot(f) }
 
 // reboot cuts the power, and comes back as long after.
 func (h *Host) reboot(ctx context.Context, down time.Duration) error {
-	up := h.clock.After(down)
+	up := time.After(down)
 	h.cutPower()
-	if err := h.machine.Down(ctx); err != nil {
+	silent := map[string]any{"conditions": ready(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")}
+	if err := h.report(ctx, silent); err != nil {
 		return err
 	}
 	select {
@@ -117,13 +140,36 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := h.boot(); err != nil {
+	bootID := string(uuid.NewUUID())
+	if err := errors.Join(h.boot(), h.writeBootID(bootID)); err != nil {
 		return err
 	}
-	if err := h.machine.Up(ctx); err != nil {
+	if err := h.report(ctx, map[string]any{
+		"conditions": ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"),
+		"nodeInfo":   map[string]any{"bootID": bootID},
+	}); err != nil {
 		return err
 	}
 	h.restorePower()
+	return nil
+}
+
+func ready(status corev1.ConditionStatus, reason, message string) []corev1.NodeCondition {
+	now := metav1.Now()
+	return []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
+	}}
+}
+
+// report writes the node's status as its kubelet, in one revision.
+func (h *Host) report(ctx context.Context, status map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err == nil {
+		_, err = h.kubelet.CoreV1().Nodes().Patch(ctx, h.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of node %q: %w", h.Name, err)
+	}
 	return nil
 }
 

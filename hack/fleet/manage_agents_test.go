@@ -48,6 +48,9 @@ metadata: {name: look}
 spec: {mode: DryRun}
 `
 
+// agentPods are the labels of the agents' pods.
+const agentPods = "app.kubernetes.io/component=agent"
+
 // path are the states of a reboot that nothing goes wrong with, in order.
 var path = []timeline.State{
 	timeline.UpToDate, timeline.Waiting, timeline.Granted, timeline.Draining, timeline.Rebooting, timeline.Settling, timeline.Back,
@@ -55,26 +58,22 @@ var path = []timeline.State{
 
 // rollout is a fleet of three machines whose agents are replaced while two of them drain.
 type rollout struct {
-	*testing.T
-	fleet   *Fleet
-	policy  *Policy
+	*trial
 	witness *feed.Feed
 }
 
 func newRollout(t *testing.T) *rollout {
 	t.Helper()
-	r := &rollout{T: t, fleet: start(t, Options{Nodes: 3, Components: []string{"manage-agents"}, Workload: []byte(rolledWorkload)})}
-	t.Cleanup(r.story)
-	var err error
-	r.policy, err = r.fleet.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+	o := Options{Nodes: 3, Components: []string{"manage-agents"}, Workload: []byte(rolledWorkload)}
+	r := &rollout{trial: newTrial(t, o, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Priority = 10
 		spec.NodeSelector = onNodes("node-1", "node-2", "node-3")
 		two := intstr.FromInt32(2)
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &two}
 		spec.Settle = &metav1.Duration{}
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} // with Abort a node would wait before its drain
-	})
-	r.must(err)
+	})}
+	t.Cleanup(r.story)
 	r.witness = newWitness(t, r.fleet)
 	return r
 }
@@ -138,12 +137,11 @@ func (r *rollout) drain() []v1alpha1.LedgerEntry {
 	r.Helper()
 	r.must(r.fleet.Stage())
 	r.await("two nodes to drain", func() bool { return len(r.in(timeline.Draining)) == 2 })
-	status, err := r.policy.Status(r.Context())
-	r.must(err)
-	if len(status.Grants) != 2 {
-		r.Fatalf("the ledger has %v, want two entries", status.Grants)
+	grants := r.status().Grants
+	if len(grants) != 2 {
+		r.Fatalf("the ledger has %v, want two entries", grants)
 	}
-	return status.Grants
+	return grants
 }
 
 // begun is when the drain of each node has begun.
@@ -151,9 +149,7 @@ func (r *rollout) begun(grants []v1alpha1.LedgerEntry) map[string]string {
 	r.Helper()
 	began := map[string]string{}
 	for _, e := range grants {
-		node, err := r.fleet.Cluster.Client().CoreV1().Nodes().Get(r.Context(), e.Node, metav1.GetOptions{})
-		r.must(err)
-		progress, err := protocol.ParseProgress(node.Annotations)
+		progress, err := protocol.ParseProgress(r.node(e.Node).Annotations)
 		r.must(err)
 		began[e.Node] = progress.DrainStartedAt.String()
 	}
@@ -163,9 +159,7 @@ func (r *rollout) begun(grants []v1alpha1.LedgerEntry) map[string]string {
 // stillDraining: the same two, under the same grants, cordoned, in the drain that has begun then.
 func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]string) {
 	r.Helper()
-	status, err := r.policy.Status(r.Context())
-	r.must(err)
-	if got, want := entries(status.Grants), entries(grants); !slices.Equal(got, want) {
+	if got, want := entries(r.status().Grants), entries(grants); !slices.Equal(got, want) {
 		r.Errorf("the ledger has %v, want %v", got, want)
 	}
 	if got := r.in(timeline.Draining); len(got) != 2 {
@@ -181,7 +175,7 @@ func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]
 func (r *rollout) finish() {
 	r.Helper()
 	r.kubectl("delete", "poddisruptionbudget", "-n", "default", "shop")
-	r.await("every node to be back", func() bool { return r.policy.Finished(r.Context()) })
+	r.awaitFinished()
 	check(r.T, r.witness)
 	expectRights(r.T, r.fleet)
 	r.fleet.Recorder.Read(func(line *timeline.Timeline) {
@@ -224,7 +218,7 @@ func (r *rollout) in(state timeline.State) []string {
 // agents are the pods of agents whose process runs, by node.
 func (r *rollout) agents() map[string]string {
 	agents := map[string]string{}
-	for _, pod := range r.pods() {
+	for _, pod := range r.pods(namespace, agentPods) {
 		alive := slices.ContainsFunc(r.fleet.Agents(), func(p *process.Process) bool { return p.Name == pod.Name })
 		if alive && pod.DeletionTimestamp == nil {
 			agents[pod.Spec.NodeName] = pod.Name
@@ -241,38 +235,10 @@ func (r *rollout) replaced(before map[string]string, image string) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(r.pods(), func(pod corev1.Pod) bool { return pod.Spec.Containers[0].Image != image })
-}
-
-func (r *rollout) pods() []corev1.Pod {
-	r.Helper()
-	pods, err := r.fleet.Cluster.Client().CoreV1().Pods(namespace).List(r.Context(), metav1.ListOptions{
-		LabelSelector: "app.kubernetes.io/component=agent",
-	})
-	r.must(err)
-	return pods.Items
+	return !slices.ContainsFunc(r.pods(namespace, agentPods), func(pod corev1.Pod) bool { return pod.Spec.Containers[0].Image != image })
 }
 
 func (r *rollout) affinity() string {
 	r.Helper()
 	return r.kubectl("get", "daemonset", "-n", namespace, "reboot-operator-agent", "-o", "jsonpath={.spec.template.spec.affinity}")
-}
-
-func (r *rollout) kubectl(args ...string) string {
-	r.Helper()
-	out, err := r.fleet.Cluster.Kubectl(r.Context(), nil, args...)
-	r.must(err)
-	return out
-}
-
-func (r *rollout) must(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rollout) await(what string, done func() bool) {
-	r.Helper()
-	r.must(r.fleet.Await(r.Context(), what, done))
 }

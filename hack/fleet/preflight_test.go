@@ -51,54 +51,43 @@ spec:
 `
 
 func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testing.T) {
-	f := start(t, Options{Nodes: 3, Workload: []byte(kept)})
-	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+	s := newTrial(t, Options{Nodes: 3, Workload: []byte(kept)}, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Settle = &metav1.Duration{}
 		spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{
 			{PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
 		}}
 	})
-	must(t, err)
 	waits := func(node string, reason v1alpha1.Reason) {
 		t.Helper()
-		must(t, f.Await(t.Context(), node+" to wait: "+string(reason), func() bool {
-			return slices.ContainsFunc(f.views(), func(v timeline.View) bool { return v.Node == node && strings.HasPrefix(v.Why, string(reason)+": ") })
-		}))
+		s.await(node+" to wait: "+string(reason), func() bool {
+			return slices.ContainsFunc(s.fleet.views(), func(v timeline.View) bool { return v.Node == node && strings.HasPrefix(v.Why, string(reason)+": ") })
+		})
 	}
-	rebooted := func(nodes ...string) {
+	rebooted := func(node string) {
 		t.Helper()
-		for _, node := range nodes {
-			must(t, f.Await(t.Context(), node+" to be back", func() bool { return rebootsOf(f, node) == 1 }))
-		}
-	}
-	remove := func(args ...string) {
-		t.Helper()
-		_, err := f.Cluster.Kubectl(t.Context(), nil, append(args, "--namespace=default")...)
-		must(t, err)
+		s.await(node+" to be back", func() bool { return rebootsOf(s.fleet, node) == 1 })
 	}
 
 	// The budget gets no status while the controller manager is stopped. Nobody knows then what it allows, so node-1 waits.
-	must(t, f.Cluster.Signal(embedded.KubeControllerManager, syscall.SIGSTOP))
-	must(t, f.Cluster.ApplyManifest(t.Context(), []byte(protected)))
-	must(t, f.Stage())
+	s.must(s.fleet.Cluster.Signal(embedded.KubeControllerManager, syscall.SIGSTOP))
+	s.must(s.fleet.Cluster.ApplyManifest(t.Context(), []byte(protected)))
+	s.must(s.fleet.Stage())
 	waits("node-1", v1alpha1.ReasonUndrainablePod)
-	must(t, f.Cluster.Signal(embedded.KubeControllerManager, syscall.SIGCONT))
+	s.must(s.fleet.Cluster.Signal(embedded.KubeControllerManager, syscall.SIGCONT))
 	rebooted("node-3")
 	waits("node-1", v1alpha1.ReasonUndrainablePod)
 	waits("node-2", v1alpha1.ReasonBlockingPod)
-	status, err := policy.Status(t.Context())
-	must(t, err)
-	if status.Seq != 1 || len(status.Grants) > 1 {
+	if status := s.status(); status.Seq != 1 || len(status.Grants) > 1 {
 		t.Errorf("%d grants were given, want the one of node-3", status.Seq)
 	}
 
-	remove("delete", "deployment", "migration")
+	s.kubectl("delete", "deployment", "migration", "--namespace=default")
 	rebooted("node-2")
 	waits("node-1", v1alpha1.ReasonUndrainablePod)
-	remove("delete", "poddisruptionbudget", "db")
+	s.kubectl("delete", "poddisruptionbudget", "db", "--namespace=default")
 	rebooted("node-1")
-	must(t, f.Await(t.Context(), "all to be back", func() bool { return policy.Finished(t.Context()) }))
-	expectRights(t, f)
+	s.awaitFinished()
+	expectRights(t, s.fleet)
 }
 
 // rebootsOf counts the reboots of a node that is back in service.

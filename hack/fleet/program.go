@@ -37,7 +37,7 @@ func programOf(pod *corev1.Pod, programs, kubeconfig, metrics string, host *Host
 	case managerProgram:
 	case agentProgram:
 		program.Args = append(program.Args,
-			"--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.machine.BootIDFile)
+			"--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.bootIDFile())
 	default:
 		return process.Program{}, fmt.Errorf("pod %s: no program for container %q", pod.Name, container.Name)
 	}

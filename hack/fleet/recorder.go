@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,22 +12,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
 // Recorder keeps the timeline of a cluster's Nodes. It sees every revision, which an informer's cache would not.
 type Recorder struct {
-	clock clock.PassiveClock
-
 	mu   sync.Mutex
 	line timeline.Timeline
 }
 
 // Record begins with the Nodes there are and records until ctx ends.
 func Record(ctx context.Context, client kubernetes.Interface) (*Recorder, error) {
-	r := &Recorder{clock: clock.RealClock{}}
+	r := &Recorder{}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -58,10 +56,10 @@ func (r *Recorder) observe(event watch.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if event.Type == watch.Deleted {
-		r.line.Forget(r.clock.Now(), node.Name)
+		r.line.Forget(time.Now(), node.Name)
 		return
 	}
-	r.line.Observe(r.clock.Now(), node)
+	r.line.Observe(time.Now(), node)
 }
 
 // Read lets f look at the timeline so far. What its methods return are copies; the timeline itself is not f's to keep.

@@ -100,7 +100,6 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 			})
 		})
 	}
-	f.background.Go(func() { letIdle(ctx, f) })
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
 
@@ -49,33 +52,78 @@ func emptyCluster(t *testing.T, brings func() [][]byte) *embedded.Cluster {
 	return c
 }
 
-// start starts a fleet in an empty cluster: the programs that ship, and machines that are down for a moment only.
-func start(t *testing.T, o Options) *Fleet {
+// trial is a fleet in a test, and its policy.
+type trial struct {
+	*testing.T
+	fleet  *Fleet
+	policy *Policy
+}
+
+// newTrial starts a fleet in an empty cluster: the programs that ship, and machines that are down for a moment only.
+func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *trial {
 	t.Helper()
-	var f *Fleet
-	o.cluster = emptyCluster(t, func() [][]byte { return f.manifests })
-	o.Engines, o.RebootDuration, o.Shipped = []Engine{engineNamed(t, DefaultEngine)}, 100*time.Millisecond, true
+	s := &trial{T: t}
+	o.cluster = emptyCluster(t, func() [][]byte { return s.fleet.manifests })
+	o.RebootDuration, o.Shipped = 100*time.Millisecond, true
 	ctx := context.WithoutCancel(t.Context()) // the managers have to see the end of their policies
 	var err error
-	f, err = Start(ctx, o)
+	s.fleet, err = Start(ctx, o)
 	must(t, err)
 	t.Cleanup(func() {
-		defer f.Stop()
+		defer s.fleet.Stop()
 		if !t.Failed() {
-			_, err := f.Cluster.Kubectl(ctx, nil, "delete", "rebootpolicies", "--all", "--timeout=1m")
+			_, err := s.fleet.Cluster.Kubectl(ctx, nil, "delete", "rebootpolicies", "--all", "--timeout=1m")
 			must(t, err)
 		}
 	})
-	return f
+	s.policy, err = s.fleet.ApplyPolicy(t.Context(), adapt)
+	must(t, err)
+	return s
 }
 
-func engineNamed(t *testing.T, name string) Engine {
-	t.Helper()
-	named, err := ParseEngines(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return named[0]
+func (s *trial) must(err error) {
+	s.Helper()
+	must(s.T, err)
+}
+
+func (s *trial) await(what string, done func() bool) {
+	s.Helper()
+	s.must(s.fleet.Await(s.Context(), what, done))
+}
+
+func (s *trial) awaitFinished() {
+	s.Helper()
+	s.await("every node to be back", func() bool { return s.policy.Finished(s.Context()) })
+}
+
+func (s *trial) kubectl(args ...string) string {
+	s.Helper()
+	out, err := s.fleet.Cluster.Kubectl(s.Context(), nil, args...)
+	s.must(err)
+	return out
+}
+
+// status is what the manager reports of the policy.
+func (s *trial) status() v1alpha1.RebootPolicyStatus {
+	s.Helper()
+	status, err := s.policy.Status(s.Context())
+	s.must(err)
+	return status
+}
+
+func (s *trial) node(name string) *corev1.Node {
+	s.Helper()
+	node, err := s.fleet.Cluster.Client().CoreV1().Nodes().Get(s.Context(), name, metav1.GetOptions{})
+	s.must(err)
+	return node
+}
+
+// pods are those of a namespace, with the labels.
+func (s *trial) pods(namespace, labels string) []corev1.Pod {
+	s.Helper()
+	pods, err := s.fleet.Cluster.Client().CoreV1().Pods(namespace).List(s.Context(), metav1.ListOptions{LabelSelector: labels})
+	s.must(err)
+	return pods.Items
 }
 
 func must(t *testing.T, err error) {

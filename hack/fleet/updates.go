@@ -66,9 +66,6 @@ func (u *ostreeUpdates) stage() error {
 	return u.daemon.Stage(ostreeAfter)
 }
 
-// idle lets the daemon go, as it does by itself when nobody has called it for a minute.
-func (u *ostreeUpdates) idle() { u.daemon.Exit() }
-
 func (u *ostreeUpdates) boot() error {
 	u.daemon.Boot()
 	return nil

@@ -43,7 +43,7 @@ func look(node *corev1.Node) State {
 		return underGrant(node, grant, progress)
 	case !isAvailable(node):
 		return Unavailable
-	case condition(node, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue:
+	case Condition(node, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue:
 		return Waiting
 	}
 	return UpToDate
@@ -65,11 +65,12 @@ func underGrant(node *corev1.Node, grant *protocol.Grant, progress *protocol.Pro
 
 // why is the reason that the operator reports on the Node.
 func why(node *corev1.Node) string {
-	permitted := condition(node, v1alpha1.NodeRebootPermitted)
+	permitted := Condition(node, v1alpha1.NodeRebootPermitted)
 	return strings.Trim(permitted.Reason+": "+permitted.Message, ": ")
 }
 
-func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+// Condition is a Node's condition; the zero one where it has none of that kind.
+func Condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == kind {
 			return c
@@ -79,7 +80,7 @@ func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCond
 }
 
 func isReady(node *corev1.Node) bool {
-	return condition(node, corev1.NodeReady).Status == corev1.ConditionTrue
+	return Condition(node, corev1.NodeReady).Status == corev1.ConditionTrue
 }
 
 // isAvailable is the users' view: the node runs pods and takes new ones.

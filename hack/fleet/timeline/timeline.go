@@ -69,7 +69,7 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 		}
 		n.bootID = id
 	}
-	required := condition(node, v1alpha1.NodeRebootRequired)
+	required := Condition(node, v1alpha1.NodeRebootRequired)
 	n.view.Cordoned = node.Spec.Unschedulable
 	n.view.Reports, n.view.Needs = required.Type != "", required.Status == corev1.ConditionTrue
 	if n.view.Needs {
