@@ -25,6 +25,10 @@ import (
 )
 
 const (
+	// rebootDuration is how long a machine is down.
+	rebootDuration = 2 * time.Second
+	// timeout is how long all reboots together may take.
+	timeout = 5 * time.Minute
 	// settle is how long a rebooted node must stay Ready: short, but to be seen.
 	settle = time.Second
 	// poll is how often the demo looks whether it is done.
@@ -58,7 +62,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	d.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: d.options.nodes, Engines: d.options.engines, Workload: workload, RebootDuration: d.options.rebootDuration,
+		Nodes: d.options.nodes, Engines: d.options.engines, Workload: workload, RebootDuration: rebootDuration,
 		Step: d.screen.Step,
 	})
 	if err != nil {
@@ -101,7 +105,7 @@ func (d *demo) applyPolicy(ctx context.Context) (err error) {
 
 // reboot asks for the reboots and shows them until all nodes are back.
 func (d *demo) reboot(ctx context.Context) result {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.options.timeout, fmt.Errorf("%w after %s", errTimeout, d.options.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %s", errTimeout, timeout))
 	defer cancel()
 	engines := enginesOf(d.fleet.Hosts)
 	d.screen.Print(append(append([]string{""}, acts(engines)...), "")...)

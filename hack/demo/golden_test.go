@@ -1,40 +1,14 @@
 package main
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares lines with a file; escape characters are written as ␛ there.
-func golden(t *testing.T, name string, lines []string) {
-	t.Helper()
-	got := strings.ReplaceAll(strings.Join(lines, "\n"), "\x1b", "␛") + "\n"
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -96,7 +70,7 @@ func TestSummary(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name, tc.result.summary(terminal.Theme{Color: tc.color}))
+			terminaltest.Golden(t, name, tc.result.summary(terminal.Theme{Color: tc.color}))
 			if tc.result.kept() != tc.kept {
 				t.Errorf("kept is %t, want %t", tc.result.kept(), tc.kept)
 			}

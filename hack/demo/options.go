@@ -7,7 +7,6 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -19,8 +18,6 @@ type options struct {
 	engines        []fleet.Engine
 	nodes          int
 	maxUnavailable intstr.IntOrString
-	rebootDuration time.Duration
-	timeout        time.Duration
 	keep           bool
 	picture        string
 }
@@ -38,8 +35,6 @@ func parse(args []string, out io.Writer) (options, error) {
 	engine := flags.String("engine", fleet.DefaultEngine, "What the machines' updates come by: "+strings.Join(fleet.EngineNames(), ", ")+"; several for a mixed cluster.")
 	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 2 to 100.")
 	maxUnavailable := flags.String("max-unavailable", "1", "How many may be unavailable at once: a number, or a percentage such as 40%.")
-	flags.DurationVar(&o.rebootDuration, "reboot-duration", 2*time.Second, "How long a machine is down.")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up when the reboots take longer.")
 	flags.BoolVar(&o.keep, "keep", false, "Leave the cluster running until Ctrl-C, and print its KUBECONFIG.")
 	flags.StringVar(&o.picture, "picture", "", "Write what the terminal showed to this file, as an SVG that moves.")
 	err := flags.Parse(args)
@@ -71,10 +66,6 @@ func (o options) check(args []string) error {
 		return fmt.Errorf("--max-unavailable %q is neither a number from 1 nor a percentage from 1%% to 100%%", o.maxUnavailable.String())
 	case limit >= o.nodes:
 		return fmt.Errorf("--max-unavailable %s of %d nodes leaves none for the pods, which PodDisruptionBudgets would not allow", o.maxUnavailable.String(), o.nodes)
-	case o.rebootDuration < 0:
-		return errors.New("--reboot-duration is negative")
-	case o.timeout <= 0:
-		return errors.New("--timeout must be more than 0")
 	}
 	return nil
 }
