@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
@@ -26,10 +29,10 @@ type chaos struct {
 	options options
 	screen  *terminal.Terminal
 
+	next atomic.Uint64
+
 	mu     sync.Mutex
-	next   uint64
 	result result
-	err    error
 }
 
 func (c *chaos) run(ctx context.Context) error {
@@ -44,12 +47,11 @@ func (c *chaos) run(ctx context.Context) error {
 	}
 	c.result = newResult()
 	err := c.screen.Step(name, func() error {
-		var workers sync.WaitGroup
+		workers, ctx := errgroup.WithContext(ctx)
 		for range c.options.workers {
-			workers.Go(func() { c.fail(c.worker(ctx)) })
+			workers.Go(func() error { return c.worker(ctx) })
 		}
-		workers.Wait()
-		return c.err
+		return workers.Wait()
 	})
 	c.result.took = time.Since(began)
 	if c.result.schedules > 0 {
@@ -72,12 +74,9 @@ func (c *chaos) worker(ctx context.Context) error {
 		return err
 	}
 	defer l.Stop()
-	for {
-		seed, ok := c.take()
-		if !ok || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		o, err := l.Run(ctx, schedule.Of(seed))
+	for n := c.next.Add(1); n <= c.options.schedules && ctx.Err() == nil; n = c.next.Add(1) {
+		seed := c.options.first + n - 1
+		o, err := l.Run(schedule.Of(seed))
 		if err != nil {
 			return fmt.Errorf("seed %d: %w\nlogs are in %s", seed, err, l.KeepLogs())
 		}
@@ -86,22 +85,7 @@ func (c *chaos) worker(ctx context.Context) error {
 		}
 		c.add(o)
 	}
-}
-
-func (c *chaos) take() (uint64, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == c.options.schedules || c.err != nil {
-		return 0, false
-	}
-	c.next++
-	return c.options.first + c.next - 1, true
-}
-
-func (c *chaos) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = errors.Join(c.err, err)
+	return ctx.Err()
 }
 
 func (c *chaos) add(o worker.Outcome) {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -40,6 +41,22 @@ type Change struct {
 	// Host is what a machine did, and Boot the boot that ended by that.
 	Host MachineEvent
 	Boot string
+}
+
+// ChangeOf is a revision of an object: of a Node, a policy, a pod or a PodDisruptionBudget.
+func ChangeOf(object metav1.Object, at time.Time, gone bool) Change {
+	r := Change{At: at, Name: object.GetName(), Gone: gone}
+	switch object := object.(type) {
+	case *corev1.Node:
+		r.Node = object
+	case *v1alpha1.RebootPolicy:
+		r.Policy = object
+	case *corev1.Pod:
+		r.Pod = object
+	case *policyv1.PodDisruptionBudget:
+		r.Budget = object
+	}
+	return r
 }
 
 // MachineEvent is what a machine did.

@@ -52,8 +52,7 @@ var bounded = porcupine.Model{
 		}
 		return true, slots{s.held, op.limit}
 	},
-	Equal:             func(a, b any) bool { return a == b },
-	DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
+	Equal: func(a, b any) bool { return a == b },
 }
 
 func (s *semaphore) get(who string) *hold {
@@ -145,15 +144,7 @@ func describe(operations []porcupine.Operation) string {
 	slices.SortFunc(operations, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	var text strings.Builder
 	for _, op := range operations {
-		in, _ := op.Input.(operation)
-		switch {
-		case in.kind == "limit":
-			fmt.Fprintf(&text, "\n    limit %d at %d", in.limit, op.Call/2)
-		case op.Return == math.MaxInt64:
-			fmt.Fprintf(&text, "\n    %s %s from %d on", in.kind, in.who, op.Call/2)
-		default:
-			fmt.Fprintf(&text, "\n    %s %s from %d to %d", in.kind, in.who, op.Call/2, op.Return/2)
-		}
+		fmt.Fprintf(&text, "\n    %+v, from %d to %d", op.Input, op.Call/2, op.Return/2)
 	}
 	return text.String()
 }

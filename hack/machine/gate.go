@@ -30,8 +30,8 @@ func (g *Gate) Release() {
 	}
 }
 
-// Wait waits while the program is held, and reports whether its life lasted.
-func (g *Gate) Wait(life context.Context) bool {
+// Pass waits while the program is held, and reports whether its life lasted.
+func (g *Gate) Pass(life context.Context) bool {
 	for life.Err() == nil {
 		g.mu.Lock()
 		held := g.held

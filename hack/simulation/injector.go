@@ -43,44 +43,58 @@ func (i injector) do(d Fault) {
 
 func (i injector) strike(d Fault) bool {
 	switch d.What {
-	case StageUpdate:
-		return i.hosts[d.Target].Stage()
-	case LosePower:
-		h := i.hosts[d.Target]
-		return h.goDown(i.ctx, h.BootID(), judge.Lost, d.For)
-	case Recordon:
-		return i.recordon(i.script.Nodes[d.Target].Name, d.For)
-	case DeleteNode:
-		return i.deleteNode(i.hosts[d.Target], d)
-	case DeleteBusy:
-		return i.deleteBusy(i.hosts[d.Target], d)
-	case DeletePolicy:
-		return i.deletePolicy(i.script.Policies[d.Target], d)
-	case DeleteBusyPolicy:
-		return i.granted(i.script.Policies[d.Target].Name) && i.deletePolicy(i.script.Policies[d.Target], d)
-	case WipeStatus:
-		return i.admin.wipeStatus(i.script.Policies[d.Target].Name)
-	case WipeBusyStatus:
-		name := i.script.Policies[d.Target].Name
-		return i.granted(name) && process.Wait(i.ctx, d.For) && i.admin.wipeStatus(name)
-	case JumpClock:
-		i.hosts[d.Target].Clock.Set(d.For)
-	case KillAgent, FreezeAgent:
-		return i.strikeAgent(i.hosts[d.Target], d)
 	case KillManager:
 		return kill(i.replicas[d.Target].now())
 	case FreezeManager:
 		return i.replicas[d.Target].freeze(d.For)
 	case Outage:
 		i.outage(d.For)
+		return true
 	case Compact:
 		i.store.Compact()
-	case SetLimit, PausePolicy, ResumePolicy, EndHalt, DryRun, Enforce:
-		return i.admin.editPolicy(i.script.Policies[d.Target].Name, d)
+		return true
+	case DeletePolicy, DeleteBusyPolicy, WipeStatus, WipeBusyStatus, SetLimit, PausePolicy, ResumePolicy, EndHalt, DryRun, Enforce:
+		return i.strikePolicy(i.script.Policies[d.Target], d)
 	default:
-		return i.admin.editNode(i.script.Nodes[d.Target].Name, d)
+		return i.strikeHost(i.hosts[d.Target], d)
 	}
-	return true
+}
+
+func (i injector) strikePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
+	switch d.What {
+	case DeletePolicy:
+		return i.deletePolicy(as, d)
+	case DeleteBusyPolicy:
+		return i.granted(as.Name) && i.deletePolicy(as, d)
+	case WipeStatus:
+		return i.admin.wipeStatus(as.Name)
+	case WipeBusyStatus:
+		return i.granted(as.Name) && process.Wait(i.ctx, d.For) && i.admin.wipeStatus(as.Name)
+	default:
+		return i.admin.editPolicy(as.Name, d)
+	}
+}
+
+func (i injector) strikeHost(h *host, d Fault) bool {
+	switch d.What {
+	case StageUpdate:
+		return h.Stage()
+	case LosePower:
+		return h.goDown(i.ctx, h.BootID(), judge.Lost, d.For)
+	case JumpClock:
+		h.Clock.Set(d.For)
+		return true
+	case KillAgent, FreezeAgent:
+		return i.strikeAgent(h, d)
+	case DeleteNode:
+		return i.deleteNode(h, d)
+	case DeleteBusy:
+		return i.deleteBusy(h, d)
+	case Recordon:
+		return i.recordon(h.name, d.For)
+	default:
+		return i.admin.editNode(h.name, d)
+	}
 }
 
 func (i injector) strikeAgent(h *host, d Fault) bool {
@@ -112,13 +126,13 @@ func kill(p *process.Process) bool {
 
 // outage lets no request through for a while. A leader that cannot renew its lease ends.
 func (i injector) outage(d time.Duration) {
-	i.conditions.cut()
+	i.conditions.outages.Add(1)
 	for _, r := range i.replicas {
 		r.disconnect(d)
 	}
 	i.Go(func() {
 		process.Wait(i.ctx, d)
-		i.conditions.restore()
+		i.conditions.outages.Add(-1)
 	})
 }
 
@@ -149,7 +163,7 @@ func (i injector) await(every, within time.Duration, so func() bool) bool {
 		if so() {
 			return true
 		}
-		if !process.Wait(i.ctx, every) || i.conditions.isCalm() {
+		if !process.Wait(i.ctx, every) || i.conditions.calm.Load() {
 			return false
 		}
 	}

@@ -23,7 +23,7 @@ const (
 
 // settle ends the faults and waits until all is well, and stays so. It returns what is not in the end.
 func (w *World) settle() (left []string) {
-	w.conditions.calmDown()
+	w.conditions.calm.Store(true)
 	for i := range w.script.Policies {
 		for _, what := range []What{ResumePolicy, Enforce} {
 			w.admin.editPolicy(w.script.Policies[i].Name, Fault{What: what})

@@ -155,13 +155,8 @@ func (w *World) witness(e apiserver.Event) {
 	if gone {
 		object = e.Before
 	}
-	record := judge.Change{At: time.Now(), Name: e.Name, By: e.By, Gone: gone}
-	switch object := object.(type) {
-	case *corev1.Node:
-		record.Node = object
-	case *v1alpha1.RebootPolicy:
-		record.Policy = object
-	}
+	record := judge.ChangeOf(object, time.Now(), gone)
+	record.By = e.By
 	w.record(record)
 }
 

@@ -53,7 +53,14 @@ func (w *Wire) Set(kind schedule.Kind, rate float64) {
 	w.rates[kind] = rate
 }
 
-// Struck is how many requests failed in each way.
+// Count counts faults that the wire has no part in.
+func (w *Wire) Count(kind schedule.Kind, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.struck[kind] += n
+}
+
+// Struck is how many faults there were of each kind, those of requests by request.
 func (w *Wire) Struck() map[schedule.Kind]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +226,7 @@ func (l *Line) Pass() error {
 	l.mu.Lock()
 	ctx := l.ctx
 	l.mu.Unlock()
-	if !l.Wait(ctx) {
+	if !l.Gate.Pass(ctx) {
 		return errCut
 	}
 	return nil

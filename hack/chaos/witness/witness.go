@@ -16,13 +16,10 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
@@ -41,6 +38,7 @@ const reconnect = 50 * time.Millisecond
 // Witness follows one etcd.
 type Witness struct {
 	address string
+	decoder runtime.Decoder
 
 	mu sync.Mutex
 	// next is the revision before which all was seen.
@@ -50,9 +48,10 @@ type Witness struct {
 	seen    func(judge.Change)
 }
 
-// New makes the witness of the etcd at an address, a URL, from its first revision on.
-func New(address string) *Witness {
-	return &Witness{address: address, next: 1, last: map[string]judge.Change{}, seen: func(judge.Change) {}}
+// New makes the witness of the etcd at an address, a URL, from its first revision on. The scheme has all kinds that it sees.
+func New(address string, scheme *runtime.Scheme) *Witness {
+	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	return &Witness{address: address, decoder: decoder, next: 1, last: map[string]judge.Change{}, seen: func(judge.Change) {}}
 }
 
 // Begin begins a history. seen is called with each revision in its order, from one goroutine.
@@ -184,11 +183,14 @@ func (w *Witness) one(e event, revision int64) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", key, err)
 	}
-	r, err := decode(key, value, revision)
+	object, _, err := w.decoder.Decode(value, nil, nil)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", key, err)
 	}
-	r.Name = key[strings.LastIndex(key, "/")+1:]
+	known, _ := object.(metav1.Object)
+	known.SetResourceVersion(strconv.FormatInt(revision, 10))
+	r := judge.ChangeOf(known, time.Now(), false)
+	r.Revision = revision
 	w.note(key, r)
 	return nil
 }
@@ -202,35 +204,4 @@ func (w *Witness) note(key string, r judge.Change) {
 	seen := w.seen
 	w.mu.Unlock()
 	seen(r)
-}
-
-func decode(key string, value []byte, revision int64) (judge.Change, error) {
-	r := judge.Change{At: time.Now(), Revision: revision}
-	version := strconv.FormatInt(revision, 10)
-	if strings.HasPrefix(key, policies) {
-		r.Policy = &v1alpha1.RebootPolicy{}
-		err := json.Unmarshal(value, r.Policy)
-		r.Policy.ResourceVersion = version
-		return r, err
-	}
-	var into interface {
-		runtime.Object
-		metav1.Object
-	}
-	switch {
-	case strings.HasPrefix(key, nodes):
-		r.Node = &corev1.Node{}
-		into = r.Node
-	case strings.HasPrefix(key, pods):
-		r.Pod = &corev1.Pod{}
-		into = r.Pod
-	default:
-		r.Budget = &policyv1.PodDisruptionBudget{}
-		into = r.Budget
-	}
-	if _, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(value, nil, into); err != nil {
-		return r, err
-	}
-	into.SetResourceVersion(version)
-	return r, nil
 }

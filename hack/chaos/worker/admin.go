@@ -93,14 +93,9 @@ func (a *admin) patchPolicy(ctx context.Context, name, patch string) bool {
 
 // releasePolicy deletes a policy, and its finalizer with it.
 func (a *admin) releasePolicy(ctx context.Context, name string) error {
-	policy := &v1alpha1.RebootPolicy{}
-	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := a.objects.Delete(ctx, policy); err != nil {
 		return client.IgnoreNotFound(err)
-	}
-	if policy.DeletionTimestamp == nil {
-		if err := client.IgnoreNotFound(a.objects.Delete(ctx, policy)); err != nil {
-			return err
-		}
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	return client.IgnoreNotFound(a.objects.Patch(ctx, policy, patch))

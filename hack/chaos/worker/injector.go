@@ -24,7 +24,7 @@ func (i injector) strike(step schedule.Step) {
 		i.worker.wire.Set(step.Kind, step.Rate)
 		i.after(step, func() { i.worker.wire.Set(step.Kind, 0) })
 	case schedule.WatchesDropped:
-		i.count(step.Kind, i.worker.wire.DropWatches())
+		i.worker.wire.Count(step.Kind, i.worker.wire.DropWatches())
 	case schedule.ManagerKilled, schedule.ManagerStopped, schedule.ManagerCutOff:
 		i.strikeManager(step)
 	case schedule.AgentKilled, schedule.AgentStopped:
@@ -66,7 +66,7 @@ func (i injector) strikeManager(step schedule.Step) {
 		replica.line.Cut()
 		i.after(step, func() { replica.line.Restore(i.worker.life) })
 	}
-	i.count(step.Kind, 1)
+	i.worker.wire.Count(step.Kind, 1)
 }
 
 func (i injector) strikeAgent(step schedule.Step) {
@@ -77,7 +77,7 @@ func (i injector) strikeAgent(step schedule.Step) {
 	if a == nil {
 		return
 	}
-	i.count(step.Kind, 1)
+	i.worker.wire.Count(step.Kind, 1)
 	if step.Kind == schedule.AgentStopped {
 		a.line.Hold()
 		i.after(step, a.line.Release)
@@ -108,7 +108,7 @@ func (i injector) strikeServer(step schedule.Step) {
 			c.Kill(embedded.KubeAPIServer)
 			i.worker.fail(c.Revive(i.ctx, embedded.KubeAPIServer))
 		}
-		i.count(step.Kind, 1)
+		i.worker.wire.Count(step.Kind, 1)
 	})
 }
 
@@ -121,16 +121,16 @@ func (i injector) strikeClock(step schedule.Step) {
 	switch {
 	case step.Kind == schedule.ClocksChanged:
 		i.wrong.Add(int64(time.Hour))
-		i.failIf(i.setClocks())
+		i.fail(i.setClocks())
 	case step.Target%2 == 0:
 		replica := i.worker.replicas[step.Target/2%len(i.worker.replicas)]
-		i.failIf(replica.clock.write(i.offset() + by))
+		i.fail(replica.clock.write(i.offset() + by))
 	default:
 		h := i.busy(step.Target)
 		h.Clock.Jump(by)
 		h.wake()
 	}
-	i.count(step.Kind, 1)
+	i.worker.wire.Count(step.Kind, 1)
 }
 
 // busy chooses a host: rather one that is being drained or rebooted.
@@ -163,9 +163,9 @@ func (i injector) strikeNode(step schedule.Step) {
 	case schedule.AdminCordons:
 		done, err := i.admin.cordon(i.ctx, name)
 		if done {
-			i.count(step.Kind, 1)
+			i.worker.wire.Count(step.Kind, 1)
 		}
-		i.failIf(err)
+		i.fail(err)
 		return
 	case schedule.NodeRegisteredAnew:
 		if h.IsScrapped() {
@@ -183,7 +183,7 @@ func (i injector) strikeNode(step schedule.Step) {
 		h.rename(name + "-renamed")
 		h.kill()
 	}
-	i.count(step.Kind, 1)
+	i.worker.wire.Count(step.Kind, 1)
 	i.admin.deleteNode(i.ctx, name)
 	if step.Kind != schedule.NodeRegisteredAnew {
 		i.pods.removePods(name)
@@ -194,36 +194,23 @@ func (i injector) strikeNode(step schedule.Step) {
 	h.start(i.ctx)
 }
 
-// count counts faults that struck.
-func (i injector) count(kind schedule.Kind, n int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.struck[kind] += n
-}
-
-func (i injector) failIf(err error) {
-	if err != nil {
-		i.fail(err)
-	}
-}
-
 func (i injector) strikePolicy(step schedule.Step) {
 	name := i.admin.policies[step.Target/4%len(i.admin.policies)]
 	switch step.Kind {
 	case schedule.PolicyEdited:
 		if i.admin.patchPolicy(i.ctx, name, fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4)) {
-			i.count(step.Kind, 1)
+			i.worker.wire.Count(step.Kind, 1)
 		}
 	case schedule.PolicyPaused:
 		if i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":{"reason":"chaos"}}}`) {
-			i.count(step.Kind, 1)
+			i.worker.wire.Count(step.Kind, 1)
 			i.after(step, func() { i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":null}}`) })
 		}
 	case schedule.PolicyRecreated:
 		insist(i.ctx, func() error { return i.admin.releasePolicy(i.ctx, name) })
 		pause(i.ctx, step.For/8)
 		i.admin.createPolicy(i.ctx, name, i.schedule.Limit)
-		i.count(step.Kind, 1)
+		i.worker.wire.Count(step.Kind, 1)
 	default:
 		i.wipeStatus(step.Kind, name)
 	}
@@ -247,7 +234,7 @@ func (i injector) wipeStatus(kind schedule.Kind, name string) {
 			return err
 		}
 		if err == nil {
-			i.count(kind, 1)
+			i.worker.wire.Count(kind, 1)
 		}
 		return client.IgnoreNotFound(err)
 	})

@@ -64,5 +64,5 @@ func (r *run) wipe(ctx context.Context) error {
 		}
 		pause(ctx, look)
 	}
-	return r.worker.Err()
+	return context.Cause(r.worker.life)
 }

@@ -49,12 +49,13 @@ type run struct {
 	worker   *Worker
 	schedule schedule.Schedule
 	dir      string
-	ctx      context.Context //nolint:containedctx // the life of the schedule, which its machines share
-	cancel   context.CancelFunc
-	hosts    []*host
-	agents   sync.WaitGroup
-	faults   sync.WaitGroup
-	back     atomic.Int64
+	// ctx ends with the schedule, or by what makes its outcome invalid.
+	ctx    context.Context //nolint:containedctx // the life of the schedule, which its machines share
+	cancel context.CancelCauseFunc
+	hosts  []*host
+	agents sync.WaitGroup
+	faults sync.WaitGroup
+	back   atomic.Int64
 	// wrong is how far all clocks are from the real one, but for those that have jumped; nanoseconds.
 	wrong atomic.Int64
 	admin *admin
@@ -63,32 +64,32 @@ type run struct {
 	mu     sync.Mutex
 	events []judge.Change
 	begun  map[string]bool // drains, by node and number
-	struck map[schedule.Kind]int
-	err    error
 }
 
 // Run runs a schedule. An error means that it could not be run, or that nobody knows what happened.
-func (l *Worker) Run(ctx context.Context, s schedule.Schedule) (Outcome, error) {
+func (l *Worker) Run(s schedule.Schedule) (Outcome, error) {
 	dir, err := os.MkdirTemp(l.cluster.Dir, "machines-")
 	if err != nil {
 		return Outcome{}, fmt.Errorf("making the folder of the machines: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the worker
-	r := newRun(ctx, l, s, dir)
+	r := newRun(l, s, dir)
 	defer r.end()
 	o := Outcome{Schedule: s}
 	if err := r.do(&o); err != nil {
 		return o, err
 	}
-	r.judge(&o)
+	if err := r.judge(&o); err != nil {
+		return o, err
+	}
 	r.end()
-	return o, r.wipe(ctx)
+	return o, r.wipe(l.life)
 }
 
-func newRun(ctx context.Context, l *Worker, s schedule.Schedule, dir string) *run {
+func newRun(l *Worker, s schedule.Schedule, dir string) *run {
 	name := fmt.Sprintf("s%d", s.Seed)
 	r := &run{
-		worker: l, schedule: s, dir: dir, begun: map[string]bool{}, struck: map[schedule.Kind]int{},
+		worker: l, schedule: s, dir: dir, begun: map[string]bool{},
 		admin: &admin{objects: l.objects, policies: []string{name}, window: s.Window},
 	}
 	if s.Sharing {
@@ -97,14 +98,14 @@ func newRun(ctx context.Context, l *Worker, s schedule.Schedule, dir string) *ru
 	if !s.Begins.IsZero() {
 		r.wrong.Store(int64(time.Until(s.Begins)))
 	}
-	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.ctx, r.cancel = context.WithCancelCause(l.life)
 	r.pods = &workload{ctx: r.ctx, objects: l.objects, witness: l.witness, name: name, group: &r.agents, fail: r.fail, removed: map[string]bool{}}
 	return r
 }
 
 // end ends the agents and all that is played.
 func (r *run) end() {
-	r.cancel()
+	r.cancel(nil)
 	for _, h := range r.hosts {
 		h.kill()
 	}
@@ -187,23 +188,11 @@ func (r *run) progress() int {
 }
 
 // check is why the schedule cannot go on.
-func (r *run) check() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.ctx.Err() != nil:
-		return r.ctx.Err()
-	case r.err != nil:
-		return r.err
-	}
-	return r.worker.Err()
-}
+func (r *run) check() error { return context.Cause(r.ctx) }
 
 func (r *run) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.err = err
+	if err != nil {
+		r.cancel(err)
 	}
 }
 
@@ -231,7 +220,7 @@ func (r *run) present() (revision int64) {
 }
 
 // judge lets the witness come to the present, and looks at all it has seen.
-func (r *run) judge(o *Outcome) {
+func (r *run) judge(o *Outcome) error {
 	for present := r.present(); r.check() == nil; {
 		history := r.history(present)
 		j := judge.New(judge.Options{Semaphore: true})
@@ -249,9 +238,7 @@ func (r *run) judge(o *Outcome) {
 		o.Converged += look
 	}
 	o.Struck = r.worker.wire.Struck()
-	for kind, n := range r.struck {
-		o.Struck[kind] += n
-	}
+	return r.check()
 }
 
 // count counts what a history has of reboots, grants and revisions.

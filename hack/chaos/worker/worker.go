@@ -33,12 +33,10 @@ type Worker struct {
 	replicas []*replica
 	log      logr.Logger
 
+	// life ends with the worker, or by what makes its results invalid.
 	life   context.Context //nolint:containedctx // its lines are restored in it
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	group  sync.WaitGroup
-
-	mu  sync.Mutex
-	err error
 }
 
 // Start starts a worker. Stop ends it.
@@ -47,8 +45,8 @@ func Start(ctx context.Context) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	life, cancel := context.WithCancel(ctx)
-	l := &Worker{cluster: cluster, life: life, cancel: cancel, witness: witness.New(cluster.EtcdAddress())}
+	life, cancel := context.WithCancelCause(ctx)
+	l := &Worker{cluster: cluster, life: life, cancel: cancel}
 	if err := l.start(life); err != nil {
 		l.Stop()
 		return nil, err
@@ -84,7 +82,8 @@ func (l *Worker) start(ctx context.Context) error {
 	return nil
 }
 
-// connect makes the client of administrators and kubelets, which no fault of the network reaches, and the wire of all others.
+// connect makes the client of administrators and kubelets, which no fault of the network reaches, the wire of all others, and the
+// witness.
 func (l *Worker) connect() error {
 	config := l.cluster.Config()
 	config.Timeout = requestTimeout
@@ -99,23 +98,14 @@ func (l *Worker) connect() error {
 	if err != nil {
 		return fmt.Errorf("making the wire: %w", err)
 	}
-	l.wire = wire.New(transport)
+	l.wire, l.witness = wire.New(transport), witness.New(l.cluster.EtcdAddress(), scheme)
 	return nil
 }
 
 func (l *Worker) fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		l.err = err
+	if err != nil {
+		l.cancel(err)
 	}
-}
-
-// Err is why the results of the worker are invalid; nil: they are valid.
-func (l *Worker) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
 }
 
 // KeepLogs keeps the worker's folder after its end, and returns its name.
@@ -126,7 +116,7 @@ func (l *Worker) KeepLogs() string {
 
 // Stop ends every process of the worker.
 func (l *Worker) Stop() {
-	l.cancel()
+	l.cancel(nil)
 	l.cluster.Stop()
 	l.group.Wait()
 }

@@ -11,15 +11,12 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
@@ -64,18 +61,8 @@ func (f *Feed) take(event watch.Event) {
 	if !ok {
 		return
 	}
-	r := judge.Change{At: time.Now(), Name: object.GetName(), Gone: event.Type == watch.Deleted}
+	r := judge.ChangeOf(object, time.Now(), event.Type == watch.Deleted)
 	r.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // of a real API server it is a number
-	switch object := object.(type) {
-	case *corev1.Node:
-		r.Node = object
-	case *v1alpha1.RebootPolicy:
-		r.Policy = object
-	case *corev1.Pod:
-		r.Pod = object
-	case *policyv1.PodDisruptionBudget:
-		r.Budget = object
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)

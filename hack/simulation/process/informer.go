@@ -24,10 +24,8 @@ type informer struct {
 	random    *Random
 	synced    chan struct{}
 
-	mu      sync.Mutex
-	objects map[string]client.Object
-	// names are those of the objects, sorted; nil: sort them anew.
-	names    []string
+	mu       sync.Mutex
+	objects  map[string]client.Object
 	handlers []toolscache.ResourceEventHandler
 	calls    []func()
 	called   chan struct{}
@@ -182,12 +180,9 @@ func (i *informer) take(events []apiserver.Event) {
 
 // inOrder are the objects, sorted by name. The lock is held.
 func (i *informer) inOrder() []client.Object {
-	if i.names == nil {
-		i.names = slices.Sorted(maps.Keys(i.objects))
-	}
-	all := make([]client.Object, len(i.names))
-	for n, name := range i.names {
-		all[n] = i.objects[name]
+	all := make([]client.Object, 0, len(i.objects))
+	for _, name := range slices.Sorted(maps.Keys(i.objects)) {
+		all = append(all, i.objects[name])
 	}
 	return all
 }
@@ -207,13 +202,8 @@ func (i *informer) apply(name string, object client.Object) {
 	}
 	i.mu.Lock()
 	before := i.objects[name]
-	if (before == nil) != (object == nil) {
-		i.names = nil
-	}
-	if object == nil {
+	if i.objects[name] = object; object == nil {
 		delete(i.objects, name)
-	} else {
-		i.objects[name] = object
 	}
 	for _, h := range i.handlers {
 		switch {

@@ -41,7 +41,7 @@ func (p *Process) Kill() { p.kill(ErrDead) }
 func (p *Process) Alive() bool { return p.Context.Err() == nil }
 
 // Pass waits while the process is stopped, and reports whether it lives.
-func (p *Process) Pass() bool { return p.Gate.Wait(p.Context) }
+func (p *Process) Pass() bool { return p.Gate.Pass(p.Context) }
 
 // Wait lets time pass, and reports whether the context lasted.
 func Wait(ctx context.Context, d time.Duration) bool {
