@@ -64,7 +64,7 @@ func (h *host) runAgent(p *process.Process) {
 		Recorder: &events.FakeRecorder{}, Clock: &h.Clock,
 	})
 	if err := r.SetupWithManager(p.Context, shell, process.WithQueue(process.Pace{Patience: w.script.Patience})); err != nil {
-		w.fail(err)
+		w.must(err)
 		return
 	}
 	w.Go(func() {

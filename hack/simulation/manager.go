@@ -105,7 +105,7 @@ func (r *replica) runManager(p *process.Process) {
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces,
 	}
 	if err := reconciler.SetupWithManager(shell, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
-		w.fail(err)
+		w.must(err)
 		return
 	}
 	lead := make(chan struct{})

@@ -3,9 +3,7 @@ package simulation
 import (
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
@@ -39,15 +37,10 @@ func node(r judge.Change) string {
 	for _, c := range r.Node.Status.Conditions {
 		fmt.Fprintf(&text, " %s=%s(%s)", c.Type, c.Status, c.Reason)
 	}
-	if grant, err := protocol.ParseGrant(r.Node.Annotations); grant != nil {
-		fmt.Fprintf(&text, " grant %s#%d %s %s", grant.Policy, grant.Seq, grant.State, grant.At.UTC().Format(time.TimeOnly))
-	} else if err != nil {
-		fmt.Fprintf(&text, " grant %v", err)
-	}
-	if progress, err := protocol.ParseProgress(r.Node.Annotations); progress != nil {
-		fmt.Fprintf(&text, " progress #%d %s cordoned %t %s", progress.Seq, progress.Phase, progress.Cordoned, progress.Reason)
-	} else if err != nil {
-		fmt.Fprintf(&text, " progress %v", err)
+	for _, record := range []string{v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress} {
+		if value, there := r.Node.Annotations[record]; there {
+			fmt.Fprintf(&text, " %s %s", record, value)
+		}
 	}
 	return text.String()
 }

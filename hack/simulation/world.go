@@ -119,10 +119,11 @@ func (w *World) start(name string) *process.Process {
 	return process.Start(w.ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions.now, w.counts)
 }
 
-func (w *World) fail(err error) {
+// must notes an error that may not happen.
+func (w *World) must(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.errs = append(w.errs, err)
+	w.errs = append(w.errs, err) // none: errors.Join leaves it out
 }
 
 // begin makes the objects and lets everybody start.
@@ -140,12 +141,6 @@ func (w *World) begin() {
 		r := newReplica(w, i)
 		w.replicas = append(w.replicas, r)
 		w.Go(r.run)
-	}
-}
-
-func (w *World) must(err error) {
-	if err != nil {
-		w.fail(err)
 	}
 }
 

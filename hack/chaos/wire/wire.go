@@ -30,12 +30,12 @@ type Wire struct {
 	random  *rand.Rand
 	rates   map[schedule.Kind]float64
 	struck  map[schedule.Kind]int
-	watches map[*body]bool
+	watches map[*stream]bool
 }
 
 // New makes a wire on which all is well.
 func New(next http.RoundTripper) *Wire {
-	return &Wire{next: next, random: rand.New(rand.NewPCG(0, 0)), rates: map[schedule.Kind]float64{}, struck: map[schedule.Kind]int{}, watches: map[*body]bool{}}
+	return &Wire{next: next, random: rand.New(rand.NewPCG(0, 0)), rates: map[schedule.Kind]float64{}, struck: map[schedule.Kind]int{}, watches: map[*stream]bool{}}
 }
 
 // Seed draws the faults of requests anew, and forgets the counts.
@@ -70,14 +70,11 @@ func (w *Wire) Struck() map[schedule.Kind]int {
 // DropWatches cuts every watch, and reports how many there were.
 func (w *Wire) DropWatches() int {
 	w.mu.Lock()
-	var cut []*body
-	for b := range w.watches {
-		cut = append(cut, b)
-	}
-	w.watches = map[*body]bool{}
+	cut := w.watches
+	w.watches = map[*stream]bool{}
 	w.mu.Unlock()
-	for _, b := range cut {
-		b.cut()
+	for s := range cut {
+		s.Close()
 	}
 	return len(cut)
 }
@@ -116,12 +113,6 @@ func (w *Wire) roundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		return nil, errLost
 	}
-	if isWatch(req) && resp.StatusCode == http.StatusOK {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		b := &body{ReadCloser: resp.Body, wire: w}
-		w.watches[b], resp.Body = true, b
-	}
 	return resp, nil
 }
 
@@ -136,24 +127,6 @@ func drainRequest(req *http.Request) {
 		req.Body.Close()
 	}
 }
-
-// body is the stream of a watch.
-type body struct {
-	io.ReadCloser
-	wire *Wire
-	once sync.Once
-}
-
-// Close ends the watch on the client's word.
-func (b *body) Close() error {
-	b.wire.mu.Lock()
-	delete(b.wire.watches, b)
-	b.wire.mu.Unlock()
-	b.cut()
-	return nil
-}
-
-func (b *body) cut() { b.once.Do(func() { b.ReadCloser.Close() }) }
 
 // Line is one client's part of the wire. It can be cut for good, or hold everything that passes for a while.
 type Line struct {
@@ -258,7 +231,13 @@ func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	resp.Body = &stream{ReadCloser: resp.Body, line: l, end: func() { stop(); cancel() }}
+	body := &stream{ReadCloser: resp.Body, line: l, end: func() { stop(); cancel() }}
+	resp.Body = body
+	if isWatch(req) && resp.StatusCode == http.StatusOK {
+		l.wire.mu.Lock()
+		l.wire.watches[body] = true
+		l.wire.mu.Unlock()
+	}
 	if err := l.Pass(); err != nil {
 		resp.Body.Close()
 		return nil, err
@@ -284,6 +263,9 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (s *stream) Close() error {
+	s.line.wire.mu.Lock()
+	delete(s.line.wire.watches, s)
+	s.line.wire.mu.Unlock()
 	defer s.end()
 	return s.ReadCloser.Close()
 }

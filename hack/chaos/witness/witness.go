@@ -5,7 +5,6 @@ package witness
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -92,29 +91,27 @@ func (w *Witness) Run(ctx context.Context) error {
 	return nil
 }
 
-// batch is one answer of the gateway to a watch.
+// batch is one answer of the gateway to a watch. Bytes are base64 in JSON, and numbers are strings.
 type batch struct {
 	Result struct {
-		Header  struct{ Revision string } `json:"header"`
-		Events  []event                   `json:"events"`
-		Compact string                    `json:"compact_revision"`
+		Events  []event `json:"events"`
+		Compact int64   `json:"compact_revision,string"`
 	} `json:"result"`
 }
 
 type event struct {
 	Type string `json:"type"` // PUT is left out
 	KV   struct {
-		Key   string `json:"key"`
-		Value string `json:"value"`
-		Mod   string `json:"mod_revision"`
+		Key   []byte `json:"key"`
+		Value []byte `json:"value"`
+		Mod   int64  `json:"mod_revision,string"`
 	} `json:"kv"`
 }
 
 // watch goes on until the connection ends, which is no error.
 func (w *Witness) watch(ctx context.Context) error {
-	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	body, err := json.Marshal(map[string]any{"create_request": map[string]any{
-		"key": encode(prefix), "range_end": encode(afterPrefix), "start_revision": strconv.FormatInt(w.next, 10),
+		"key": []byte(prefix), "range_end": []byte(afterPrefix), "start_revision": strconv.FormatInt(w.next, 10),
 	}})
 	if err != nil {
 		return fmt.Errorf("encoding a watch: %w", err)
@@ -134,8 +131,8 @@ func (w *Witness) watch(ctx context.Context) error {
 		if err := stream.Decode(&b); err != nil {
 			return nil
 		}
-		if b.Result.Compact != "" && b.Result.Compact != "0" {
-			return fmt.Errorf("watching etcd: revision %d is compacted, the oldest is %s", w.next, b.Result.Compact)
+		if b.Result.Compact > 0 {
+			return fmt.Errorf("watching etcd: revision %d is compacted, the oldest is %d", w.next, b.Result.Compact)
 		}
 		if err := w.take(b.Result.Events); err != nil {
 			return err
@@ -146,17 +143,13 @@ func (w *Witness) watch(ctx context.Context) error {
 func (w *Witness) take(events []event) error {
 	next := w.next
 	for _, e := range events {
-		revision, err := strconv.ParseInt(e.KV.Mod, 10, 64)
-		if err != nil {
-			return fmt.Errorf("reading a revision of etcd: %w", err)
-		}
-		if revision < w.next {
+		if e.KV.Mod < w.next {
 			continue
 		}
-		if err := w.one(e, revision); err != nil {
-			return err
+		if err := w.one(string(e.KV.Key), e); err != nil {
+			return fmt.Errorf("reading %s: %w", e.KV.Key, err)
 		}
-		next = revision + 1
+		next = e.KV.Mod + 1
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,33 +157,21 @@ func (w *Witness) take(events []event) error {
 	return nil
 }
 
-func (w *Witness) one(e event, revision int64) error {
-	raw, err := base64.StdEncoding.DecodeString(e.KV.Key)
-	if err != nil {
-		return fmt.Errorf("reading a key of etcd: %w", err)
-	}
-	key := string(raw)
+func (w *Witness) one(key string, e event) error {
 	if !slices.ContainsFunc([]string{nodes, pods, budgets, policies}, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 		return nil
 	}
-	if e.Type == "DELETE" {
-		r := w.last[key]
-		r.At, r.Revision, r.Gone = time.Now(), revision, true
-		w.note(key, r)
-		return nil
+	r := w.last[key]
+	if r.Gone = e.Type == "DELETE"; !r.Gone {
+		object, _, err := w.decoder.Decode(e.KV.Value, nil, nil)
+		if err != nil {
+			return err
+		}
+		known, _ := object.(metav1.Object)
+		known.SetResourceVersion(strconv.FormatInt(e.KV.Mod, 10))
+		r = judge.ChangeOf(known, time.Now(), false)
 	}
-	value, err := base64.StdEncoding.DecodeString(e.KV.Value)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", key, err)
-	}
-	object, _, err := w.decoder.Decode(value, nil, nil)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", key, err)
-	}
-	known, _ := object.(metav1.Object)
-	known.SetResourceVersion(strconv.FormatInt(revision, 10))
-	r := judge.ChangeOf(known, time.Now(), false)
-	r.Revision = revision
+	r.At, r.Revision = time.Now(), e.KV.Mod
 	w.note(key, r)
 	return nil
 }

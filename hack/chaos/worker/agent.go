@@ -36,23 +36,24 @@ type agent struct {
 // kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is asked to
 // end while it starts spins for ever, so one that has not started may still read, and gets that answer then.
 func (a *agent) kill() {
-	select {
-	case <-a.started:
+	end := func() {
 		a.line.Cut()
 		a.cancel()
-		a.host.run.agents.Go(func() { <-a.done })
-		return
-	default:
 	}
-	a.line.ReadOnly()
-	go func() {
-		select {
-		case <-a.started:
-			a.line.Cut()
-			a.cancel()
-		case <-a.done:
-		}
-	}()
+	select {
+	case <-a.started:
+		end()
+		a.host.run.agents.Go(func() { <-a.done })
+	default:
+		a.line.ReadOnly()
+		go func() {
+			select {
+			case <-a.started:
+				end()
+			case <-a.done:
+			}
+		}()
+	}
 }
 
 // startAgent puts an agent together as its main does, and runs it in the background. It outlives ctx.
