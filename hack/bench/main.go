@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,7 +18,11 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/reboot-operator/reboot-operator/hack/bench/agents"
+	"github.com/reboot-operator/reboot-operator/hack/bench/drains"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/hack/bench/reboots"
+	"github.com/reboot-operator/reboot-operator/hack/bench/scale"
 	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -43,8 +48,12 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries have put flags of theirs into the other one
-	all := parts(flags)
-	flags.StringVar(&o.only, "only", "", "Which parts to run, with commas between. Empty: all.\n"+list(all))
+	all := []figures.Part{drains.New(flags), reboots.New(flags), agents.New(flags), scale.New(flags), scale.NewWatches(flags)}
+	names, about := make([]string, len(all)), make([]string, len(all))
+	for i, p := range all {
+		names[i], about[i] = p.Name, fmt.Sprintf("  %-8s %s\n", p.Name, p.About)
+	}
+	flags.StringVar(&o.only, "only", strings.Join(names, ","), "Which parts to run, with commas between.\n"+strings.Join(about, ""))
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 where a goal is missed.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -72,9 +81,13 @@ func run() int {
 // measure runs the parts one after the other, and counts the goals that were missed. What a part has found out is shown and
 // written before the next one begins.
 func measure(ctx context.Context, screen *terminal.Terminal, all []figures.Part, o options) (missed int, err error) {
-	chosen, err := choose(all, o.only)
-	if err != nil {
-		return 0, err
+	var chosen []figures.Part
+	for name := range strings.SplitSeq(o.only, ",") {
+		i := slices.IndexFunc(all, func(p figures.Part) bool { return p.Name == name })
+		if i < 0 {
+			return 0, fmt.Errorf("there is no part %q: bench --help lists them", name)
+		}
+		chosen = append(chosen, all[i])
 	}
 	if err := fleet.BuildControlPlane(ctx); err != nil {
 		return 0, err
@@ -88,31 +101,15 @@ func measure(ctx context.Context, screen *terminal.Terminal, all []figures.Part,
 		if err != nil {
 			return missed, fmt.Errorf("%s: %w", p.Name, err)
 		}
-		screen.Print(report.Draw(screen.Theme, widthOf(screen))...)
+		text := report.Markdown("make bench ARGS=--only=" + p.Name)
+		screen.Print("", text)
 		missed += len(report.Missed())
 		if o.docs == "" {
 			continue
 		}
-		if err := document.Edit(o.docs, p.Name, func(string) string { return report.Markdown("make bench ARGS=--only=" + p.Name) }); err != nil {
+		if err := document.Edit(o.docs, p.Name, func(string) string { return text }); err != nil {
 			return missed, err
 		}
 	}
 	return missed, nil
-}
-
-// widthOf is 0 in a pipe: whoever reads a file wants to read all of it.
-func widthOf(screen *terminal.Terminal) int {
-	if !screen.Live {
-		return 0
-	}
-	width, _ := screen.Size()
-	return width
-}
-
-func list(all []figures.Part) string {
-	var text strings.Builder
-	for _, p := range all {
-		fmt.Fprintf(&text, "  %-8s %s\n", p.Name, p.About)
-	}
-	return text.String()
 }

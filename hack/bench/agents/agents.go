@@ -4,13 +4,10 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"time"
-
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -34,7 +31,6 @@ type options struct {
 type bench struct {
 	options options
 	screen  *terminal.Terminal
-	clock   clock.RealClock
 	fleet   *fleet.Fleet
 	result  result
 }
@@ -63,7 +59,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer b.fleet.Stop()
-	// Nobody is to reboot: a need ends when the engine takes it back.
+	// No node is to reboot: a need ends when the engine takes it back.
 	if _, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) { spec.Pause = &v1alpha1.Pause{Reason: "this is a benchmark"} }); err != nil {
 		return err
 	}
@@ -78,14 +74,14 @@ func (b *bench) run(ctx context.Context) (err error) {
 
 // rest watches what is asked while nothing is to be done, and how much memory that takes.
 func (b *bench) rest(ctx context.Context) error {
-	from := b.clock.Now()
+	from := time.Now()
 	select {
-	case <-b.clock.After(b.options.rest):
+	case <-time.After(b.options.rest):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	b.result.atRest = figures.Largest(b.result.atRest, b.fleet.Agents())
-	requests, err := b.fleet.Cluster.Requests(from, b.clock.Now())
+	requests, err := b.fleet.Cluster.Requests(from, time.Now())
 	b.result.asked = fleet.Account(requests)
 	return err
 }
@@ -108,12 +104,8 @@ func (b *bench) signals(ctx context.Context) error {
 
 // broadcast broadcasts a status, and returns how long it took until the Node showed what follows from it.
 func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest.Status, want timeline.State) (time.Duration, error) {
-	engine := host.UpdateEngine()
-	if engine == nil {
-		return 0, errors.New("the machine has no update_engine")
-	}
-	from := b.clock.Now()
-	if err := engine.Emit(status); err != nil {
+	from := time.Now()
+	if err := host.UpdateEngine().Emit(status); err != nil {
 		return 0, err
 	}
 	var at time.Time

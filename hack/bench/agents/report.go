@@ -70,9 +70,6 @@ func (r result) rows(o options) []figures.Row {
 	for _, l := range lines {
 		rows = append(rows, figures.Row{Cells: []string{r.hourly(l.Count, o, 1), "all " + l.Program + "s", l.Verb, l.Resource}})
 	}
-	if rows == nil {
-		rows = append(rows, figures.Row{Cells: []string{"0", "anybody", "", ""}})
-	}
 	return rows
 }
 

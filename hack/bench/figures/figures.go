@@ -119,7 +119,7 @@ func (r Row) met() string {
 	return "✓"
 }
 
-// Markdown is the report for a document, under the command that made it.
+// Markdown is the report, under the command that made it.
 func (r Result) Markdown(command string) string {
 	paragraph := func(text string) string { return strings.Join(terminal.Wrap(text, lineWidth), "\n") + "\n" }
 	var text strings.Builder
@@ -134,25 +134,4 @@ func (r Result) Markdown(command string) string {
 		text.WriteString("\n" + paragraph(note))
 	}
 	return text.String()
-}
-
-// Draw shows the report in a terminal of so many columns; 0: lines are not cut.
-func (r Result) Draw(theme terminal.Theme, width int) []string {
-	lines := append([]string{""}, terminal.Wrap(r.Setting, width)...)
-	for _, t := range r.Tables {
-		columns, rows := t.cells()
-		var cells [][]terminal.Cell
-		for _, row := range rows {
-			var line []terminal.Cell
-			for _, text := range row {
-				line = append(line, terminal.Cell{Text: text})
-			}
-			cells = append(cells, line)
-		}
-		lines = append(append(lines, "", theme.Paint(terminal.Strong, t.Title)), theme.Table(columns, cells, width)...)
-	}
-	for _, note := range r.Notes {
-		lines = append(append(lines, ""), terminal.Wrap(note, width)...)
-	}
-	return append(lines, "")
 }
