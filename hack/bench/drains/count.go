@@ -30,9 +30,9 @@ type pair struct {
 
 func (p pair) budgets() string {
 	if p.tight {
-		return "tight budgets"
+		return "tight"
 	}
-	return "no budgets"
+	return "no"
 }
 
 // count counts the requests of somebody, by column.
@@ -57,10 +57,6 @@ func columnOf(r embedded.Request) string {
 		return r.Verb
 	}
 	return "other"
-}
-
-func byUser(name string) func(embedded.Request) bool {
-	return func(r embedded.Request) bool { return r.User == name }
 }
 
 // agents is the user that every agent is before it acts as its node.

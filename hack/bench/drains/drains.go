@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -51,7 +50,7 @@ func (r *rig) measure(ctx context.Context, pods []int, enough int) (pairs []pair
 			}
 			pairs = append(pairs, p)
 		}
-		if err := r.unguard(ctx); err != nil {
+		if err := r.kubectl(ctx, "delete", "poddisruptionbudgets", "--all"); err != nil {
 			return pairs, err
 		}
 	}
@@ -65,7 +64,7 @@ func (r *rig) pair(ctx context.Context, pods int, tight bool, enough int) (p pai
 			return p, err
 		}
 	}
-	name := fmt.Sprintf("%d pods, %s, drained by ", pods, p.budgets())
+	name := fmt.Sprintf("%d pods, %s budgets, drained by ", pods, p.budgets())
 	err = r.screen.Step(name+"the operator", func() (err error) {
 		p.operator, err = r.byOperator(ctx, pods)
 		return err
@@ -110,26 +109,27 @@ func (r *rig) byKubectl(ctx context.Context, pods int, enough time.Duration) (m 
 		limited, cancel = context.WithTimeout(ctx, enough)
 	}
 	defer cancel()
-	from := clock.RealClock{}.Now()
+	from := time.Now()
 	_, err = r.Cluster.Kubectl(limited, nil, "--kubeconfig="+r.kubeconfig, "drain", r.theirs, "--ignore-daemonsets", "--delete-emptydir-data")
 	m.ended = ctx.Err() == nil && limited.Err() != nil
 	if err != nil && !m.ended {
 		return m, err
 	}
-	to := clock.RealClock{}.Now()
+	to := time.Now()
 	requests, err := r.Cluster.Requests(from, to)
 	if err != nil {
 		return m, err
 	}
-	m.asked = count(requests, byUser(drainer))
+	m.asked = count(requests, func(r embedded.Request) bool { return r.User == drainer })
 	m.took = to.Sub(cordoned(requests, drainer))
 	if m.ended {
-		if err := r.clear(ctx, r.theirs); err != nil {
+		err := r.kubectl(ctx, "delete", "pods", "--field-selector=spec.nodeName="+r.theirs, "--grace-period=0", "--force", "--wait=false")
+		if err != nil {
 			return m, err
 		}
 	}
 	if err := r.awaitPods(ctx, r.ours, pods); err != nil {
 		return m, err
 	}
-	return m, r.cordon(ctx, r.theirs, false)
+	return m, r.kubectl(ctx, "uncordon", r.theirs)
 }

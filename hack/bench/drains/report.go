@@ -3,7 +3,6 @@ package drains
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 )
@@ -42,7 +41,7 @@ func (p pair) time() figures.Row {
 	}
 	return figures.Row{
 		Cells: []string{
-			strconv.Itoa(p.pods), strings.TrimSuffix(p.budgets(), " budgets"), figures.Seconds(p.operator.took),
+			strconv.Itoa(p.pods), p.budgets(), figures.Seconds(p.operator.took),
 			p.kubectl.more() + figures.Seconds(p.kubectl.took), p.kubectl.more() + fmt.Sprintf("%.1f", ratio),
 		},
 		Goal: wanted, Missed: ratio < goal,
@@ -50,7 +49,7 @@ func (p pair) time() figures.Row {
 }
 
 func (p pair) requests(who string, asked map[string]int) figures.Row {
-	cells := []string{strconv.Itoa(p.pods), strings.TrimSuffix(p.budgets(), " budgets"), who}
+	cells := []string{strconv.Itoa(p.pods), p.budgets(), who}
 	for _, column := range columns {
 		cells = append(cells, strconv.Itoa(asked[column]))
 	}

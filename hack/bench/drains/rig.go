@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
@@ -53,17 +52,14 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 	if r.kubeconfig, err = r.Cluster.UserKubeconfig(drainer, "system:masters"); err != nil {
 		return err
 	}
-	for _, h := range r.Hosts {
-		if err := r.patch(ctx, h.Name, fmt.Sprintf(`{"status":{"capacity":{"pods":"%[1]d"},"allocatable":{"pods":"%[1]d"}}}`, room), "status"); err != nil {
-			return err
-		}
-	}
-	apart := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":%q}}}}}`, r.other)
+	large := fmt.Sprintf(`-p={"status":{"capacity":{"pods":"%[1]d"},"allocatable":{"pods":"%[1]d"}}}`, room)
+	apart := fmt.Sprintf(`-p={"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":%q}}}}}`, r.other)
 	for _, args := range [][]string{
-		{"-n=reboot-operator-system", "patch", "deployment", "reboot-operator-manager", "-p=" + apart},
+		{"patch", "nodes", r.ours, r.theirs, r.other, "--subresource=status", large},
+		{"-n=reboot-operator-system", "patch", "deployment", "reboot-operator-manager", apart},
 		{"-n=reboot-operator-system", "rollout", "status", "deployment", "reboot-operator-manager", "--timeout=60s"},
 	} {
-		if _, err := r.Cluster.Kubectl(ctx, nil, args...); err != nil {
+		if err := r.kubectl(ctx, args...); err != nil {
 			return err
 		}
 	}
@@ -71,22 +67,15 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *rig) patch(ctx context.Context, node, patch string, subresources ...string) error {
-	_, err := r.Cluster.Client().CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
-	if err != nil {
-		return fmt.Errorf("patching node %q: %w", node, err)
-	}
-	return nil
-}
-
-// cordon closes a node, or opens it.
-func (r *rig) cordon(ctx context.Context, node string, closed bool) error {
-	return r.patch(ctx, node, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, closed))
+// kubectl is the administrator's, in the namespace of the pods.
+func (r *rig) kubectl(ctx context.Context, args ...string) error {
+	_, err := r.Cluster.Kubectl(ctx, nil, append([]string{"--namespace=" + namespace}, args...)...)
+	return err
 }
 
 // fill brings the pods to the operator's node, beside those that are there.
 func (r *rig) fill(ctx context.Context, pods int) error {
-	if err := r.cordon(ctx, r.theirs, true); err != nil {
+	if err := r.kubectl(ctx, "cordon", r.theirs); err != nil {
 		return err
 	}
 	if err := r.Cluster.ApplyManifest(ctx, workload(pods, r.ours, r.theirs)); err != nil {
@@ -95,7 +84,7 @@ func (r *rig) fill(ctx context.Context, pods int) error {
 	if err := r.awaitPods(ctx, r.ours, pods); err != nil {
 		return err
 	}
-	return r.cordon(ctx, r.theirs, false)
+	return r.kubectl(ctx, "uncordon", r.theirs)
 }
 
 // guard brings the budgets, and returns when each lets a pod go.
@@ -103,38 +92,7 @@ func (r *rig) guard(ctx context.Context, pods int) error {
 	if err := r.Cluster.ApplyManifest(ctx, budgets(pods)); err != nil {
 		return err
 	}
-	return r.Await(ctx, "the budgets", func() bool {
-		list, err := r.Cluster.Client().PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false
-		}
-		for i := range list.Items {
-			if list.Items[i].Status.DisruptionsAllowed != 1 {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// unguard takes the budgets away.
-func (r *rig) unguard(ctx context.Context) error {
-	err := r.Cluster.Client().PolicyV1().PodDisruptionBudgets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("deleting the budgets: %w", err)
-	}
-	return nil
-}
-
-// clear removes the pods that are left on a cordoned node, without any regard.
-func (r *rig) clear(ctx context.Context, node string) error {
-	now := int64(0)
-	err := r.Cluster.Client().CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now},
-		metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	if err != nil {
-		return fmt.Errorf("deleting the pods of node %q: %w", node, err)
-	}
-	return nil
+	return r.kubectl(ctx, "wait", "poddisruptionbudgets", "--all", "--for=jsonpath={.status.disruptionsAllowed}=1", "--timeout=2m")
 }
 
 // awaitPods returns when so many pods are Ready on a node, and there are no others.
