@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
@@ -42,7 +41,6 @@ type options struct {
 type bench struct {
 	options options
 	screen  *terminal.Terminal
-	clock   clock.RealClock
 	fleet   *fleet.Fleet
 	// server plays whom the rules ask. Nil: the policy has no rules.
 	server *httptest.Server
@@ -107,10 +105,14 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	if b.server != nil {
-		go func() { fail(rules.Approve(ctx, b.fleet.Cluster.Config(), &corev1.NodeList{})) }()
-		go func() { fail(rules.Approve(ctx, b.fleet.Cluster.Config(), &v1alpha1.RebootPolicyList{})) }()
+		c, err := rules.NewClient(b.fleet.Cluster.Config())
+		if err != nil {
+			return err
+		}
+		go func() { fail(rules.Approve(ctx, c, &corev1.NodeList{})) }()
+		go func() { fail(rules.Approve(ctx, c, &v1alpha1.RebootPolicyList{})) }()
 	}
-	from := b.clock.Now()
+	from := time.Now()
 	if err := b.fleet.Stage(); err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	for _, run := range b.result.runs {
 		b.result.wall = max(b.result.wall, run.Done.Sub(from))
 	}
-	requests, err := b.fleet.Cluster.Requests(from, b.clock.Now())
+	requests, err := b.fleet.Cluster.Requests(from, time.Now())
 	b.result.asked = fleet.Account(requests)
 	return err
 }

@@ -1,14 +1,10 @@
 package reboots
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
@@ -50,38 +46,5 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		if diff := cmp.Diff([]string{name}, report(options{}, r, good()).Missed()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-	}
-}
-
-func TestReport_ShowsWhatEachRebootCosts(t *testing.T) {
-	figures := map[string]string{}
-	for _, row := range report(options{}, good(), good()).Tables[0].Rows {
-		figures[row.Cells[0]] = row.Cells[1]
-	}
-	want := map[string]string{
-		"overhead per node beyond drain and reboot":                             "1500 ms",
-		"slot hand-over, from a node back in service to the next grant: median": "200 ms",
-		"from Ready on the new boot ID to the next grant: median, 95 of 100":    "1200 ms, 1200 ms",
-		"API writes per reboot, beside evictions and events":                    "9.0",
-		"wall time": "23.0 s; the ideal (drains 4.0 s + reboots 16.0 s) is 20.0 s",
-	}
-	for name, value := range want {
-		if diff := cmp.Diff(value, figures[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestWorkload_HasEveryPod(t *testing.T) {
-	pods := 0
-	for _, document := range strings.Split(string(workload(options{nodes: 3, pods: 7})), "---\n")[1:] {
-		var d appsv1.Deployment
-		if err := yaml.UnmarshalStrict([]byte(document), &d); err != nil {
-			t.Fatal(fmt.Errorf("%w in\n%s", err, document))
-		}
-		pods += int(*d.Spec.Replicas)
-	}
-	if pods != 21 {
-		t.Errorf("%d pods, want 3 × 7", pods)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -14,20 +13,26 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Approve plays the hooks, each of which approves as soon as it is asked, until ctx ends: those of the objects of a list, which are Nodes or
-// policies.
-func Approve(ctx context.Context, config *rest.Config, list client.ObjectList) error {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return fmt.Errorf("registering the API: %w", err)
+// NewClient is a client of the kinds that the manager reads and writes.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, err
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("building a client: %w", err)
+		return nil, fmt.Errorf("building a client: %w", err)
 	}
+	return c, nil
+}
+
+// Approve plays the hooks, each of which approves as soon as it is asked, until ctx ends: those of the objects of a list, which are Nodes or
+// policies.
+func Approve(ctx context.Context, c client.WithWatch, list client.ObjectList) error {
 	changes, err := c.Watch(ctx, list)
 	if err != nil {
 		return fmt.Errorf("watching whom hooks are asked about: %w", err)

@@ -9,9 +9,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -66,38 +64,29 @@ stringData: {url: "generic://%s/?disabletls=yes"}
 }
 
 // Spec sets every rule, for so many slots. First is the node that is a ring of its own.
-func Spec(server *httptest.Server, slots int, first string) v1alpha1.RebootPolicySpec {
-	limit, hook := intstr.FromInt32(int32(slots)), []v1alpha1.AnnotationKey{Answer}
-	duration := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
-	return v1alpha1.RebootPolicySpec{
-		Urgent: &v1alpha1.Urgent{
-			Until: metav1.NewTime(time.Now().Add(24 * time.Hour)), Reason: "a benchmark",
-			Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts, v1alpha1.UrgentIgnoresPause},
-		},
-		Requests:    &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow, MaxUptime: duration(87600 * time.Hour)},
-		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit, Spacing: duration(Spacing), Shared: limiting},
-		Order: []v1alpha1.Ring{{
-			Name: "first", NodeSelector: v1alpha1.LabelSelector{MatchLabels: map[string]v1alpha1.LabelValue{corev1.LabelHostname: first}},
-			MaxUnavailable: &limit, Soak: duration(0),
-		}},
-		Deadline:   &v1alpha1.Deadline{After: *duration(time.Hour), Action: v1alpha1.DeadlineIgnoresWindows},
-		Drain:      &v1alpha1.Drain{LeadTime: duration(2 * time.Second), ExcludeFromLoadBalancers: true},
-		Settle:     duration(0),
-		Autoscaler: &v1alpha1.Autoscaler{Grace: duration(time.Second)},
-		Hooks:      &v1alpha1.Hooks{Before: hook, After: hook, RunBefore: hook, RunAfter: hook, Timeout: duration(time.Hour)},
-		Gates: &v1alpha1.Gates{
-			BlockingPods: []v1alpha1.BlockingPod{{
-				PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "batch"}}, Meanwhile: corev1.TaintEffectNoSchedule,
-			}},
-			Prometheus: []v1alpha1.PrometheusGate{{Name: "alerts", URL: server.URL, Query: "ALERTS"}},
-			Objects:    []v1alpha1.ObjectGate{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "storage", Expression: "object.data.health == 'ok'"}},
-		},
-		Notify: []v1alpha1.Notification{{
-			SecretRef: v1alpha1.SecretReference{Name: "chat"}, Template: "{event} {policy} {node}: {text}",
-			Events: []v1alpha1.NotifyEvent{
-				v1alpha1.NotifyStarted, v1alpha1.NotifyFinished, v1alpha1.NotifyFailed, v1alpha1.NotifyHalted,
-				v1alpha1.NotifyUrgent, v1alpha1.NotifyDeadline, v1alpha1.NotifyRebooting, v1alpha1.NotifyBack,
-			},
-		}},
+func Spec(server *httptest.Server, slots int, first string) (spec v1alpha1.RebootPolicySpec) {
+	text := fmt.Appendf(nil, `
+urgent: {until: %[1]q, reason: a benchmark, ignore: [Windows, Blackouts, Pause]}
+requests: {urgent: Allow, maxUptime: 87600h}
+concurrency: {maxUnavailable: %[2]d, spacing: %[3]s, shared: %[4]s}
+order:
+- {name: first, nodeSelector: {matchLabels: {kubernetes.io/hostname: %[5]q}}, maxUnavailable: %[2]d, soak: 0s}
+deadline: {after: 1h, action: IgnoreWindows}
+drain: {leadTime: 2s, excludeFromLoadBalancers: true}
+settle: 0s
+autoscaler: {grace: 1s}
+hooks: {before: [%[6]s], after: [%[6]s], runBefore: [%[6]s], runAfter: [%[6]s], timeout: 1h}
+gates:
+  blockingPods: [{podSelector: {matchLabels: {app: batch}}, meanwhile: NoSchedule}]
+  prometheus: [{name: alerts, url: %[7]q, query: ALERTS}]
+  objects: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: storage, expression: "object.data.health == 'ok'"}]
+notify:
+- secretRef: {name: chat}
+  template: "{event} {policy} {node}: {text}"
+  events: [Started, Finished, Failed, Halted, Urgent, Deadline, Rebooting, Back]
+`, time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339), slots, Spacing, limiting, first, Answer, server.URL)
+	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
+		panic(err) // the text is this one
 	}
+	return spec
 }

@@ -103,8 +103,8 @@ func resources(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// heartbeats are the conditions that a kubelet writes anew with each heartbeat.
-var heartbeats = map[corev1.NodeConditionType][2]string{
+// kubeletConditions are those that a kubelet writes anew with each heartbeat.
+var kubeletConditions = map[corev1.NodeConditionType][2]string{
 	corev1.NodeMemoryPressure: {"KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
 	corev1.NodeDiskPressure:   {"KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
 	corev1.NodePIDPressure:    {"KubeletHasSufficientPID", "kubelet has sufficient PID available"},
@@ -112,22 +112,26 @@ var heartbeats = map[corev1.NodeConditionType][2]string{
 }
 
 func conditions(now metav1.Time) []corev1.NodeCondition {
-	list := []corev1.NodeCondition{}
-	add := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
-		list = append(list, corev1.NodeCondition{
-			Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
-		})
+	list := []corev1.NodeCondition{
+		condition(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "CiliumIsUp", "Cilium is running on this node", now),
+		condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate, now),
 	}
 	for _, problem := range []string{"KernelDeadlock", "ReadonlyFilesystem", "FrequentKubeletRestart", "FrequentContainerdRestart", "CorruptDockerOverlay2"} {
-		add(corev1.NodeConditionType(problem), corev1.ConditionFalse, "No"+problem, "no sign of "+problem+" was found by the node-problem-detector")
+		message := "no sign of " + problem + " was found by the node-problem-detector"
+		list = append(list, condition(corev1.NodeConditionType(problem), corev1.ConditionFalse, "No"+problem, message, now))
 	}
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
-		add(kind, corev1.ConditionFalse, heartbeats[kind][0], heartbeats[kind][1])
+	for kind, reasons := range kubeletConditions {
+		status := corev1.ConditionFalse
+		if kind == corev1.NodeReady {
+			status = corev1.ConditionTrue
+		}
+		list = append(list, condition(kind, status, reasons[0], reasons[1], now))
 	}
-	add(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "CiliumIsUp", "Cilium is running on this node")
-	add(corev1.NodeReady, corev1.ConditionTrue, heartbeats[corev1.NodeReady][0], heartbeats[corev1.NodeReady][1])
-	add(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate)
 	return list
+}
+
+func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now metav1.Time) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 }
 
 // imageList differs from node to node in a few images, as it does where pods come and go.

@@ -5,82 +5,63 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 )
 
-// reboots plays the agents and the machines of the nodes that need a reboot, and notes when slots are freed and given. Its
-// methods run in one goroutine, but for those of a single reboot.
+// selected are the nodes that need reboots.
+var selected = client.HasLabels{labelReboots}
+
+// reboots plays the agents and the machines of the nodes that need a reboot, and records when slots are freed and given. Its
+// methods run in one goroutine, but for those that write.
 type reboots struct {
 	lab  *lab
 	down time.Duration
+	fail func(error)
 
 	// freed is when an agent had reported that all is well after the boot, finished when the manager had confirmed it, and granted
 	// when the grant was published: all as this process saw it in a watch.
 	freed, finished, granted []time.Time
-
-	nodes map[string]*numbers
-	fail  func(error)
 }
-
-// numbers are the last grants of a node of which something was seen.
-type numbers struct{ granted, freed, finished int64 }
-
-// selected are the nodes that need reboots.
-func selected() metav1.ListOptions { return metav1.ListOptions{LabelSelector: labelReboots} }
 
 // run makes all of them need a reboot, and returns when each has been rebooted and confirmed.
 func (r *reboots) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r.fail, r.nodes = cancel, map[string]*numbers{}
-	list, err := r.lab.kube.CoreV1().Nodes().List(ctx, selected())
-	if err != nil {
+	ctx, r.fail = context.WithCancelCause(ctx)
+	defer r.fail(nil)
+	var list corev1.NodeList
+	if err := r.lab.client.List(ctx, &list, selected); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
-	}
-	for i := range list.Items {
-		r.nodes[list.Items[i].Name] = r.before(&list.Items[i])
 	}
 	// The API server ends the watch of one who is slow, as this process may be while thousands of nodes begin to need a reboot.
 	changes, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selected().LabelSelector
-			return r.lab.kube.CoreV1().Nodes().Watch(ctx, options)
+			return r.lab.client.Watch(ctx, &corev1.NodeList{}, selected, &client.ListOptions{Raw: &options})
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	defer changes.Stop()
-	go func() {
-		if err := r.need(ctx, list.Items); err != nil {
-			cancel(err)
-		}
-	}()
-	return r.follow(ctx, changes, len(list.Items))
-}
-
-// before is what was done about a node before.
-func (r *reboots) before(node *corev1.Node) *numbers {
-	if grant, err := protocol.ParseGrant(node.Annotations); err == nil && grant != nil {
-		return &numbers{grant.Seq, grant.Seq, grant.Seq}
+	r.begin(ctx, func() error {
+		return each(ctx, 0, len(list.Items), func(ctx context.Context, i int) error { return r.need(ctx, list.Items[i].Name) })
+	})
+	last := map[string]*corev1.Node{}
+	for i := range list.Items {
+		last[list.Items[i].Name] = &list.Items[i]
 	}
-	return &numbers{}
-}
-
-func (r *reboots) follow(ctx context.Context, changes watch.Interface, reboots int) error {
-	for len(r.finished) < reboots {
+	for len(r.finished) < len(list.Items) {
 		select {
 		case change, open := <-changes.ResultChan():
 			node, isNode := change.Object.(*corev1.Node)
@@ -88,43 +69,56 @@ func (r *reboots) follow(ctx context.Context, changes watch.Interface, reboots i
 				return cmp.Or(context.Cause(ctx), errors.New("the watch of nodes has ended"))
 			}
 			r.answer(ctx, node)
-			r.observe(ctx, node)
+			r.observe(ctx, last[node.Name], node)
+			last[node.Name] = node
 		case <-ctx.Done():
-			return fmt.Errorf("rebooting %d nodes, %d of which are done: %w", reboots, len(r.finished), context.Cause(ctx))
+			return fmt.Errorf("rebooting %d nodes, %d of which are done: %w", len(list.Items), len(r.finished), context.Cause(ctx))
 		}
 	}
 	return nil
 }
 
-// observe notes what has happened to a node, and begins its reboot once it may.
-func (r *reboots) observe(ctx context.Context, node *corev1.Node) {
-	now, last := r.lab.clock.Now(), r.nodes[node.Name]
-	grant, err := protocol.ParseGrant(node.Annotations)
-	if err != nil || grant == nil || last == nil {
-		return
-	}
-	if grant.State == protocol.GrantActive && grant.Seq > last.granted {
-		last.granted = grant.Seq
+// begin does something beside what is observed, and fails with it.
+func (r *reboots) begin(ctx context.Context, what func() error) {
+	go func() {
+		if err := what(); err != nil && ctx.Err() == nil {
+			r.fail(err)
+		}
+	}()
+}
+
+// observe records what has happened to a node since it was seen last, and begins its reboot once it may.
+func (r *reboots) observe(ctx context.Context, before, node *corev1.Node) {
+	now, was, is := time.Now(), grantOf(before), grantOf(node)
+	if is.State == protocol.GrantActive && is.Seq > was.Seq {
 		r.granted = append(r.granted, now)
-		go func() {
-			if err := r.reboot(ctx, node, grant); err != nil && ctx.Err() == nil {
-				r.fail(err)
-			}
-		}()
+		r.begin(ctx, func() error { return r.reboot(ctx, node.Name, is) })
 	}
-	if grant.Seq > last.freed && node.Status.NodeInfo.BootID != grant.BootID && !needs(node) {
-		last.freed = grant.Seq
+	if isBack(node, is) && !isBack(before, was) {
 		r.freed = append(r.freed, now)
 	}
-	if grant.State == protocol.GrantFinished && grant.Seq > last.finished {
-		last.finished = grant.Seq
+	if is.State == protocol.GrantFinished && was.State != protocol.GrantFinished {
 		r.finished = append(r.finished, now)
 	}
 }
 
+// grantOf is the last grant of a node; the zero one where there is none.
+func grantOf(node *corev1.Node) protocol.Grant {
+	grant, err := protocol.ParseGrant(node.Annotations)
+	if err != nil || grant == nil {
+		return protocol.Grant{}
+	}
+	return *grant
+}
+
+// isBack reports whether the node's agent has reported after the boot that the grant was for.
+func isBack(node *corev1.Node, grant protocol.Grant) bool {
+	return grant.Seq > 0 && node.Status.NodeInfo.BootID != grant.BootID && node.Labels[v1alpha1.LabelRebootRequired] == ""
+}
+
 // answer writes what a hook and the agent answer that the manager asks.
 func (r *reboots) answer(ctx context.Context, node *corev1.Node) {
-	answers := map[string]any{}
+	answers := object{}
 	if approval := rules.Approval(node); approval != "" {
 		answers[rules.Answer] = approval
 	}
@@ -135,92 +129,69 @@ func (r *reboots) answer(ctx context.Context, node *corev1.Node) {
 			answers[v1alpha1.AnnotationReport] = report
 		}
 	}
-	if len(answers) == 0 {
-		return
+	if len(answers) > 0 {
+		r.begin(ctx, func() error { return r.patch(ctx, node.Name, object{"metadata": object{"annotations": answers}}) })
 	}
-	go func() {
-		if err := r.patch(ctx, node.Name, map[string]any{"metadata": map[string]any{"annotations": answers}}); err != nil && ctx.Err() == nil {
-			r.fail(err)
-		}
-	}()
 }
 
-func needs(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == v1alpha1.NodeRebootRequired {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-// need is the agents' word that an update is staged.
-func (r *reboots) need(ctx context.Context, nodes []corev1.Node) error {
-	return r.lab.each(ctx, 0, len(nodes), func(ctx context.Context, i int) error {
-		return r.patch(ctx, nodes[i].Name, map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRebootRequired: "true"}},
-			"status": map[string]any{"conditions": []any{r.condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue,
-				string(v1alpha1.ReasonUpdateStaged), "Flatcar Container Linux 4593.2.0 is staged")}},
-		}, "status")
+// need reports, as an agent does, that an update is staged.
+func (r *reboots) need(ctx context.Context, node string) error {
+	return r.patch(ctx, node, object{
+		"metadata": object{"labels": object{v1alpha1.LabelRebootRequired: "true"}},
+		"status": object{"conditions": []any{condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue,
+			string(v1alpha1.ReasonUpdateStaged), "Flatcar Container Linux 4593.2.0 is staged", metav1.Now())}},
 	})
 }
 
 // reboot is what an agent and its machine do with a grant: the same four writes, and time in between for the machine alone.
-func (r *reboots) reboot(ctx context.Context, node *corev1.Node, grant *protocol.Grant) error {
+func (r *reboots) reboot(ctx context.Context, node string, grant protocol.Grant) error {
 	progress := protocol.Progress{Seq: grant.Seq, Phase: protocol.PhaseDraining, BootID: grant.BootID, Cordoned: true, At: metav1.Now()}
-	record := func() map[string]any {
-		return map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}}
-	}
-	err := r.patch(ctx, node.Name, map[string]any{"metadata": record(), "spec": map[string]any{"unschedulable": true}})
-	if err != nil {
+	record := func() object { return object{"annotations": object{v1alpha1.AnnotationProgress: progress.String()}} }
+	if err := r.patch(ctx, node, object{"metadata": record(), "spec": object{"unschedulable": true}}); err != nil {
 		return err
 	}
 	progress.Phase = protocol.PhaseRebooting
-	err = r.patch(ctx, node.Name, map[string]any{
-		"metadata": record(),
-		"status": map[string]any{"conditions": []any{
-			r.condition(corev1.NodeDrained, corev1.ConditionTrue, "Drained", "all pods have left"),
-			r.condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "Rebooting", "the host is asked to reboot"),
-		}},
-	}, "status")
+	now := metav1.Now()
+	err := r.patch(ctx, node, object{"metadata": record(), "status": object{"conditions": []any{
+		condition(corev1.NodeDrained, corev1.ConditionTrue, "Drained", "all pods have left", now),
+		condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "Rebooting", "the host is asked to reboot", now),
+	}}})
 	if err != nil {
 		return err
 	}
-	if err := r.lab.pause(ctx, r.down); err != nil {
+	if err := pause(ctx, r.down); err != nil {
 		return err
 	}
-	boot := string(uuid.NewUUID())
-	err = r.patch(ctx, node.Name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": boot}}}, "status")
-	if err != nil {
+	boot, now := string(uuid.NewUUID()), metav1.Now()
+	if err := r.patch(ctx, node, object{"status": object{"nodeInfo": object{"bootID": boot}}}); err != nil {
 		return err
 	}
-	return r.patch(ctx, node.Name, map[string]any{
-		"metadata": map[string]any{
-			"labels":      map[string]any{v1alpha1.LabelRebootRequired: nil, v1alpha1.LabelOSVersion: "4593.2.0"},
-			"annotations": map[string]any{v1alpha1.AnnotationEngines: fmt.Sprintf(engines, boot), v1alpha1.AnnotationBootedAt: metav1.Now().UTC().Format(time.RFC3339)},
+	return r.patch(ctx, node, object{
+		"metadata": object{
+			"labels":      object{v1alpha1.LabelRebootRequired: nil, v1alpha1.LabelOSVersion: "4593.2.0"},
+			"annotations": object{v1alpha1.AnnotationEngines: fmt.Sprintf(engines, boot), v1alpha1.AnnotationBootedAt: now.UTC().Format(time.RFC3339)},
 		},
-		"status": map[string]any{"conditions": []any{
-			r.condition(corev1.NodeDrained, corev1.ConditionFalse, "Rebooted", "the host has been rebooted"),
-			r.condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "Rebooted", "the host has been rebooted"),
-			r.condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate),
-			map[string]any{"type": v1alpha1.NodeRebootPermitted, "$patch": "delete"},
-			map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"},
+		"status": object{"conditions": []any{
+			condition(corev1.NodeDrained, corev1.ConditionFalse, "Rebooted", "the host has been rebooted", now),
+			condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "Rebooted", "the host has been rebooted", now),
+			condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate, now),
+			object{"type": v1alpha1.NodeRebootPermitted, "$patch": "delete"},
+			object{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"},
 		}},
-	}, "status")
+	})
 }
 
-func (r *reboots) condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) any {
-	now := metav1.NewTime(r.lab.clock.Now())
-	return corev1.NodeCondition{
-		Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
-	}
+func (r *reboots) patch(ctx context.Context, node string, patch object) error {
+	return r.lab.write(ctx, node, v1alpha1.FieldOwnerAgent, patch)
 }
 
-func (r *reboots) patch(ctx context.Context, node string, patch map[string]any, subresources ...string) error {
-	_, err := r.lab.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, encode(patch),
-		metav1.PatchOptions{FieldManager: v1alpha1.FieldOwnerAgent}, subresources...)
-	if err != nil {
-		return fmt.Errorf("writing node %q: %w", node, err)
+// handovers are how long each slot was free before the next node had it. The first nodes take slots that no node had before
+// them; from then on the first slot that is freed goes to the next node that is granted, and so on.
+func handovers(freed, granted []time.Time, slots int) []time.Duration {
+	freed, granted = slices.SortedFunc(slices.Values(freed), time.Time.Compare), slices.SortedFunc(slices.Values(granted), time.Time.Compare)
+	var took []time.Duration
+	for i := range max(0, min(len(freed), len(granted)-slots)) {
+		took = append(took, granted[slots+i].Sub(freed[i]))
 	}
-	return nil
+	return took
 }

@@ -37,8 +37,8 @@ func report(o *options, sizes []size) figures.Result {
 			"its shortest is a minute. What they cost once is done before: `maxUptime` one write for each node.",
 			heartbeatPeriod, o.slots, o.reboots, o.down, o.rest),
 		Tables: []figures.Table{
-			{Title: "The manager at rest", Columns: columns, Rows: restRows(sizes)},
-			{Title: "Slots that change hands", Columns: columns, Rows: loadRows(sizes)},
+			{Title: "The manager at rest", Columns: columns, Rows: beside(sizes, size.atRestRows)},
+			{Title: "Slots that change hands", Columns: columns, Rows: beside(sizes, size.loadRows)},
 		},
 		Notes: []string{
 			"A cache of whole nodes is the yardstick in the same run: a program that holds all Nodes in a cache of controller-runtime as they are, and does nothing with them.",
@@ -49,73 +49,69 @@ func report(o *options, sizes []size) figures.Result {
 	}
 }
 
-func restRows(sizes []size) []figures.Row {
+func (s size) atRestRows() []figures.Row {
+	memory := figures.Figure("memory (RSS)", figures.Mebibytes(s.manager.rested.Resident))
+	if goal := goalMemory[s.nodes]; goal > 0 {
+		memory.Goal, memory.Missed = fmt.Sprintf("below %s at %d", figures.Mebibytes(goal), s.nodes), s.manager.rested.Resident >= goal
+	}
+	lists, work := count(s.atRest, isList), count(s.atRest, isWork)
 	return []figures.Row{
-		judged(sizes, "memory (RSS)", func(s size) string { return figures.Mebibytes(s.manager.rested.Resident) },
-			func(s size) bool { return goalMemory[s.nodes] == 0 || s.manager.rested.Resident < goalMemory[s.nodes] }, memoryGoal(sizes)),
-		row(sizes, "of it heap and stacks, the rest is the program", func(s size) string { return figures.Mebibytes(s.manager.rested.Anonymous) }),
-		row(sizes, "its peak, at the start", func(s size) string { return figures.Mebibytes(s.manager.started.Peak) }),
-		row(sizes, "memory of a cache of whole nodes", func(s size) string { return figures.Mebibytes(s.bare.rested.Resident) }),
-		row(sizes, "its peak", func(s size) string { return figures.Mebibytes(s.bare.started.Peak) }),
-		row(sizes, "CPU in a minute", func(s size) string { return figures.Seconds(s.manager.cpu) }),
-		row(sizes, "CPU of a cache of whole nodes", func(s size) string { return figures.Seconds(s.bare.cpu) }),
-		judged(sizes, "LISTs in a minute", func(s size) string { return perMinute(s, count(s.atRest, isList)) },
-			func(s size) bool { return count(s.atRest, isList) == 0 }, "none"),
-		judged(sizes, "requests in a minute, beside watches and the Lease", func(s size) string { return perMinute(s, count(s.atRest, isWork)) },
-			func(s size) bool { return count(s.atRest, isWork) == 0 }, "none"),
-		row(sizes, "requests for the Lease in a minute", func(s size) string { return perMinute(s, count(s.atRest, isLease)) }),
-		row(sizes, "heartbeats written in a second", func(s size) string { return fmt.Sprintf("%.1f", s.beats) }),
-		row(sizes, "start until the status counts all nodes", func(s size) string { return figures.Seconds(s.manager.synced) }),
-		row(sizes, "requests at the start", func(s size) string { return verbs(s.atStart) }),
+		memory,
+		figures.Figure("of it heap and stacks, the rest is the program", figures.Mebibytes(s.manager.rested.Anonymous)),
+		figures.Figure("its peak, at the start", figures.Mebibytes(s.manager.started.Peak)),
+		figures.Figure("memory of a cache of whole nodes", figures.Mebibytes(s.bare.rested.Resident)),
+		figures.Figure("its peak", figures.Mebibytes(s.bare.started.Peak)),
+		figures.Figure("CPU in a minute", figures.Seconds(s.manager.cpu)),
+		figures.Figure("CPU of a cache of whole nodes", figures.Seconds(s.bare.cpu)),
+		figures.Judged("LISTs in a minute", s.perMinute(lists), lists == 0, "none"),
+		figures.Judged("requests in a minute, beside watches and the Lease", s.perMinute(work), work == 0, "none"),
+		figures.Figure("requests for the Lease in a minute", s.perMinute(count(s.atRest, isLease))),
+		figures.Figure("heartbeats written in a second", fmt.Sprintf("%.1f", s.beats)),
+		figures.Figure("start until the status counts all nodes", figures.Seconds(s.manager.synced)),
+		figures.Figure("requests at the start", verbs(s.atStart)),
 	}
 }
 
-func loadRows(sizes []size) []figures.Row {
+func (s size) loadRows() []figures.Row {
+	handover := figures.Figure("hand-over, median", figures.QuantileText(s.handover, 0.5))
+	if !s.ruled {
+		met := len(s.handover) > 0 && figures.Quantile(s.handover, 0.5) < goalHandover
+		handover.Goal, handover.Missed = "below "+figures.Milliseconds(goalHandover), !met
+	}
+	reboots := max(1, s.reboots)
 	return []figures.Row{
-		judged(sizes, "hand-over, median", func(s size) string { return figures.QuantileText(s.handover, 0.5) },
-			func(s size) bool {
-				return s.ruled || len(s.handover) > 0 && figures.Quantile(s.handover, 0.5) < goalHandover
-			}, "below "+figures.Milliseconds(goalHandover)),
-		row(sizes, "19 of 20 take at most", func(s size) string { return figures.QuantileText(s.handover, 0.95) }),
-		row(sizes, "longest", func(s size) string { return figures.QuantileText(s.handover, 1) }),
-		row(sizes, "of it after the confirmation, median", func(s size) string { return figures.QuantileText(s.afterFinish, 0.5) }),
-		row(sizes, "any write until its watch, median", func(s size) string { return figures.QuantileText(s.write, 0.5) }),
-		row(sizes, "19 of 20 writes take at most", func(s size) string { return figures.QuantileText(s.write, 0.95) }),
-		row(sizes, "hand-overs measured", func(s size) string { return strconv.Itoa(len(s.handover)) }),
-		row(sizes, "all reboots", func(s size) string { return figures.Seconds(s.took) }),
-		row(sizes, "the manager's CPU for one", func(s size) string { return figures.Milliseconds(s.cpu / time.Duration(max(1, s.reboots))) }),
-		row(sizes, "its writes for one, beside events and the Lease", func(s size) string {
-			return fmt.Sprintf("%.1f", float64(count(s.loaded, isOurWrite))/float64(max(1, s.reboots)))
-		}),
-		row(sizes, "its memory after all", func(s size) string { return figures.Mebibytes(s.end.Resident) }),
-		row(sizes, "its peak", func(s size) string { return figures.Mebibytes(s.end.Peak) }),
+		handover,
+		figures.Figure("19 of 20 take at most", figures.QuantileText(s.handover, 0.95)),
+		figures.Figure("longest", figures.QuantileText(s.handover, 1)),
+		figures.Figure("of it after the confirmation, median", figures.QuantileText(s.afterFinish, 0.5)),
+		figures.Figure("any write until its watch, median", figures.QuantileText(s.write, 0.5)),
+		figures.Figure("19 of 20 writes take at most", figures.QuantileText(s.write, 0.95)),
+		figures.Figure("hand-overs measured", strconv.Itoa(len(s.handover))),
+		figures.Figure("all reboots", figures.Seconds(s.took)),
+		figures.Figure("the manager's CPU for one", figures.Milliseconds(s.cpu/time.Duration(reboots))),
+		figures.Figure("its writes for one, beside events and the Lease", fmt.Sprintf("%.1f", float64(count(s.loaded, isOurWrite))/float64(reboots))),
+		figures.Figure("its memory after all", figures.Mebibytes(s.end.Resident)),
+		figures.Figure("its peak", figures.Mebibytes(s.end.Peak)),
 	}
 }
 
-func row(sizes []size, name string, cell func(size) string) figures.Row {
-	cells := []string{name}
-	for _, s := range sizes {
-		cells = append(cells, cell(s))
-	}
-	return figures.Row{Cells: cells}
-}
-
-// judged is a row whose goal every size has to meet.
-func judged(sizes []size, name string, cell func(size) string, met func(size) bool, goal string) figures.Row {
-	r := row(sizes, name, cell)
-	r.Goal, r.Missed = goal, slices.ContainsFunc(sizes, func(s size) bool { return !met(s) })
-	return r
-}
-
-// memoryGoal is the goal for those sizes that have one.
-func memoryGoal(sizes []size) string {
-	var goals []string
-	for _, s := range sizes {
-		if goal := goalMemory[s.nodes]; goal > 0 {
-			goals = append(goals, fmt.Sprintf("below %s at %d", figures.Mebibytes(goal), s.nodes))
+// beside has a column for each size. A goal is met where each size meets its own.
+func beside(sizes []size, rows func(size) []figures.Row) []figures.Row {
+	var all []figures.Row
+	for i, s := range sizes {
+		for n, row := range rows(s) {
+			if i == 0 {
+				all = append(all, row)
+				continue
+			}
+			all[n].Cells = append(all[n].Cells, row.Cells[1])
+			all[n].Missed = all[n].Missed || row.Missed
+			if !strings.Contains(all[n].Goal, row.Goal) {
+				all[n].Goal = strings.TrimPrefix(all[n].Goal+", "+row.Goal, ", ")
+			}
 		}
 	}
-	return strings.Join(goals, ", ")
+	return all
 }
 
 func count(requests []embedded.Request, is func(embedded.Request) bool) int {
@@ -151,6 +147,6 @@ func verbs(requests []embedded.Request) string {
 	return strings.Join(names, ", ")
 }
 
-func perMinute(s size, n int) string {
+func (s size) perMinute(n int) string {
 	return fmt.Sprintf("%.0f", float64(n)/max(s.rest.Minutes(), 1e-9))
 }

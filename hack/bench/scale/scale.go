@@ -1,3 +1,7 @@
+// Package scale measures the manager on thousands of nodes, and what the watches of thousands of agents cost the API server.
+// The API server, etcd and the manager are real; the nodes are objects that look like those of real clusters, written by
+// this process, which also plays their kubelets and agents. There are no controllers and no pods: what is measured does not
+// look at them.
 package scale
 
 import (
@@ -38,7 +42,7 @@ func New(flags *flag.FlagSet) figures.Part {
 		Name: "scale", About: "the manager on thousands of nodes: memory, CPU, requests, and how fast slots change hands",
 		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 			var sizes []size
-			err := inLab(ctx, screen.Step, func(l *lab) (err error) {
+			err := inLab(ctx, o.slots, screen.Step, func(l *lab) (err error) {
 				sizes, err = o.measure(ctx, l, screen.Step)
 				return err
 			})
@@ -62,7 +66,15 @@ func (o *options) measure(ctx context.Context, l *lab, step stepper) (sizes []si
 	server := rules.Serve()
 	defer server.Close()
 	m.ruled = true
-	if err := step("every rule set", func() error { return l.setRules(ctx, server, o.slots) }); err != nil {
+	err = step("every rule set", func() error {
+		if err := l.cluster.ApplyManifest(ctx, rules.Objects(server, o.slots)); err != nil {
+			return err
+		}
+		spec := rules.Spec(server, o.slots, nodeName(0))
+		spec.Concurrency.Spacing = nil
+		return l.setRules(ctx, spec)
+	})
+	if err != nil {
 		return sizes, err
 	}
 	s, err := m.measure(ctx, l.nodes, step)

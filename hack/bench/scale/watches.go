@@ -3,11 +3,15 @@ package scale
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -34,7 +38,7 @@ func NewWatches(flags *flag.FlagSet) figures.Part {
 		Name: "watches", About: "what the watches of thousands of agents cost the API server",
 		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 			var stages []stage
-			err := inLab(ctx, screen.Step, func(l *lab) (err error) {
+			err := inLab(ctx, 1, screen.Step, func(l *lab) (err error) {
 				stages, err = o.measure(ctx, l, screen.Step)
 				return err
 			})
@@ -64,18 +68,19 @@ type watched struct {
 	options *watchOptions
 	lab     *lab
 	server  *process.Process
-	beats   *kubelets
-	agents  *crowd
+	// watches are those that were opened last.
+	watches *crowd
 	fail    context.CancelCauseFunc
 }
 
 func (o *watchOptions) measure(ctx context.Context, l *lab, step stepper) ([]stage, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	w := &watched{options: o, lab: l, server: l.cluster.Program("kube-apiserver"), beats: &kubelets{fail: fail}, fail: fail}
-	if err := step(fmt.Sprintf("%d nodes", o.agents), func() error { return w.prepare(ctx) }); err != nil {
+	w := &watched{options: o, lab: l, server: l.cluster.Program("kube-apiserver"), watches: &crowd{}, fail: fail}
+	if err := step(fmt.Sprintf("%d nodes", o.agents), func() error { return l.populate(ctx, o.agents, 0) }); err != nil {
 		return nil, err
 	}
+	go func() { fail(l.heartbeats(ctx)) }()
 	stages := []stage{{name: "none"}, {name: "kubelets"}, {name: "kubelets and agents"}}
 	for i := range stages {
 		s := &stages[i]
@@ -94,106 +99,87 @@ func (o *watchOptions) measure(ctx context.Context, l *lab, step stepper) ([]sta
 	return stages, context.Cause(ctx)
 }
 
-func (w *watched) prepare(ctx context.Context) error {
-	if err := w.lab.createPolicy(ctx, 1); err != nil {
-		return err
-	}
-	if err := w.lab.populate(ctx, w.options.agents, 0); err != nil {
-		return err
-	}
-	go w.beats.run(ctx, w.lab)
-	return nil
-}
-
 // open opens one watch for each node, twice: the second time over the connections of the first.
-func (w *watched) open(ctx context.Context, s *stage) error {
-	c, err := newCrowd(w.lab, s.name, w.fail)
-	if err != nil {
+func (w *watched) open(ctx context.Context, s *stage) (err error) {
+	if w.watches, err = newCrowd(w.lab, w.fail); err != nil {
 		return err
 	}
-	w.agents = c
 	first, end := context.WithCancel(ctx)
 	defer end()
-	if s.opening, err = w.spent(func() error { return c.open(first) }); err != nil {
+	if s.opening, err = spent(w.server, func() error { return w.watches.open(first) }); err != nil {
 		return err
 	}
 	end()
 	// The API server notices within moments that the watches have ended; what that costs belongs to neither.
-	if err := w.lab.pause(ctx, w.options.settle/5); err != nil {
+	if err := pause(ctx, w.options.settle/5); err != nil {
 		return err
 	}
-	s.reopening, err = w.spent(func() error { return c.open(ctx) })
+	s.reopening, err = spent(w.server, func() error { return w.watches.open(ctx) })
 	return err
 }
 
 // look measures one stage.
 func (w *watched) look(ctx context.Context, s *stage) error {
-	if err := w.lab.pause(ctx, w.options.settle); err != nil {
+	if err := pause(ctx, w.options.settle); err != nil {
 		return err
 	}
 	var err error
 	if s.held, err = w.collect(ctx); err != nil {
 		return err
 	}
-	beaten, received := w.beats.written.Load(), w.received()
-	used, err := w.spent(func() error { return w.lab.pause(ctx, w.options.rest) })
+	beaten, received, minutes := w.lab.beats.Load(), w.watches.events.Load(), w.options.rest.Minutes()
+	used, err := spent(w.server, func() error { return pause(ctx, w.options.rest) })
 	if err != nil {
 		return err
 	}
-	minutes := w.options.rest.Minutes()
 	s.cpu = time.Duration(float64(used) / minutes)
-	s.beats = float64(w.beats.written.Load()-beaten) / (minutes * 60)
-	s.received = int64(float64(w.received()-received) / minutes)
+	s.beats = float64(w.lab.beats.Load()-beaten) / (minutes * 60)
+	s.received = int64(float64(w.watches.events.Load()-received) / minutes)
 	if s.memory, err = w.server.Memory(); err != nil {
 		return err
 	}
-	from := w.lab.clock.Now()
-	if used, err = w.spent(func() error { return w.changePolicy(ctx) }); err != nil {
+	from := time.Now()
+	if used, err = spent(w.server, func() error { return w.changePolicy(ctx) }); err != nil {
 		return err
 	}
-	quiet := time.Duration(float64(s.cpu) * w.lab.clock.Since(from).Minutes())
+	quiet := time.Duration(float64(s.cpu) * time.Since(from).Minutes())
 	s.change = max(0, used-quiet) / time.Duration(max(1, w.options.changes))
 	return nil
 }
 
-// received is how many changes those were notified of who opened their watches last.
-func (w *watched) received() int64 {
-	if w.agents == nil {
-		return 0
-	}
-	return w.agents.events.Load()
-}
-
-// spent is the API server's CPU time while something runs.
-func (w *watched) spent(run func() error) (time.Duration, error) {
-	before, err := w.server.CPU()
-	if err != nil {
-		return 0, err
-	}
-	if err := run(); err != nil {
-		return 0, err
-	}
-	after, err := w.server.CPU()
-	return after - before, err
-}
-
 // changePolicy changes the policy's spec again and again.
 func (w *watched) changePolicy(ctx context.Context) error {
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName}}
 	for i := range w.options.changes {
-		patch := encode(map[string]any{"spec": map[string]any{"priority": i}})
-		policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName}}
-		if err := w.lab.policies.Patch(ctx, policy, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		patch := fmt.Appendf(nil, `{"spec":{"priority":%d}}`, i)
+		if err := w.lab.client.Patch(ctx, policy, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("changing policy %s: %w", policyName, err)
 		}
 	}
 	return nil
 }
 
+// inUse are the numbers of runtime.MemStats at the end of a heap profile of net/http/pprof with debug=1: bytes of heap and of
+// stacks in use.
+var inUse = regexp.MustCompile(`(?m)^# (?:HeapAlloc = |Stack = )(\d+)`)
+
 // collect has the API server collect its garbage, and reports what it holds after that.
-func (w *watched) collect(ctx context.Context) (int64, error) {
-	profile, err := w.lab.kube.Discovery().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Param("debug", "1").DoRaw(ctx)
+func (w *watched) collect(ctx context.Context) (held int64, err error) {
+	server := w.lab.cluster.Client().Discovery().RESTClient()
+	profile, err := server.Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Param("debug", "1").DoRaw(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("asking the API server for its heap: %w", err)
 	}
-	return parseHeld(profile)
+	found := inUse.FindAllSubmatch(profile, -1)
+	if len(found) != 2 {
+		return 0, errors.New("asking the API server for its heap: the profile does not contain what is in use")
+	}
+	for _, number := range found {
+		bytes, err := strconv.ParseInt(string(number[1]), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading a heap profile: %w", err)
+		}
+		held += bytes
+	}
+	return held, nil
 }

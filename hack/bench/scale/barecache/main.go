@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,21 +14,15 @@ import (
 )
 
 func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
 	ctrl.SetLogger(zap.New())
-	if err := run(ctx); err != nil {
+	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintf(os.Stderr, "barecache: %v\n", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context) error {
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		return fmt.Errorf("finding the API server: %w", err)
-	}
-	nodes, err := cache.New(config, cache.Options{})
+	nodes, err := cache.New(ctrl.GetConfigOrDie(), cache.Options{})
 	if err != nil {
 		return fmt.Errorf("making the cache: %w", err)
 	}

@@ -37,16 +37,3 @@ func TestHandovers(t *testing.T) {
 		})
 	}
 }
-
-func TestParseHeld(t *testing.T) {
-	const profile = "heap profile: 1: 16 [2: 32] @ heap/1048576\n1: 16 [2: 32] @ 0x1\n\n# runtime.MemStats\n# Alloc = 7\n# HeapAlloc = 1000\n" +
-		"# HeapInuse = 1500\n# Stack = 300 / 400\n# MSpan = 5 / 6\n# PauseNs = [1 2]\n"
-	if got, err := parseHeld([]byte(profile)); got != 1300 || err != nil {
-		t.Errorf("got %d, %v; want 1300", got, err)
-	}
-	for _, text := range []string{"", "404 page not found", "# HeapAlloc = 1000\n"} {
-		if got, err := parseHeld([]byte(text)); err == nil {
-			t.Errorf("%q is read as %d", text, got)
-		}
-	}
-}
