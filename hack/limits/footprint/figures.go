@@ -2,8 +2,11 @@ package footprint
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/document"
@@ -47,3 +50,25 @@ func (f Flood) Cells() string {
 
 // String is a line for people.
 func (f Flood) String() string { return "| " + f.Cells() + " |" }
+
+// Log is the log of a suite. It keeps nothing while Quiet: what a test remembers would count as a leak.
+type Log struct {
+	To    io.Writer
+	Quiet atomic.Bool
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(line []byte) (int, error) {
+	if l.Quiet.Load() {
+		return len(line), nil
+	}
+	return l.To.Write(line)
+}
+
+// Times is how often something is done: what an environment variable sets, or few.
+func Times(variable string, few int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return few
+}
