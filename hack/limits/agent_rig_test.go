@@ -1,10 +1,10 @@
 package limits
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -22,34 +22,29 @@ import (
 // host is one machine with its Node, and the agent on it as a process.
 type host struct {
 	*hosttest.Machine
+	*front
 
-	t     *testing.T
 	name  string
-	front *front
 	agent *process.Process
 }
 
-// newHost is up, with an update that waits for a reboot. No agent runs yet.
-func newHost(t *testing.T, name string, drain v1alpha1.Drain) *host {
+// newHost is up, with an update that waits for a reboot, and waits for volumes for an hour. No agent runs yet.
+func newHost(t *testing.T, name string) *host {
 	t.Helper()
-	h := &host{Machine: hosttest.NewMachine(t, "1"), t: t, name: name, front: newFront(t)}
+	h := &host{Machine: hosttest.NewMachine(t, "1"), front: newFront(t), name: name}
 	h.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-	must(t, api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
-		Drain: &drain, NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"host": name}},
-	}}
-	must(t, api.Create(t.Context(), policy))
-	t.Cleanup(func() {
-		must(t, api.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-		must(t, api.Delete(context.Background(), policy))
-	})
+	create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	create(t, &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
+		Drain:        &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}},
+		NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"host": name}},
+	}})
 	h.boot(1)
 	return h
 }
 
 func (h *host) bootID(boot int) string { return fmt.Sprintf("%s-boot-%d", h.name, boot) }
 
-// boot is the kernel's and the kubelet's word that the machine has come up.
+// boot is what the kernel and the kubelet report when the machine has come up.
 func (h *host) boot(boot int) {
 	h.t.Helper()
 	must(h.t, h.SetBootID(h.bootID(boot)))
@@ -77,7 +72,7 @@ func (h *host) status(change func(*corev1.NodeStatus)) {
 // start runs the agent against its front.
 func (h *host) start() {
 	h.t.Helper()
-	h.startAt(h.front.URL, h.Bus.Address())
+	h.startAt(h.URL, h.Bus.Address())
 }
 
 func (h *host) startAt(server, bus string) {
@@ -94,9 +89,10 @@ func (h *host) startAt(server, bus string) {
 	h.t.Cleanup(h.agent.Kill)
 }
 
-// asks waits until the Node reports the need.
+// asks runs the agent, and waits until the Node reports the need.
 func (h *host) asks() {
 	h.t.Helper()
+	h.start()
 	h.shows(v1alpha1.NodeRebootRequired, "True")
 }
 
@@ -112,7 +108,7 @@ func (h *host) shows(kind corev1.NodeConditionType, want string) {
 	})
 }
 
-// grant is the manager's word.
+// grant is what the manager writes.
 func (h *host) grant() {
 	h.t.Helper()
 	node := h.node()
@@ -126,6 +122,22 @@ func (h *host) grant() {
 		Policy: h.name, Seq: 1, BootID: h.bootID(1), State: protocol.GrantActive, At: metav1.Now(),
 	}.String())
 	must(h.t, api.Patch(h.t.Context(), node, client.MergeFrom(before)))
+}
+
+// granted runs the agent, and grants what it asks for.
+func (h *host) granted() {
+	h.t.Helper()
+	h.asks()
+	h.grant()
+}
+
+// guarded is granted with a pod that a budget keeps, and waits until the drain waits for that.
+func (h *host) guarded() {
+	h.t.Helper()
+	h.pod()
+	h.budget()
+	h.granted()
+	h.shows(corev1.NodeDrainInProgress, "True")
 }
 
 // in waits for a phase of the progress.
@@ -143,15 +155,15 @@ func (h *host) called(method string) {
 	until(h.t, method+" of logind", func() bool { return strings.Contains(strings.Join(h.Logind.Calls(), " "), method) })
 }
 
-// pod runs on the machine, and uses volumes.
-func (h *host) pod(volumes ...corev1.Volume) {
+// pod runs on the machine.
+func (h *host) pod() {
 	h.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name, Labels: map[string]string{"host": h.name}, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: types.UID("u-" + h.name), Controller: new(true)},
 		}},
 		Spec: corev1.PodSpec{
-			NodeName: h.name, Containers: []corev1.Container{{Name: "c", Image: "registry.example/c"}}, TerminationGracePeriodSeconds: new(int64), Volumes: volumes,
+			NodeName: h.name, Containers: []corev1.Container{{Name: "c", Image: "registry.example/c"}}, TerminationGracePeriodSeconds: new(int64),
 		},
 	}
 	must(h.t, api.Create(h.t.Context(), pod))

@@ -1,9 +1,11 @@
 package limits
 
 import (
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +18,9 @@ import (
 // front is between one program and the API server, and can leave requests without an answer.
 type front struct {
 	*wire.Line
-	URL  string
-	held <-chan struct{}
+	URL string
+
+	t *testing.T
 }
 
 // newFront passes everything on, as an administrator.
@@ -25,24 +28,27 @@ func newFront(t *testing.T) *front {
 	t.Helper()
 	transport, err := rest.TransportFor(env.Config)
 	must(t, err)
-	f := &front{Line: wire.New(transport).Line(t.Context())}
+	f := &front{Line: wire.New(transport).Line(t.Context()), t: t}
 	f.URL, err = f.Serve(t.Context(), env.Config.Host)
 	must(t, err)
 	return f
 }
 
-// hold leaves requests unanswered from now on; watches that stand go on.
-func (f *front) hold(which func(*http.Request) bool) { f.held = f.Keep(which) }
-
-// waits is for the first request that is left without an answer.
-func (f *front) waits(t *testing.T) {
-	t.Helper()
+// hangs leaves requests unanswered from now on, does something, and returns once such a request has been sent. Watches that stand
+// go on.
+func (f *front) hangs(which func(*http.Request) bool, after func()) {
+	f.t.Helper()
+	sent := f.Keep(which)
+	after()
 	select {
-	case <-f.held:
+	case <-sent:
 	case <-time.After(30 * time.Second):
-		t.Fatal("nothing was asked that could be left without an answer")
+		f.t.Fatal("nothing was asked that could be left without an answer")
 	}
 }
+
+// nothing is done where a program asks by itself.
+func nothing() {}
 
 // everything is each request; request is those of a method to paths that end, or hold, what is given.
 func everything(*http.Request) bool { return true }
@@ -63,4 +69,25 @@ func kubeconfig(t *testing.T, server string) string {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, testenv.WriteKubeconfig(path, &rest.Config{Host: server}))
 	return path
+}
+
+// mute accepts connections and reports nothing; connected is closed with the first one.
+func mute(t *testing.T, network, address string) (at string, connected <-chan struct{}) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
+	must(t, err)
+	first := make(chan struct{})
+	go func() {
+		once := sync.OnceFunc(func() { close(first) })
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			once()
+			defer func() { _ = conn.Close() }()
+		}
+	}()
+	t.Cleanup(func() { must(t, listener.Close()) })
+	return listener.Addr().String(), first
 }

@@ -9,14 +9,19 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
+
+// stopLimit is within which a program that is asked to end has to be gone.
+const stopLimit = 5 * time.Second
 
 var (
 	env       *testenv.Environment
@@ -31,44 +36,35 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
+// run builds the programs as they ship, and starts an API server for the tests.
 func run(m *testing.M) int {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	stop, err := start()
-	defer stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	for name, program := range map[string]*string{"manager": &manager, "agent": &agent} {
+		path, err := testenv.Build(context.Background(), name)
+		check(err)
+		*program = path
 	}
+	folder, err := os.MkdirTemp("", "limits")
+	check(err)
+	defer os.RemoveAll(folder)
+	env, err = testenv.Start()
+	check(err)
+	defer env.Stop()
+	processes = process.NewGroup(folder)
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	defer processes.Stop(now)
+	api, err = client.New(env.Config, client.Options{Scheme: scheme.Scheme})
+	check(err)
 	return m.Run()
 }
 
-// start builds the programs as they ship and starts an API server.
-func start() (stop func(), err error) {
-	stop = func() {}
-	for name, program := range map[string]*string{"manager": &manager, "agent": &agent} {
-		if *program, err = testenv.Build(context.Background(), name); err != nil {
-			return stop, err
-		}
-	}
-	folder, err := os.MkdirTemp("", "limits")
+// check ends a run that cannot begin.
+func check(err error) {
 	if err != nil {
-		return stop, err
+		panic(err)
 	}
-	stop = func() { _ = os.RemoveAll(folder) }
-	if env, err = testenv.Start(); err != nil {
-		return stop, err
-	}
-	processes = process.NewGroup(folder)
-	stop = func() {
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		processes.Stop(now)
-		_ = env.Stop()
-		_ = os.RemoveAll(folder)
-	}
-	api, err = client.New(env.Config, client.Options{Scheme: scheme.Scheme})
-	return stop, err
 }
 
 func must(t *testing.T, err error) {
@@ -76,6 +72,20 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// create makes an object that goes with the test. The namespaces stay: no controller here ends them.
+func create(t *testing.T, o client.Object) {
+	t.Helper()
+	must(t, api.Create(t.Context(), o))
+	if _, stays := o.(*corev1.Namespace); stays {
+		return
+	}
+	t.Cleanup(func() {
+		// The finalizer is the manager's, which is gone.
+		_ = api.Patch(context.Background(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = api.Delete(context.Background(), o)
+	})
 }
 
 // until polls for what must come true within half a minute.
@@ -89,4 +99,22 @@ func until(t *testing.T, what string, is func() bool) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// ends sends SIGTERM to a program in a phase, and measures how long it takes.
+func ends(t *testing.T, program, phase string, p *process.Process) {
+	t.Helper()
+	if !p.Alive() {
+		t.Fatalf("%s has ended before: %v", program, p.ExitError())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*stopLimit)
+	defer cancel()
+	begin := time.Now()
+	p.Stop(ctx)
+	took := time.Since(begin)
+	must(t, footprint.AddRow("stops", program, phase, fmt.Sprintf("%.1f s", took.Seconds())))
+	if took > stopLimit {
+		t.Errorf("%s took %s to end while %s: %v", program, took.Round(10*time.Millisecond), phase, p.ExitError())
+	}
+	t.Logf("%s, while %s: %s", program, phase, took.Round(time.Millisecond))
 }

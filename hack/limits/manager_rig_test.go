@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -20,38 +19,24 @@ const leaseName = "reboot-operator-manager"
 
 // site is a namespace, a Node that needs a reboot, and a manager as a process.
 type site struct {
-	t       *testing.T
+	*front
+
 	name    string
-	front   *front
 	manager *process.Process
 }
 
 func newSite(t *testing.T, name string) *site {
 	t.Helper()
-	s := &site{t: t, name: name, front: newFront(t)}
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	s := &site{front: newFront(t), name: name}
+	create(s.t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return s
-}
-
-// create makes an object that goes with the test. The namespaces stay: nobody here ends them.
-func (s *site) create(o client.Object) {
-	s.t.Helper()
-	must(s.t, api.Create(s.t.Context(), o))
-	if _, stays := o.(*corev1.Namespace); stays {
-		return
-	}
-	s.t.Cleanup(func() {
-		// The finalizer is the manager's, which is gone.
-		_ = api.Patch(context.Background(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
-		_ = api.Delete(context.Background(), o)
-	})
 }
 
 // needy is a Node that waits for its reboot.
 func (s *site) needy() {
 	s.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{"site": s.name}}}
-	s.create(node)
+	create(s.t, node)
 	node.Status.NodeInfo.BootID = "boot"
 	for kind, reason := range map[corev1.NodeConditionType]string{corev1.NodeReady: "KubeletReady", v1alpha1.NodeRebootRequired: "UpdateStaged"} {
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
@@ -62,20 +47,20 @@ func (s *site) needy() {
 }
 
 // policy governs that Node.
-func (s *site) policy(edit func(*v1alpha1.RebootPolicySpec)) {
+func (s *site) policy(edits ...func(*v1alpha1.RebootPolicySpec)) {
 	s.t.Helper()
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: v1alpha1.RebootPolicySpec{
 		NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"site": s.name}}, Settle: &metav1.Duration{},
 	}}
-	edit(&policy.Spec)
-	s.create(policy)
+	for _, edit := range edits {
+		edit(&policy.Spec)
+	}
+	create(s.t, policy)
 }
-
-func plain(*v1alpha1.RebootPolicySpec) {}
 
 func (s *site) start() {
 	s.t.Helper()
-	s.startAt(s.front.URL)
+	s.startAt(s.URL)
 }
 
 func (s *site) startAt(server string) {
@@ -91,7 +76,7 @@ func (s *site) startAt(server string) {
 	s.t.Cleanup(s.manager.Kill)
 }
 
-// holder is who leads; empty: nobody.
+// holder is who leads. Empty: no manager does.
 func (s *site) holder() string {
 	s.t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -107,9 +92,10 @@ func (s *site) elected() {
 	until(s.t, "the manager to be elected", func() bool { return strings.Contains(s.manager.Tail(100), "uccessfully acquired lease") })
 }
 
-// leads waits until the manager acts as leader.
+// leads runs the manager, and waits until it acts as leader.
 func (s *site) leads() {
 	s.t.Helper()
+	s.start()
 	s.elected()
 	until(s.t, "its workers to start", func() bool { return strings.Contains(s.manager.Tail(100), "Starting workers") })
 }
@@ -118,7 +104,7 @@ func (s *site) leads() {
 func (s *site) another() {
 	s.t.Helper()
 	now := metav1.NewMicroTime(time.Now())
-	s.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: leaseName}, Spec: coordinationv1.LeaseSpec{
+	create(s.t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: leaseName}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
 	}})
 }

@@ -27,45 +27,29 @@ var managerPhases = []managerPhase{
 		<-connected
 	}},
 	{name: "the first list of Nodes hangs", reach: func(s *site) {
-		s.front.hold(watch("nodes"))
-		s.start()
-		s.front.waits(s.t)
+		s.hangs(watch("nodes"), s.start)
 		s.elected() // meanwhile: who is asked to end in the middle of that cannot know whether it has become leader
 	}},
-	{name: "the election hangs", reach: func(s *site) {
-		s.front.hold(request(http.MethodGet, "/leases/"))
-		s.start()
-		s.front.waits(s.t)
-	}},
+	{name: "the election hangs", reach: func(s *site) { s.hangs(request(http.MethodGet, "/leases/"), s.start) }},
 	{name: "another one leads", keeps: "another", reach: func(s *site) {
 		s.another()
 		s.start()
 		until(s.t, "it to stand for election", func() bool { return strings.Contains(s.manager.Tail(100), "ttempting to acquire leader lease") })
 	}},
-	{name: "nothing needs to be done", reach: func(s *site) {
-		s.start()
-		s.leads()
-	}},
+	{name: "nothing needs to be done", reach: (*site).leads},
 	{name: "the list of Nodes with which a leader begins hangs", reach: func(s *site) {
-		s.start()
 		s.leads()
-		s.front.hold(watch("nodes"))
-		s.policy(plain)
-		s.front.waits(s.t)
+		s.hangs(watch("nodes"), func() { s.policy() })
 	}},
 	{name: "the write of the ledger hangs", reach: func(s *site) {
 		s.needy()
-		s.front.hold(request(http.MethodPut, "/status"))
-		s.start()
-		s.policy(plain)
-		s.front.waits(s.t)
+		s.policy()
+		s.hangs(request(http.MethodPut, "/status"), s.start)
 	}},
 	{name: "the write of a grant to its Node hangs", reach: func(s *site) {
 		s.needy()
-		s.front.hold(request(http.MethodPatch, "/nodes/"))
-		s.start()
-		s.policy(plain)
-		s.front.waits(s.t)
+		s.policy()
+		s.hangs(request(http.MethodPatch, "/nodes/"), s.start)
 	}},
 	{name: "hooks are asked", reach: func(s *site) {
 		s.needy()
@@ -86,7 +70,7 @@ var managerPhases = []managerPhase{
 	}},
 	{name: "a service that is to be notified accepts and answers nothing", reach: func(s *site) {
 		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
-		s.create(&corev1.Secret{
+		create(s.t, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "mute"}, StringData: map[string]string{"url": "generic://" + address + "/?disabletls=yes"},
 		})
 		s.needy()
@@ -97,18 +81,14 @@ var managerPhases = []managerPhase{
 		<-connected
 	}},
 	{name: "the renewal of the Lease hangs", keeps: "its own", reach: func(s *site) {
-		s.start()
 		s.leads()
-		s.front.hold(request(http.MethodPut, "/leases/"))
-		s.front.waits(s.t)
+		s.hangs(request(http.MethodPut, "/leases/"), nothing)
 	}},
 	{name: "the whole API server hangs", keeps: "its own", reach: func(s *site) {
 		s.needy()
-		s.start()
-		s.policy(plain)
+		s.policy()
 		s.leads()
-		s.front.hold(everything)
-		s.front.waits(s.t)
+		s.hangs(everything, nothing)
 	}},
 }
 
