@@ -1,30 +1,56 @@
+// Package promserver runs the Prometheus server and promtool of bin/prometheus in tests.
 package promserver
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // Server is a Prometheus that runs until its test ends.
 type Server struct {
 	// URL is where its HTTP API is, without a path.
 	URL string
-	// Log is the file with what it reports.
-	Log string
 
 	client  *http.Client
 	running *process.Process
+}
+
+// Security is who may ask a server.
+type Security struct {
+	// Web is the text of web.config.yml: TLS and users. Empty: plain HTTP, for all.
+	Web string
+	// Client asks whether the server is ready. Nil: http.DefaultClient.
+	Client *http.Client
+}
+
+// Program is the path of prometheus or promtool. A test is skipped where `make prometheus` has not built them, and fails
+// where PROMETHEUS_REQUIRED is set: `make ci` sets it.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(testenv.Root(), "bin", "prometheus", name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if os.Getenv("PROMETHEUS_REQUIRED") != "" {
+		t.Fatalf("%s is missing, and PROMETHEUS_REQUIRED is set: make prometheus", path)
+	}
+	testenv.NotShown(t, path+" is missing: make prometheus builds it")
+	return ""
 }
 
 // Start starts a Prometheus with a configuration, the text of prometheus.yml, and waits until it answers queries.
@@ -34,24 +60,21 @@ func Start(t testing.TB, dir, config string) *Server {
 	return StartSecured(t, dir, config, Security{})
 }
 
-// StartSecured is Start for a server that not everybody may ask.
+// StartSecured is Start for a server that not all may ask.
 func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 	t.Helper()
 	program, data := Program(t, "prometheus"), t.TempDir()
-	if dir == "" {
-		dir = data
-	}
-	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	file, web := filepath.Join(cmp.Or(dir, data), "prometheus.yml"), filepath.Join(data, "web.yml")
+	port, err := embedded.FreePort(t.Context())
+	err = cmp.Or(err, os.WriteFile(file, []byte(config), 0o600), os.WriteFile(web, []byte(security.Web), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "tsdb")}
+	address, scheme := fmt.Sprintf("127.0.0.1:%d", port), "http"
+	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "tsdb"), "--web.listen-address=" + address}
 	if security.Web != "" {
-		web := filepath.Join(data, "web.yml")
+		scheme = "https"
 		args = append(args, "--web.config.file="+web)
-		if err := os.WriteFile(web, []byte(security.Web), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	group := process.NewGroup(data)
 	t.Cleanup(func() {
@@ -59,16 +82,11 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 		defer cancel()
 		group.Stop(ctx)
 	})
-	port, err := embedded.FreePort(t.Context())
+	running, err := group.Start(process.Program{Name: "prometheus", Path: program, Args: args})
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	running, err := group.Start(process.Program{Name: "prometheus", Path: program, Args: append(args, "--web.listen-address="+address)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Server{URL: security.scheme() + "://" + address, Log: running.Log, client: cmp.Or(security.Client, http.DefaultClient), running: running}
+	s := &Server{URL: scheme + "://" + address, client: cmp.Or(security.Client, http.DefaultClient), running: running}
 	s.awaitReady(t)
 	return s
 }
@@ -87,28 +105,90 @@ func (s *Server) awaitReady(t testing.TB) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	output, err := os.ReadFile(s.Log)
-	t.Fatalf("Prometheus does not become ready. It shows (%v):\n%s", err, output)
+	t.Fatalf("Prometheus does not become ready. It shows:\n%s", s.running.Tail(100))
 }
 
-// API asks an endpoint below /api/v1 and reads `data` of its answer. The error has Prometheus' own words.
+// Sample is one series of an instant query's answer.
+type Sample struct {
+	Metric map[string]string `json:"metric"`
+	// Value is the instant, in seconds, and the value as text.
+	Value [2]any `json:"value"`
+}
+
+// Query evaluates an expression that yields an instant vector, now.
+func (s *Server) Query(ctx context.Context, expression string) ([]Sample, error) {
+	var data struct{ Result []Sample }
+	err := s.API(ctx, "query", url.Values{"query": {expression}}, &data)
+	return data.Result, err
+}
+
+// API asks an endpoint below /api/v1 and reads `data` of its answer. The error has the text of Prometheus.
 func (s *Server) API(ctx context.Context, endpoint string, arguments url.Values, data any) error {
 	_, body, err := s.get(ctx, "/api/v1/"+endpoint+"?"+arguments.Encode())
 	if err != nil {
 		return err
 	}
-	var answer struct {
+	answer := struct {
 		Status, Error string
-		Data          json.RawMessage
-	}
+		Data          any
+	}{Data: data}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", endpoint, err)
 	}
 	if answer.Status != "success" {
 		return fmt.Errorf("asking Prometheus for %s: %s", endpoint, answer.Error)
 	}
-	if err := json.Unmarshal(answer.Data, data); err != nil {
-		return fmt.Errorf("reading the data of %s: %w", endpoint, err)
-	}
 	return nil
+}
+
+// get returns the status and the body of an answer.
+func (s *Server) get(ctx context.Context, path string) (int, []byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+	if err != nil {
+		return 0, nil, fmt.Errorf("making a request: %w", err)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, nil, fmt.Errorf("asking Prometheus: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, fmt.Errorf("reading Prometheus' answer: %w", err)
+	}
+	return response.StatusCode, body, nil
+}
+
+// Freeze makes the server take connections and answer nothing, until Resume. It returns once the server has stopped.
+func (s *Server) Freeze() {
+	_ = s.running.Signal(syscall.SIGSTOP) // it may have ended
+	for s.running.Alive() && !s.stopped() {
+		<-time.After(time.Millisecond)
+	}
+}
+
+// stopped reports whether every thread is; one that is not yet may still answer.
+func (s *Server) stopped() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.running.Pid()))
+	if err != nil {
+		return true
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err == nil && !bytes.Contains(text, []byte(") T ")) {
+			return false
+		}
+	}
+	return true
+}
+
+// Resume ends Freeze.
+func (s *Server) Resume() { _ = s.running.Signal(syscall.SIGCONT) } // it may have ended
+
+// Stop ends the server before its test does.
+func (s *Server) Stop(ctx context.Context) {
+	s.Resume()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	s.running.Stop(ctx)
 }
