@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -94,19 +95,19 @@ func deployed(t *testing.T, config string) map[string]object {
 
 func TestChart_Values(t *testing.T) {
 	t.Parallel()
-	const manager, agent = "Deployment reboot-operator-manager", "DaemonSet reboot-operator-agent"
+	const manager, agent = "Deployment elsewhere/reboot-operator-manager", "DaemonSet elsewhere/reboot-operator-agent"
 	for name, tc := range map[string]struct {
 		values, of, path string
 		want             string // JSON
 	}{
-		"an image":             {`{agent: {image: r/a:1}}`, agent, "spec.template.spec.containers.0.image", `"r/a:1"`},
-		"a mirror":             {`{image: {repository: r.example:5000/m}}`, manager, "spec.template.spec.containers.0.image", `"r.example:5000/m/manager:v1.2.3"`},
-		"a digest":             {`{manager: {image: "r/m@sha256:00"}}`, manager, "spec.template.spec.containers.0.image", `"r/m@sha256:00"`},
+		"an image":             {`{agent: {image: r/a:1}}`, agent, "spec.template.spec.containers[0].image", `"r/a:1"`},
+		"a mirror":             {`{image: {repository: r.example:5000/m}}`, manager, "spec.template.spec.containers[0].image", `"r.example:5000/m/manager:v1.2.3"`},
+		"a digest":             {`{manager: {image: "r/m@sha256:00"}}`, manager, "spec.template.spec.containers[0].image", `"r/m@sha256:00"`},
 		"pull secrets":         {`{image: {pullSecrets: [{name: s}]}}`, agent, "spec.template.spec.imagePullSecrets", `[{"name":"s"}]`},
-		"pull policy":          {`{image: {pullPolicy: Always}}`, manager, "spec.template.spec.containers.0.imagePullPolicy", `"Always"`},
-		"one more argument":    {`{agent: {extraArgs: ["--engines=auto,kernel"]}}`, agent, "spec.template.spec.containers.0.args.4", `"--engines=auto,kernel"`},
-		"one more variable":    {`{manager: {extraEnv: [{name: A, value: b}]}}`, manager, "spec.template.spec.containers.0.env.2", `{"name":"A","value":"b"}`},
-		"a limit":              {`{agent: {resources: {limits: {memory: 1Gi}}}}`, agent, "spec.template.spec.containers.0.resources.limits", `{"memory":"1Gi"}`},
+		"pull policy":          {`{image: {pullPolicy: Always}}`, manager, "spec.template.spec.containers[0].imagePullPolicy", `"Always"`},
+		"one more argument":    {`{agent: {extraArgs: ["--engines=auto,kernel"]}}`, agent, "spec.template.spec.containers[0].args[4]", `"--engines=auto,kernel"`},
+		"one more variable":    {`{manager: {extraEnv: [{name: A, value: b}]}}`, manager, "spec.template.spec.containers[0].env[2]", `{"name":"A","value":"b"}`},
+		"a limit":              {`{agent: {resources: {limits: {memory: 1Gi}}}}`, agent, "spec.template.spec.containers[0].resources.limits", `{"memory":"1Gi"}`},
 		"replicas":             {`{manager: {replicas: 3}}`, manager, "spec.replicas", `3`},
 		"no priority class":    {`{agent: {priorityClassName: ""}}`, agent, "spec.template.spec.priorityClassName", `null`},
 		"a priority class":     {`{manager: {priorityClassName: p}}`, manager, "spec.template.spec.priorityClassName", `"p"`},
@@ -115,31 +116,24 @@ func TestChart_Values(t *testing.T) {
 		"affinity":             {`{manager: {affinity: {podAffinity: {}}}}`, manager, "spec.template.spec.affinity", `{"podAffinity":{}}`},
 		"a label of pods":      {`{agent: {podLabels: {a: b, app.kubernetes.io/name: other}}}`, agent, "spec.template.metadata.labels", `{"a":"b","app.kubernetes.io/component":"agent","app.kubernetes.io/name":"reboot-operator"}`},
 		"an annotation":        {`{manager: {podAnnotations: {a: b}}}`, manager, "spec.template.metadata.annotations.a", `"b"`},
-		"a volume":             {`{agent: {extraVolumes: [{name: v}]}}`, agent, "spec.template.spec.volumes.6", `{"name":"v"}`},
-		"its mount":            {`{manager: {extraVolumeMounts: [{name: v, mountPath: /v}]}}`, manager, "spec.template.spec.containers.0.volumeMounts", `[{"mountPath":"/v","name":"v"}]`},
+		"a volume":             {`{agent: {extraVolumes: [{name: v}]}}`, agent, "spec.template.spec.volumes[6]", `{"name":"v"}`},
+		"its mount":            {`{manager: {extraVolumeMounts: [{name: v, mountPath: /v}]}}`, manager, "spec.template.spec.containers[0].volumeMounts", `[{"mountPath":"/v","name":"v"}]`},
 		"a faster rollout":     {`{agent: {maxUnavailable: 3}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `3`},
-		"a label of monitors":  {`{podMonitor: {enabled: true, labels: {release: kps}}}`, "PodMonitor reboot-operator-agent", "metadata.labels.release", `"kps"`},
-		"who reads metrics":    {`{networkPolicy: {enabled: true, from: [{ipBlock: {cidr: 10.0.0.0/8}}]}}`, "NetworkPolicy reboot-operator-agent", "spec.ingress.0.from", `[{"ipBlock":{"cidr":"10.0.0.0/8"}}]`},
+		"a label of monitors":  {`{podMonitor: {enabled: true, labels: {release: kps}}}`, "PodMonitor elsewhere/reboot-operator-agent", "metadata.labels.release", `"kps"`},
+		"who reads metrics":    {`{networkPolicy: {enabled: true, from: [{ipBlock: {cidr: 10.0.0.0/8}}]}}`, "NetworkPolicy elsewhere/reboot-operator-agent", "spec.ingress[0].from", `[{"ipBlock":{"cidr":"10.0.0.0/8"}}]`},
 		"a policy":             {`{policies: {workers: {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy workers", "spec", `{"concurrency":{"maxUnavailable":2}}`},
 		"a policy of defaults": {`{policies: {workers: }}`, "RebootPolicy workers", "spec", `{}`},
-		"identity":             {`{identity: serviceaccount}`, agent, "spec.template.spec.containers.0.args.4", `"--identity=serviceaccount"`},
-		"namespace":            {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects.0.namespace", `"elsewhere"`},
+		"identity":             {`{identity: serviceaccount}`, agent, "spec.template.spec.containers[0].args[4]", `"--identity=serviceaccount"`},
+		"namespace":            {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects[0].namespace", `"elsewhere"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rendered := parse(t, helm(t, "template", "x", "config/chart", "--namespace=elsewhere", "--kube-version=1.36", "--set=image.tag=v1.2.3", "--values="+file(t, tc.values)))
-			found := false
-			for name, object := range rendered {
-				if name != tc.of && !strings.HasSuffix(name, " elsewhere/"+tc.of[strings.Index(tc.of, " ")+1:]) || !strings.HasPrefix(name, tc.of[:strings.Index(tc.of, " ")+1]) {
-					continue
-				}
-				found = true
-				if got, err := json.Marshal(at(object, tc.path)); err != nil || string(got) != tc.want {
-					t.Errorf("%s of %s is %s (%v), want %s", tc.path, tc.of, got, err, tc.want)
-				}
+			if rendered[tc.of] == nil {
+				t.Fatalf("there is no %s", tc.of)
 			}
-			if !found {
-				t.Errorf("there is no %s", tc.of)
+			if got, err := json.Marshal(at(t, rendered[tc.of], tc.path)); err != nil || string(got) != tc.want {
+				t.Errorf("%s of %s is %s (%v), want %s", tc.path, tc.of, got, err, tc.want)
 			}
 		})
 	}
@@ -258,8 +252,8 @@ func parse(t *testing.T, text string) map[string]object {
 		if o == nil {
 			continue
 		}
-		name, _ := at(o, "metadata.name").(string)
-		if namespace, ok := at(o, "metadata.namespace").(string); ok {
+		name, _ := at(t, o, "metadata.name").(string)
+		if namespace, ok := at(t, o, "metadata.namespace").(string); ok {
 			name = namespace + "/" + name
 		}
 		kind, _ := o["kind"].(string)
@@ -271,24 +265,18 @@ func parse(t *testing.T, text string) map[string]object {
 	return all
 }
 
-// at is what a path such as spec.containers.0.args leads to; nil where it leads nowhere.
-func at(o object, path string) any {
-	var here any = map[string]any(o)
-	for step := range strings.SplitSeq(path, ".") {
-		switch it := here.(type) {
-		case map[string]any:
-			here = it[step]
-		case []any:
-			i := strings.Index("0123456789", step)
-			if i < 0 || i >= len(it) {
-				return nil
-			}
-			here = it[i]
-		default:
-			return nil
-		}
+// at is what a path such as spec.containers[0].args leads to; nil where it leads to nothing.
+func at(t *testing.T, o object, path string) any {
+	t.Helper()
+	steps := jsonpath.New("")
+	if err := steps.Parse("{." + path + "}"); err != nil {
+		t.Fatal(err)
 	}
-	return here
+	found, err := steps.FindResults(o)
+	if err != nil || len(found[0]) == 0 {
+		return nil
+	}
+	return found[0][0].Interface()
 }
 
 func file(t *testing.T, text string) string {

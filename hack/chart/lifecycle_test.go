@@ -98,7 +98,7 @@ func examples(t *testing.T, chart string) map[string]string {
 		}
 		name := filepath.Base(path)
 		for _, o := range parse(t, string(text)) {
-			for _, values := range []any{at(o, "spec.values"), at(o, "spec.source.helm.valuesObject")} {
+			for _, values := range []any{at(t, o, "spec.values"), at(t, o, "spec.source.helm.valuesObject")} {
 				if values != nil {
 					rendered := helm(t, "template", "x", chart, "--kube-version=1.36", "--values="+file(t, encode(t, values)), "--show-only=templates/policies.yaml")
 					policies[name] += "---\n" + rendered

@@ -38,22 +38,14 @@ func write(root string) error {
 
 // generate makes the files by their names below config/chart.
 func generate(root string) (map[string][]byte, error) {
-	node, err := build(root, "config/default")
-	if err != nil {
-		return nil, err
+	var built [4]objects
+	for i, folder := range []string{"default", "overlays/rbac-fallback", "prometheus", "network-policy"} {
+		var err error
+		if built[i], err = build(root, "config/"+folder); err != nil {
+			return nil, err
+		}
 	}
-	account, err := build(root, "config/overlays/rbac-fallback")
-	if err != nil {
-		return nil, err
-	}
-	monitoring, err := build(root, "config/prometheus")
-	if err != nil {
-		return nil, err
-	}
-	policy, err := build(root, "config/network-policy")
-	if err != nil {
-		return nil, err
-	}
+	node, account, monitoring, policy := built[0], built[1], built[2], built[3]
 	readme, err := readme(filepath.Join(root, "config", "chart"))
 	if err != nil {
 		return nil, err
