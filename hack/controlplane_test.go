@@ -6,14 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // A program of the release is used only where it is the one that was published; else the control plane is built.
@@ -41,14 +38,12 @@ func TestControlPlane_DownloadsWhatWasPublished(t *testing.T) {
 			server := httptest.NewServer(tc.server)
 			defer server.Close()
 			file := filepath.Join(t.TempDir(), "kubectl")
-			command := exec.CommandContext(t.Context(), filepath.Join(testenv.Root(), "hack", "controlplane", "download.sh"), "v1.2.3", "kubectl", file)
-			command.Env = append(os.Environ(), "KUBE_MIRROR="+server.URL)
-			out, err := command.CombinedOutput()
+			out, err := script(t, []string{"KUBE_MIRROR=" + server.URL}, "controlplane/download.sh", "v1.2.3", "kubectl", file)
 			got, _ := os.ReadFile(file)
 			switch {
 			case tc.want == "" && (err != nil || string(got) != program):
 				t.Errorf("%v: %s; the file has %q", err, out, got)
-			case tc.want != "" && (err == nil || !strings.Contains(string(out), tc.want) || got != nil):
+			case tc.want != "" && (err == nil || !strings.Contains(out, tc.want) || got != nil):
 				t.Errorf("%v: %s, want %q; the file has %q", err, out, tc.want, got)
 			}
 		})
@@ -82,9 +77,8 @@ esac`
 	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(stub), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(testenv.Root(), "hack", "controlplane", "build.sh"), filepath.Join(folder, "out"))
-	command.Env = append(os.Environ(), "KUBE_MIRROR="+server.URL, "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-	out, err := command.CombinedOutput()
+	env := []string{"KUBE_MIRROR=" + server.URL, "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")}
+	out, err := script(t, env, "controlplane/build.sh", filepath.Join(folder, "out"))
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -93,7 +87,7 @@ esac`
 		"built k8s.io/kubernetes/cmd/kube-controller-manager", "built k8s.io/kubernetes/cmd/kube-scheduler", "built k8s.io/kubernetes/cmd/kubectl",
 		"built sigs.k8s.io/kwok/cmd/kwok",
 	} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in %s", want, out)
 		}
 	}
