@@ -223,7 +223,7 @@ func TestDone(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	p := newProgress()
 	p.unreadable(errors.New("too busy"))
-	if got := p.status(start); !reflect.DeepEqual(got, Status{Unread: "too busy"}) {
+	if got := p.status(start); !reflect.DeepEqual(got, Status{Unread: "too busy", Left: []Pod{}}) {
 		t.Errorf("before the first LIST: %+v", got)
 	}
 	p.replace([]target{makeTarget("web")})

@@ -89,7 +89,7 @@ func (p *progress) status(now time.Time) Status {
 
 // left lists the pods that must go. Those that end last come first: nothing is in their way, and yet the drain may be too long.
 func left(entries []*podState) []Pod {
-	var pods []Pod
+	pods := make([]Pod, 0, len(entries))
 	last := func(a, b *podState) int { return b.deleted.Compare(a.deleted) }
 	for _, e := range slices.SortedStableFunc(slices.Values(entries), last) {
 		message := ""

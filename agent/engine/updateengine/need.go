@@ -112,13 +112,14 @@ func (s state) report() engine.Report {
 	if s.version != "" {
 		what, into = "version "+s.version, " into version "+s.version
 	}
-	switch {
-	case s.need == confirmed:
+	switch s.need {
+	case confirmed:
 		return engine.Staged(Name, s.version, fmt.Sprintf("update_engine has installed %s; it runs after a reboot.", what))
-	case s.need == broadcast:
+	case broadcast:
 		r := engine.Staged(Name, s.version, fmt.Sprintf("A StatusUpdate broadcast asks for a reboot%s; update_engine itself does not.", into))
 		r.Until = s.until.UTC().Truncate(time.Second)
 		return r
+	case none:
 	}
 	return engine.UpToDate(Name, "update_engine has no update that waits for a reboot.")
 }
