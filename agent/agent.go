@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// An agent writes a few times per reboot. Evictions are limited by the drain itself, which has few under way at once: a
-	// limit here is for what has gone wrong, and is not to be felt where a node of 250 pods is drained.
+	// An agent writes a few times per reboot. The drain itself limits evictions: it has few requests under way at once. The limits
+	// of drains are for errors only: emptying a node of 250 pods stays below them.
 	qps, burst           = 5, 10
 	drainQPS, drainBurst = 100, 500
 )

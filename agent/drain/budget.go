@@ -17,7 +17,7 @@ type budget struct {
 	pods labels.Selector
 	// allowed is how many more pods may go now.
 	allowed int
-	// never: it will allow none, even when all its pods are healthy. lenient: pods that are not ready may go all the same.
+	// never: it will allow none, even when all its pods are healthy. lenient: pods that are not ready may go in any case.
 	never, lenient bool
 	// unknown: its status is not yet that of its spec and its pods, so whether it will allow any is not known.
 	unknown bool

@@ -9,9 +9,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// This file states which pods stay because they come back. A cordon keeps no pod off the node that tolerates its taint, or whose
-// controller names the node: the replacement of one that was evicted finds the emptiest node there is, and would be evicted
-// again until the drain's time is over. Nothing else than the pod's own controller can end that.
+// This file states which pods stay because they come back. A cordon does not keep pods off the node that tolerate its taint, or whose
+// controller names the node. The replacement of an evicted one is likely to come to this node, because it is the emptiest, and would
+// be evicted again until the drain's time is over. Only the pod's controller could end that.
 
 const (
 	comesBackTolerant = "comes back to the cordoned node: it tolerates the taint node.kubernetes.io/unschedulable"

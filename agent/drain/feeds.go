@@ -65,8 +65,8 @@ func passes(err error) bool { return judge(err).verdict == failed }
 // lists reports whether the next step is a LIST.
 func (f *podFeed) lists() bool { return f.version == "" || f.stale }
 
-// step reads once. No event reports that a namespace gets other labels, and a watch of all namespaces would be dear on each node: they
-// are read anew when the watch of the pods has ended.
+// step reads once. No event reports that the labels of a namespace have changed, and a watch of all namespaces by each node would be
+// expensive. So the labels are read anew whenever the watch of the pods has ended.
 func (f *podFeed) step(ctx context.Context) error {
 	if f.lists() {
 		clear(f.namespaces)
@@ -199,7 +199,7 @@ type budgetFeed struct {
 }
 
 // follow watches them until ctx ends. Without a resource version a watch begins with all that there is, so no LIST is needed
-// and no version is ever too old. Errors end nothing: the back-off of the evictions is the net below.
+// and no version is ever too old. An error ends nothing: a refused eviction is tried again after a pause anyway.
 func (f budgetFeed) follow(ctx context.Context) {
 	for attempts := 1; ctx.Err() == nil; attempts++ {
 		seen, err := f.watch(ctx)

@@ -125,9 +125,8 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	return d
 }
 
-// stays reports whether the pod is none of the drain's business, whatever the rules are. It looks nothing up: an owner that
-// cannot be read must not change the answer, and a pod whose DaemonSet is gone is no pod to evict by guess (behaviours 37,
-// 40, 41).
+// stays reports whether the pod is left alone, whatever the rules are. It asks for no owner: an owner that cannot be read must not
+// change the answer, and a pod whose DaemonSet is gone stays, too (behaviours 37, 40, 41).
 func (f filter) stays(pod *corev1.Pod) bool {
 	if pod.Namespace == f.self.Namespace && pod.Name == f.self.Name {
 		return true

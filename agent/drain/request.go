@@ -47,9 +47,9 @@ func (r *run) ask(ctx context.Context, t target) {
 	})
 }
 
-// outlast is a context for one request, which ends a moment later than the drain's. An eviction that is called back may
-// have taken a disruption of a PodDisruptionBudget and not have deleted its pod: the disruption controller gives that
-// back after two minutes, and every other drain waits for it. An agent that is replaced in mid-drain must not cost that.
+// outlast is a context for one request, which ends a moment later than the drain's. A request that is cut off may have taken a
+// disruption of a PodDisruptionBudget without deleting its pod. The disruption controller gives the disruption back after two
+// minutes, and until then other drains wait. Replacing an agent in mid-drain must not cause that.
 func (r *run) outlast(ctx context.Context) (request context.Context, over context.CancelFunc) {
 	request, over = context.WithCancel(context.WithoutCancel(ctx))
 	r.group.Go(func() {

@@ -11,7 +11,8 @@ import (
 
 // Coordinator is another program, or a schedule, that may reboot the host without asking.
 type Coordinator struct {
-	// Name, or the type of a scheduled shutdown, is letters, digits, dashes, dots and underscores, at most 64. Empty: it goes by no name that can be read.
+	// Name, or the type of a scheduled shutdown, is at most 64 letters, digits, dashes, dots and underscores. Empty: its name cannot be
+	// read.
 	Name string
 	// Unit is the systemd unit it was found by. Empty: it was found by coordinator.conf, or is a scheduled shutdown.
 	Unit string
@@ -80,8 +81,8 @@ var rebooters = []rebooter{
 }
 
 // Other is what else may reboot the host: a scheduled shutdown before the programs of the table, and these before
-// the holder of coordinator.conf. Nil: nothing. An error states what could not be found out; where one is found all the
-// same, he is returned with it.
+// the holder of coordinator.conf. Nil: nothing. An error states what could not be found out. A coordinator that
+// is found all the same is returned with it.
 func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
 	found, err := c.onBus(ctx)
 	if found != nil {

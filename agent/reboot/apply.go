@@ -47,9 +47,9 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	return r.writeReport(ctx, node, o, d.Report)
 }
 
-// startDrain forgets what is known of earlier attempts, and does so before the write, whose answer may be lost: numbers begin
-// anew with a policy that is created again and with a Node that is registered again, and a drain that is done is none of an
-// attempt that has the same number.
+// startDrain begins an attempt. It first forgets what is known of earlier ones: an earlier one may have had the same number, because
+// numbers begin anew with a policy that is created again, and with a Node that is registered again. It does so before the write,
+// because the answer to the write may be lost.
 func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.Observation, next step.StartDrain) error {
 	r.observer.forget()
 	patch := progressPatch(node, next.Progress)

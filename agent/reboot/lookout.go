@@ -35,7 +35,7 @@ type Lookout struct {
 	wake     Wake
 
 	mu sync.Mutex
-	// asked is what is being looked for; nil: nothing. again reports that the look is to begin anew all the same.
+	// asked is what is being looked for; nil: nothing. again reports that the look is to begin anew, though asked is the same.
 	asked *protocol.Preflight
 	again bool
 	look  step.Look

@@ -52,9 +52,9 @@ func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// own is the Node as the agent's own last write left it, while the cache is older. It may stay older: after a restore
-// of the API server's data versions are lower than they were. So after a while, and after a conflict, the API server is
-// asked. The write is not just forgotten: an agent that went by an older Node could evict pods in an attempt that it has ended.
+// own is the Node as the agent's own last write left it, while the cache is older. The cache may stay older: after a restore of the
+// API server's data, versions are lower than they were. So the API server is asked after a while, and after a conflict. The write is
+// not just forgotten: by an older Node the agent could evict pods in an attempt that it has ended.
 func (w *nodeWriter) own(ctx context.Context) (*corev1.Node, error) {
 	if !w.clock.Now().Before(w.writtenAt.Add(writtenLasts)) {
 		live := &corev1.Node{}
@@ -76,8 +76,8 @@ func (w *nodeWriter) cordoned(ctx context.Context) (bool, error) {
 }
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
-// may see an old Node. The one that has written it knows from the API server's answer, and no other process writes the progress.
-// Compared is what is written, not what was read of it: a later release may have written a field that this one does not know.
+// may see an old Node. A process that has written the progress itself need not ask: no other process writes it.
+// It compares the annotations as they are written: a later release may have written a field that this one does not know.
 func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
 	seen := node.Annotations[v1alpha1.AnnotationProgress]
 	if w.crossed == seen && o.FollowsWrite() {

@@ -164,10 +164,10 @@ func (v *observer) os(ctx context.Context) *step.OS {
 	}
 }
 
-// settings reads the granting policy, live, where it counts now: before the write that begins an attempt, with the entry for
-// the node in the ledger that the grant names, and before the write past the point of no return. What follows such a write at once, the drain and
-// the call of logind, goes by the policy of the write. While a drain runs it runs by the policy it began with; where the
-// policy cannot be read, an attempt that is under way goes on by what was read last, and none begins.
+// settings reads the granting policy, live. It is read before the write that begins an attempt, together with the entry for the node
+// in the ledger that the grant names, and before the write past the point of no return. The drain and the call of logind follow such
+// a write at once, and use what was read for it. Where the policy cannot be read, no attempt begins, and one that is under way uses
+// what was read last.
 func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Settings, *v1alpha1.LedgerEntry) {
 	grant := o.Record.Grant
 	if o.FollowsWrite() && o.Now.Before(v.policy.at.Add(policyLasts)) && v.policy.grant == idOf(grant) {

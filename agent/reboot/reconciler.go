@@ -83,8 +83,8 @@ type Config struct {
 	Clock clock.Clock
 }
 
-// Reconciler acts on one Node. What it and its parts remember may be lost with the process: the Node and the host have it
-// all.
+// Reconciler acts on one Node. What it and its parts remember may be lost with the process: the next process reads it from the Node
+// and the host.
 type Reconciler struct {
 	Config
 
@@ -158,7 +158,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edi
 	return nil
 }
 
-// Reconcile observes, decides and applies. A decision may ask for more to be observed first. The request reports nothing new: there is one Node.
+// Reconcile observes, decides and applies. A decision may ask for more to be observed first. The request is not read: there is one
+// Node.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	node, err := r.writer.node(ctx)
 	if apierrors.IsNotFound(err) {

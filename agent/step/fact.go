@@ -27,8 +27,7 @@ const (
 	FactCoordinators Fact = "Coordinators"
 )
 
-// missing is the fact to find out next. Each may make further ones necessary or needless, so they come in order, and each is
-// looked for once.
+// missing is the fact to find out next. A fact decides whether later ones are needed, so they are found out in this order, each once.
 func (o Observation) missing() Fact {
 	for _, candidate := range []struct {
 		fact   Fact

@@ -150,7 +150,7 @@ type Drain struct {
 	Staying string
 }
 
-// knows reports whether the drain has not ended by itself, and what is left is known: those pods were asked to leave.
+// knows reports whether it is known which pods a drain has asked to leave that has not come to its own end.
 func (d Drain) knows() bool {
 	return d.Listed && (d.State == DrainRunning || d.State == DrainStopped)
 }

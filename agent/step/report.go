@@ -30,7 +30,7 @@ type NodeStatus struct {
 	Again time.Time
 }
 
-// NodeStatusOf returns the report for the Node. Before the engines are received that is how far an attempt is and no more, so that the
+// NodeStatusOf returns the report for the Node. Until all engines have reported, it has no more than how far an attempt is: so the
 // first report after a boot is one write.
 func NodeStatusOf(o Observation) NodeStatus {
 	if o.Engine == nil && o.UnderWay() {
@@ -110,7 +110,8 @@ func labels(os *OS, asking bool) map[string]*string {
 	return l
 }
 
-// agentReport is what the agent finds against a reboot. A part of which nothing is known now stays as it is on the Node. Known is false where nothing new is known. It may change at settles.
+// agentReport is what the agent finds against a reboot. A part of which nothing is known now stays as it is on the Node. Known is false
+// where nothing new is known of either part. The report may change at settles.
 func agentReport(o Observation, asking bool) (value *string, known bool, settles time.Time) {
 	objection, looked := objection(o, asking)
 	preflight, answered, settles := preflightReport(o)
@@ -142,8 +143,8 @@ func objection(o Observation, asking bool) (value *protocol.Objection, known boo
 	return protocol.JoinObjections(objections(o)), true
 }
 
-// objections are the agent's, in the order of the checks. The agent knows no policy before it has a grant, so it reports
-// them all: the manager knows which of them its policy ignores.
+// objections are the agent's, in the order of the checks. It reports all of them, because it reads no policy before it has a grant. The
+// manager leaves out those that the policy ignores.
 func objections(o Observation) []protocol.Objection {
 	var all []protocol.Objection
 	if u, from := updateAsked(o); u != nil && u.VainReboots >= maxVainReboots {

@@ -30,7 +30,7 @@ type deployment struct {
 }
 
 // decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored reports
-// versions and checksums that are none; they are left out, because a need without a name is a need all the same.
+// versions and checksums that are none; they are left out, because a need without a name is still a need.
 func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err error) {
 	entries, ok := value.Value().([]map[string]dbus.Variant)
 	if !ok {

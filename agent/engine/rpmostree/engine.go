@@ -19,8 +19,8 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "rpm-ostree"
 
-// Engine watches rpm-ostree. The daemon comes when it is called and leaves when it has not been called for a minute: its absence
-// is no news.
+// Engine watches rpm-ostree. The daemon starts when it is called, and ends when it has not been called for a minute. So its absence
+// is not reported.
 type Engine struct {
 	service.Bus
 
@@ -57,8 +57,8 @@ func (m *memory) lost(why string, presence engine.Presence) {
 	m.changes.Update(m.latest)
 }
 
-// stagedFiles are the host's files that state which deployment is staged, and that it is locked. The daemon alone reads
-// what they hold.
+// stagedFiles are the host's files that state which deployment is staged, and that it is locked. Here they are not read: that they
+// change is a reason to ask the daemon.
 var stagedFiles = [...]string{"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked"}
 
 // stamp is what changes of a file when it is replaced. Zero: there is no such file.

@@ -83,9 +83,9 @@ func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error)
 	return peer, peer.Auth(nil)
 }
 
-// authenticate names who this process is in the first line and returns the server's name for itself. godbus leaves
-// the identity out and sends an empty one when it is asked for it. GLib, which rpm-ostree serves with, never asks up to
-// the one of RHEL 9, and in some releases after it hangs up on an empty identity.
+// authenticate sends the user's identity in the first line and returns the server's name for itself. godbus leaves the identity out,
+// and sends an empty one when it is asked. rpm-ostree serves with GLib: up to the release in RHEL 9 GLib never asks, and some later
+// releases hang up on an empty identity.
 func authenticate(socket net.Conn) (string, error) {
 	if err := sendCredentials(socket); err != nil {
 		return "", err
@@ -133,8 +133,8 @@ func readAuthLine(socket io.Reader) (string, error) {
 	return "", errors.New("a line without end")
 }
 
-// authenticated is a socket on which all of that has been reported. godbus cannot be kept from saying it once more, so it is
-// played the server's part, out of script, and what it reports is dropped.
+// authenticated is a socket on which authentication is over. godbus always authenticates by itself: it reads the server's answers
+// from script, and what it writes meanwhile is dropped.
 type authenticated struct {
 	net.Conn
 	script *bytes.Reader
@@ -149,7 +149,7 @@ func (a *authenticated) Read(p []byte) (int, error) {
 	return a.Conn.Read(p)
 }
 
-// Write drops what is reported up to BEGIN.
+// Write drops everything up to BEGIN.
 func (a *authenticated) Write(p []byte) (int, error) {
 	if !a.begun {
 		a.begun = string(p) == "BEGIN\r\n"

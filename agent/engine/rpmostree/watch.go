@@ -73,8 +73,8 @@ func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// receiveOwner receives that the daemon comes or leaves. A daemon that leaves is idle, and asking why would bring it back; one
-// that comes may have found other deployments on disk.
+// receiveOwner receives that the daemon starts or ends. It ends because it is idle, and a call would start it again. A daemon that
+// starts may have found other deployments on disk.
 func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 	if signal.Sequence < w.Found || len(signal.Body) != 3 {
 		return false

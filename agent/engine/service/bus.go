@@ -44,7 +44,8 @@ func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engin
 	host.Supervisor{Connect: b.Connect, Clock: b.Clock, Broken: broken}.Run(ctx, session)
 }
 
-// Ignore counts something malformed; count may be nil. Every program on the host can send such things: a count cannot be flooded, a log can.
+// Ignore counts something malformed; count may be nil. It is hardly logged, because every program on the host can send such things, and
+// could flood the log.
 func Ignore(ctx context.Context, count func(), err error) {
 	if count != nil {
 		count()

@@ -47,7 +47,8 @@ func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// receiveStatus passes on what is news, and reports whether the service should be asked: the signal may be newer or older than its last answer.
+// receiveStatus passes a signal on if it is newer than the last answer. It reports whether the service should be asked, because the
+// signal may be newer or older than that answer.
 func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
 	fromOwner := s.Owner != "" && signal.Sender == s.Owner
@@ -94,8 +95,8 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	return retryInterval, nil
 }
 
-// leftUnanswered reports whether the service that was asked has gone without an answer: the bus reports of both that there was no
-// reply. Another look may find that the name has no owner, or another one.
+// leftUnanswered reports whether the service left the bus before it answered. The bus reports NoReply for that, and for a service that
+// is there and does not answer. So the owner of the name is looked up again.
 func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	if host.ErrorName(err) != errNoReply {
 		return false, nil
@@ -105,7 +106,8 @@ func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	return s.Owner != asked, err
 }
 
-// ownerless reports that the name has no owner. A service that the bus could start is installed all the same; it is not started.
+// ownerless reports that the name has no owner. A service that the bus could start is installed, though it does not run. It is not
+// started.
 func (s *session) ownerless(ctx context.Context) error {
 	var startable []string
 	err := limited(ctx, s.Conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)

@@ -1,5 +1,5 @@
 // Package service follows one service on the system bus, such as update_engine: through its restarts and the bus's, and
-// through the absence of both. What it sends and answers means, the Listener knows.
+// through the absence of both. A Listener reads what the service sends and answers.
 package service
 
 import (

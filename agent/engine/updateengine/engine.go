@@ -91,7 +91,7 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 	return call(ctx, getStatus, func(body []any) error { return l.Receive(statusUpdate, body, true) })
 }
 
-// Lost reports that update_engine cannot be asked. A need of a broadcast ends all the same.
+// Lost reports that update_engine cannot be asked. A need of a broadcast still ends after its time.
 func (l *listener) Lost(why string, presence engine.Presence) {
 	l.changes.Reach(presence, why)
 	l.take(input{})
