@@ -33,19 +33,15 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 		Args:              w.arguments("a policy or a node"),
 		ValidArgsFunction: named(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pause := v1alpha1.Pause{Reason: reason}
+			r := pausing{pause: v1alpha1.Pause{Reason: reason}, all: w.all, now: s.Clock.Now()}
 			if until != "" {
-				end, err := instant(until, s.Clock.Now())
+				end, err := instant(until, r.now)
 				if err != nil {
 					return err
 				}
-				pause.Until = &end
+				r.pause.Until = &end
 			}
-			policy := pausePolicy(pause)
-			if w.all {
-				policy = unlessPaused(pause, s.Clock.Now(), policy)
-			}
-			return w.each(cmd.Context(), args, find, byKind(pauseNode(pause), policy))
+			return w.each(cmd.Context(), args, find, byKind(r.node, r.policy))
 		},
 	}
 	w.bind(cmd)
@@ -56,53 +52,49 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 	return cmd
 }
 
-// pausePolicy also ends a spec.urgent that would ignore the pause.
-func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, error) {
+// pausing is the pause that a call of pause writes.
+type pausing struct {
+	pause v1alpha1.Pause
+	// all keeps a pause of a policy that lasts as long as the new one, with its reason.
+	all bool
+	now time.Time
+}
+
+// policy writes spec.pause. It removes a spec.urgent that would ignore the pause.
+func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	done := "paused"
-	if pause.Until != nil {
-		done += " until " + pause.Until.UTC().Format(time.RFC3339)
+	if r.pause.Until != nil {
+		done += " until " + r.pause.Until.UTC().Format(time.RFC3339)
 	}
-	return func(p *v1alpha1.RebootPolicy) (string, error) {
-		overridden := p.Spec.Urgent != nil && slices.Contains(p.Spec.Urgent.Ignore, v1alpha1.UrgentIgnoresPause)
-		switch {
-		case overridden:
-			p.Spec.Urgent, p.Spec.Pause = nil, pause.DeepCopy()
-			return done + ", no longer urgent", nil
-		case equality.Semantic.DeepEqual(p.Spec.Pause, &pause):
-			return "already " + done, nil
-		}
-		p.Spec.Pause = pause.DeepCopy()
-		return done, nil
+	there := p.Spec.Pause
+	overridden := p.Spec.Urgent != nil && slices.Contains(p.Spec.Urgent.Ignore, v1alpha1.UrgentIgnoresPause)
+	switch {
+	case r.all && p.Spec.PausedAt(r.now) && (there.Until == nil || r.pause.Until != nil && !there.Until.Before(r.pause.Until)):
+		return "already " + pauseOf(p, r.now), nil
+	case overridden:
+		p.Spec.Urgent = nil
+		done += ", no longer urgent"
+	case equality.Semantic.DeepEqual(there, &r.pause):
+		return "already " + done, nil
 	}
+	p.Spec.Pause = r.pause.DeepCopy()
+	return done, nil
 }
 
-// unlessPaused leaves a pause that lasts as long as the new one, with its reason.
-func unlessPaused(pause v1alpha1.Pause, now time.Time, otherwise func(*v1alpha1.RebootPolicy) (string, error)) func(*v1alpha1.RebootPolicy) (string, error) {
-	return func(p *v1alpha1.RebootPolicy) (string, error) {
-		there := p.Spec.Pause
-		if p.Spec.PausedAt(now) && (there.Until == nil || pause.Until != nil && !there.Until.Before(pause.Until)) {
-			return "already " + pauseOf(p, now), nil
-		}
-		return otherwise(p)
+// node writes the reason as the value of the annotation, which has no place for an end.
+func (r pausing) node(n *corev1.Node) (string, error) {
+	reason := strings.TrimSpace(r.pause.Reason)
+	already := v1alpha1.NodeIsPaused(n.Annotations)
+	switch {
+	case r.pause.Until != nil:
+		return "", errors.New("a node's pause has no end: leave out --until, or pause its policy")
+	case reason == "false":
+		return "", errors.New(`--reason "false" does not pause a node: give the reason in other words`)
+	case already && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)):
+		return "already paused", nil
 	}
-}
-
-// pauseNode writes the reason as the value of the annotation, which has no place for an end.
-func pauseNode(pause v1alpha1.Pause) func(n *corev1.Node) (string, error) {
-	reason := strings.TrimSpace(pause.Reason)
-	return func(n *corev1.Node) (string, error) {
-		already := v1alpha1.NodeIsPaused(n.Annotations)
-		switch {
-		case pause.Until != nil:
-			return "", errors.New("a node's pause has no end: leave out --until, or pause its policy")
-		case reason == "false":
-			return "", errors.New(`--reason "false" does not pause a node: give the reason in other words`)
-		case already && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)):
-			return "already paused", nil
-		}
-		annotate(n, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
-		return "paused", nil
-	}
+	annotate(n, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
+	return "paused", nil
 }
 
 // instant reads --until: an instant, or how long from now. The API keeps whole seconds.
