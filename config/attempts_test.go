@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"path"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -53,10 +54,17 @@ func send(method, uri string, kind types.PatchType, body any) attempt {
 	}
 }
 
-func get(uri string) attempt            { return send(http.MethodGet, uri, "", nil) }
-func post(uri string, body any) attempt { return send(http.MethodPost, uri, "application/json", body) }
-func put(uri string, body any) attempt  { return send(http.MethodPut, uri, "application/json", body) }
-func remove(uri string) attempt         { return send(http.MethodDelete, uri, "", nil) }
+func get(uri string) attempt    { return send(http.MethodGet, uri, "", nil) }
+func remove(uri string) attempt { return send(http.MethodDelete, uri, "", nil) }
+
+func post(uri string, body any) attempt {
+	return send(http.MethodPost, uri, "application/json", body)
+}
+
+func put(uri string, body any) attempt {
+	return send(http.MethodPut, uri, "application/json", body)
+}
+
 func merge(uri string, body any) attempt {
 	return send(http.MethodPatch, uri, types.MergePatchType, body)
 }
@@ -64,20 +72,23 @@ func merge(uri string, body any) attempt {
 func getNode(name string) attempt { return get(nodes + "/" + name) }
 
 // listNodes lists the node of the name, or all of them.
-func listNodes(name string) attempt  { return get(nodes + "?" + selector("metadata.name", name)) }
-func watchNodes(name string) attempt { return get(nodes + "?watch=1&" + selector("metadata.name", name)) }
+func listNodes(name string) attempt { return get(nodes + "?" + selector("metadata.name", name)) }
+
+func watchNodes(name string) attempt {
+	return get(nodes + "?watch=1&" + selector("metadata.name", name))
+}
 
 // patchNode patches the Node, or its subresource status.
 func patchNode(name string, patch object, subresources ...string) attempt {
-	uri := nodes + "/" + name
-	for _, subresource := range subresources {
-		uri += "/" + subresource
-	}
+	uri := path.Join(append([]string{nodes, name}, subresources...)...)
 	return send(http.MethodPatch, uri+dry, types.StrategicMergePatchType, patch)
 }
 
-func listPods(node string) attempt  { return get(pods + "?" + selector("spec.nodeName", node)) }
-func watchPods(node string) attempt { return get(pods + "?watch=1&" + selector("spec.nodeName", node)) }
+func listPods(node string) attempt { return get(pods + "?" + selector("spec.nodeName", node)) }
+
+func watchPods(node string) attempt {
+	return get(pods + "?watch=1&" + selector("spec.nodeName", node))
+}
 
 func evictPodOf(node string) attempt {
 	return post(ownPods+"/agent-"+node+"/eviction", object{
@@ -95,7 +106,9 @@ func createEventIn(namespace string) attempt {
 	})
 }
 
-func listSecretsOf(namespace string) attempt { return get("/api/v1/namespaces/" + namespace + "/secrets") }
+func listSecretsOf(namespace string) attempt {
+	return get("/api/v1/namespaces/" + namespace + "/secrets")
+}
 
 var (
 	createEvent = createEventIn(metav1.NamespaceDefault)

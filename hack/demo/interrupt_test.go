@@ -128,7 +128,7 @@ func TestMake_ATerminationLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	printed := awaitLine(lines, "etcd and kube-apiserver")
+	printed := awaitLine(lines, "manager and agent, built") // the control plane is starting
 	demos := childrenOf(t, run.Process.Pid)
 	pid := slices.Min(append(slices.Collect(maps.Keys(demos)), math.MaxInt))
 	if len(demos) != 1 || demos[pid] != "demo" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 )
 
 // Shipped is the path of a program that Build has built: apart from those that `make build` makes for people.
@@ -27,15 +28,27 @@ func path(kind, program string) string {
 	return filepath.Join(Root(), "bin", kind, filepath.Base(program))
 }
 
+// built are the programs that this process has built. Even where nothing is to be done, go build takes a second to find out.
+var built = struct {
+	sync.Mutex
+	paths map[string]bool
+}{paths: map[string]bool{}}
+
 func build(ctx context.Context, kind, program string, env []string, flags ...string) (string, error) {
 	out, folder := path(kind, program), "./"+program
 	if program == "manager" {
 		folder = "."
+	}
+	built.Lock()
+	defer built.Unlock()
+	if built.paths[out] {
+		return out, nil
 	}
 	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", out}, flags...), folder)...)
 	command.Dir, command.Env = Root(), append(os.Environ(), env...)
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", program, err, bytes.TrimSpace(output))
 	}
+	built.paths[out] = true
 	return out, nil
 }
