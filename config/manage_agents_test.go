@@ -24,18 +24,26 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-var _ = Describe("agents that the manager brings", func() {
+var _ = Describe("agents that the manager brings", Ordered, func() {
+	var c *cluster
+
+	BeforeAll(func(ctx SpecContext) { c = startServer(ctx) })
+
 	for _, static := range []string{"config/default", "config/overlays/rbac-fallback"} {
-		Describe(static+" with config/components/manage-agents", Ordered, func() {
-			var c *cluster
+		Describe(static+" with config/components/manage-agents", func() {
 			var token string
 			var stopManager func()
 
 			BeforeAll(func(ctx SpecContext) {
-				c = startServer(ctx, with(static, "manage-agents"))
+				c.install(ctx, with(static, "manage-agents"))
 				token = c.tokenOf(ctx, managerAccount, nil)
 				stopManager = c.runManager(ctx, token)
-				DeferCleanup(func() { stopManager() })
+				DeferCleanup(func(ctx SpecContext) {
+					stopManager()
+					// For the next one. Where a spec has failed they may not be there.
+					_ = remove(policyPath)(ctx, c.admin)
+					_ = remove(daemonSetsIn(namespace)+"/"+agentAccount)(ctx, c.admin)
+				})
 			})
 
 			soon := func() AsyncAssertion { return Eventually(c.agentSet) }

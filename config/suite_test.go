@@ -62,7 +62,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // start starts an API server, applies the folder, and puts an agent's pod and a database on each of the nodes n1 and n2.
 func start(ctx context.Context, folder string) *cluster {
 	GinkgoHelper()
-	c := startServer(ctx, folder)
+	c := startServer(ctx)
+	c.install(ctx, folder)
 	for _, name := range []string{"n1", "n2"} {
 		node := makeNode(name)
 		if name == "n1" {
@@ -76,8 +77,8 @@ func start(ctx context.Context, folder string) *cluster {
 	return c
 }
 
-// startServer starts an API server and applies the folder.
-func startServer(ctx context.Context, folder string) *cluster {
+// startServer starts an API server with the operator's namespace.
+func startServer(ctx context.Context) *cluster {
 	GinkgoHelper()
 	env, err := testenv.Start()
 	Expect(err).NotTo(HaveOccurred())
@@ -87,8 +88,6 @@ func startServer(ctx context.Context, folder string) *cluster {
 	c := &cluster{env: env, config: env.Config, admin: admin, agents: map[string]*corev1.Pod{}}
 	c.kubeconfig = writeKubeconfig(env.Config)
 	c.apply(ctx, "config/namespace")
-	c.dryRun(ctx, folder) // the namespace exists now, and testenv has installed the CRD
-	c.apply(ctx, folder)
 	return c
 }
 
@@ -115,10 +114,12 @@ func (c *cluster) apply(ctx context.Context, folder string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func (c *cluster) dryRun(ctx context.Context, folder string) {
+// install applies a folder, in which nothing is missing that only applying would bring: testenv has installed the CRD.
+func (c *cluster) install(ctx context.Context, folder string) {
 	GinkgoHelper()
 	_, err := c.kubectl(ctx, "apply", "--dry-run=server", "-k", filepath.Join(testenv.Root(), folder))
 	Expect(err).NotTo(HaveOccurred())
+	c.apply(ctx, folder)
 }
 
 // agentsIn is the pod of a kustomization's DaemonSet, as the API server takes it.
