@@ -83,7 +83,7 @@ var _ = Describe("three machines", Ordered, func() {
 		}
 		here.eventually(ctx, "each says that the backup keeps it up", func(g Gomega) {
 			for _, m := range here.rack.Machines {
-				permitted := condition(here.node(ctx, m.Name), v1alpha1.NodeRebootPermitted)
+				permitted := timeline.Condition(here.node(ctx, m.Name), v1alpha1.NodeRebootPermitted)
 				g.Expect(permitted.Status).To(Equal(corev1.ConditionFalse), m.Name)
 				g.Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonInhibited)), m.Name)
 				g.Expect(permitted.Message).To(And(ContainSubstring("backup"), ContainSubstring("a backup is running")), m.Name)
@@ -109,7 +109,7 @@ var _ = Describe("three machines", Ordered, func() {
 		here.eventually(ctx, "it is down", func(g Gomega) { g.Expect(here.machine(dead).IsOn()).To(BeFalse()) })
 		Expect(here.machine(next).InstallUpdate()).To(Succeed())
 		here.eventually(ctx, "it has failed, and keeps its slot", func(g Gomega) {
-			permitted := condition(here.node(ctx, dead), v1alpha1.NodeRebootPermitted)
+			permitted := timeline.Condition(here.node(ctx, dead), v1alpha1.NodeRebootPermitted)
 			g.Expect(permitted.Status).To(Equal(corev1.ConditionTrue))
 			g.Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonRebootTimedOut)))
 			status := here.policyStatus(ctx, g)
@@ -118,7 +118,7 @@ var _ = Describe("three machines", Ordered, func() {
 			g.Expect(here.events(ctx, g, dead, string(v1alpha1.ReasonRebootTimedOut))).To(HaveLen(1))
 		})
 		here.adapt(ctx, `{"reboot":{"timeout":"1m"}}`)
-		permitted := condition(here.node(ctx, next), v1alpha1.NodeRebootPermitted)
+		permitted := timeline.Condition(here.node(ctx, next), v1alpha1.NodeRebootPermitted)
 		Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonBudgetExhausted)), "%s: %s", next, permitted.Message)
 		Expect(here.machine(next).Boots()).To(HaveLen(boots), "%s stays up", next)
 		here.machine(dead).PlugIn()

@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/rack"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -72,7 +73,7 @@ func build(ctx context.Context) *site {
 	s.eventually(ctx, "operator and workload run", func(g Gomega) { s.allPodsReady(ctx, g) })
 	s.eventually(ctx, "agents report", func(g Gomega) {
 		for _, m := range s.rack.Machines {
-			g.Expect(condition(s.node(ctx, m.Name), v1alpha1.NodeRebootRequired).Status).To(Equal(corev1.ConditionFalse), m.Name)
+			g.Expect(timeline.Condition(s.node(ctx, m.Name), v1alpha1.NodeRebootRequired).Status).To(Equal(corev1.ConditionFalse), m.Name)
 		}
 	})
 	return s
@@ -205,15 +206,6 @@ func (s *site) policyStatus(ctx context.Context, g Gomega) v1alpha1.RebootPolicy
 	var object v1alpha1.RebootPolicy
 	g.Expect(s.Get(ctx, types.NamespacedName{Name: policy}, &object)).To(Succeed())
 	return object.Status
-}
-
-func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
 }
 
 func grantOf(g Gomega, node *corev1.Node) *protocol.Grant {

@@ -61,7 +61,7 @@ func (w *witness) testify(ctx context.Context) {
 		if revisions++; r.Budget != nil {
 			budgets++
 		}
-		if r.Node != nil && strings.Contains(condition(r.Node, corev1.NodeReady).Message, "node is shutting down") {
+		if r.Node != nil && strings.Contains(timeline.Condition(r.Node, corev1.NodeReady).Message, "node is shutting down") {
 			graceful[r.Name] = true
 		}
 	}

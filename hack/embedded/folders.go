@@ -1,13 +1,12 @@
 package embedded
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
 const (
@@ -64,18 +63,11 @@ func sweep(parents ...string) {
 		// The pattern is well formed, so there is no error.
 		folders, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 		for _, folder := range folders {
-			if starterIsGone(filepath.Base(folder)) {
+			if process.StarterIsGone(prefix, filepath.Base(folder)) {
 				_ = os.RemoveAll(folder)
 			}
 		}
 	}
-}
-
-// starterIsGone reports whether the process that made a folder has ended; false for names that are not ours.
-func starterIsGone(name string) bool {
-	id, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), ".")
-	pid, err := strconv.Atoi(id)
-	return err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // write writes a file of Dir and returns its path.

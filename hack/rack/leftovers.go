@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
 const (
@@ -72,7 +74,7 @@ func Sweep() error {
 	// The pattern is well formed, so there is no error.
 	folders, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	for _, folder := range folders {
-		if starterIsGone(filepath.Base(folder)) {
+		if process.StarterIsGone(prefix, filepath.Base(folder)) {
 			errs = append(errs, restoreWatches(folder), os.RemoveAll(folder))
 		}
 	}
@@ -83,20 +85,13 @@ func Sweep() error {
 func orphans() map[string]cgroup {
 	found := map[string]cgroup{}
 	for _, folder := range below(cgroups) {
-		if name := filepath.Base(folder); starterIsGone(name) {
+		if name := filepath.Base(folder); process.StarterIsGone(prefix, name) {
 			c := found[name]
 			c.folders = append(c.folders, folder)
 			found[name] = c
 		}
 	}
 	return found
-}
-
-// starterIsGone reports whether the process that made something has ended; false for names that are not a rack's.
-func starterIsGone(name string) bool {
-	id, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), ".")
-	pid, err := strconv.Atoi(id)
-	return strings.HasPrefix(name, prefix) && err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // killAll is the last resort: systemd-nspawn last, because its machine would outlive it.

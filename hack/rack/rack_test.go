@@ -3,7 +3,6 @@ package rack
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,22 +79,6 @@ func TestIsInit(t *testing.T) {
 	} {
 		if got := isInit(status); got != want {
 			t.Errorf("%q: got %t", status, got)
-		}
-	}
-}
-
-func TestStarterIsGone(t *testing.T) {
-	ended := exec.Command("true")
-	must(t, ended.Run())
-	for name, want := range map[string]bool{
-		fmt.Sprintf("%s%d.node-1", prefix, ended.Process.Pid): true,
-		fmt.Sprintf("%s%d.node-1", prefix, os.Getpid()):       false,
-		fmt.Sprintf("other.%d.node-1", ended.Process.Pid):     false,
-		prefix + "x.node-1":  false,
-		prefix + "-5.node-1": false,
-	} {
-		if got := starterIsGone(name); got != want {
-			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }

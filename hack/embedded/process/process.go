@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -101,4 +102,13 @@ func (p *Process) wait() {
 	endGroup(p.Pid())
 	// How it ended is in cmd.ProcessState.
 	_ = p.cmd.Wait()
+}
+
+// StarterIsGone reports whether the process has ended that made something of this name: the prefix, its process ID, a dot, and
+// something more. It is false of other names.
+func StarterIsGone(prefix, name string) bool {
+	rest, ours := strings.CutPrefix(name, prefix)
+	id, _, _ := strings.Cut(rest, ".")
+	pid, err := strconv.Atoi(id)
+	return ours && err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

@@ -154,3 +154,22 @@ func TestProcess_MeasuresItself(t *testing.T) {
 		t.Errorf("memory %+v, want 0 < anonymous <= resident <= peak", m)
 	}
 }
+
+func TestStarterIsGone(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	const prefix = "reboot-something."
+	for name, want := range map[string]bool{
+		fmt.Sprintf("%s%d.node-1", prefix, ended.Process.Pid): true,
+		fmt.Sprintf("%s%d.node-1", prefix, os.Getpid()):       false,
+		fmt.Sprintf("other.%d.node-1", ended.Process.Pid):     false,
+		prefix + "x.node-1":  false,
+		prefix + "-5.node-1": false,
+	} {
+		if got := process.StarterIsGone(prefix, name); got != want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
