@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the engines need of the agents' pods.
+// What the engines, and behaviour 57, need of the agents' pods.
 var _ = Describe("the host in the agents' pods", func() {
 	// mounts are the host's paths by the agent's, all of them folders.
 	mounts := func(spec corev1.PodSpec) map[string]string {
@@ -22,8 +22,8 @@ var _ = Describe("the host in the agents' pods", func() {
 		return paths
 	}
 
-	It("has /run as a folder, in which files come and go, and what is mounted below it is let go with the host", func(ctx SpecContext) {
-		spec := shipped.agentsIn(ctx, "config/default")
+	It("has /run as a folder, in which files come and go, and what is mounted below it is let go with the host", func() {
+		spec := shipped.agents["n1"].Spec
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/run", "/run"), HaveKeyWithValue("/run/dbus", "/run/dbus"),
 			HaveKeyWithValue("/host/etc", "/etc"), HaveKeyWithValue("/host/usr", "/usr"), Not(HaveKey("/host/boot"))))
 		Expect(spec.Containers[0].Args).To(ContainElement("--host-root=/host"))
@@ -31,20 +31,10 @@ var _ = Describe("the host in the agents' pods", func() {
 			HaveField("MountPath", "/host/run"), HaveField("MountPropagation", HaveValue(Equal(corev1.MountPropagationHostToContainer))))))
 	})
 
-	It("has the kernels where engine kernel is named", func(ctx SpecContext) {
-		spec := shipped.agentsIn(ctx, with("config/default", "kernel"))
-		Expect(spec.Containers[0].Args).To(ContainElement("--engines=auto,kernel"))
+	It("has more with components: kernels, bootc's deployments, and flags of engine kernel and of what drives rpm-ostree", func(ctx SpecContext) {
+		spec := shipped.agentsIn(ctx, with("config/default", "kernel", "bootc", "rpm-ostree-drive"))
+		Expect(spec.Containers[0].Args).To(ContainElements("--engines=auto,kernel", "--rpm-ostree-drive"))
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/usr", "/usr"), HaveKeyWithValue("/host/boot", "/boot"),
-			HaveKeyWithValue("/host/run", "/run")))
-	})
-
-	It("has the deployments of bootc where they are wanted", func(ctx SpecContext) {
-		Expect(mounts(shipped.agentsIn(ctx, with("config/default", "bootc")))).To(HaveKeyWithValue("/host/sysroot", "/sysroot"))
-	})
-
-	It("has rpm-ostree's transactions where it is driven", func(ctx SpecContext) {
-		spec := shipped.agentsIn(ctx, with("config/default", "rpm-ostree-drive"))
-		Expect(spec.Containers[0].Args).To(ContainElement("--rpm-ostree-drive"))
-		Expect(mounts(spec)).To(HaveKeyWithValue("/host/run", "/run"))
+			HaveKeyWithValue("/host/run", "/run"), HaveKeyWithValue("/host/sysroot", "/sysroot")))
 	})
 })
