@@ -33,38 +33,40 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // run builds the programs as they ship, and starts an API server for the tests.
-func run(m *testing.M) int {
+func run(m *testing.M) (code int, err error) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	for name, program := range map[string]*string{"manager": &manager, "agent": &agent} {
-		path, err := testenv.Build(context.Background(), name)
-		check(err)
-		*program = path
+		if *program, err = testenv.Build(context.Background(), name); err != nil {
+			return 0, err
+		}
 	}
 	folder, err := os.MkdirTemp("", "limits")
-	check(err)
+	if err != nil {
+		return 0, err
+	}
 	defer os.RemoveAll(folder)
-	env, err = testenv.Start()
-	check(err)
+	if env, err = testenv.Start(); err != nil {
+		return 0, err
+	}
 	defer env.Stop()
 	processes = process.NewGroup(folder)
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	defer processes.Stop(now)
-	api, err = client.New(env.Config, client.Options{Scheme: scheme.Scheme})
-	check(err)
-	return m.Run()
-}
-
-// check ends a run that cannot begin.
-func check(err error) {
-	if err != nil {
-		panic(err)
+	if api, err = client.New(env.Config, client.Options{Scheme: scheme.Scheme}); err != nil {
+		return 0, err
 	}
+	return m.Run(), nil
 }
 
 func must(t *testing.T, err error) {
