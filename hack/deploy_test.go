@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// What `make deploy` puts into a cluster is an image that is the same tomorrow and that somebody can have published.
+// What `make deploy` puts into a cluster is a published image that is the same tomorrow.
 func TestManifest_RefusesImages(t *testing.T) {
 	t.Parallel()
 	const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
@@ -103,7 +103,7 @@ func TestManifest_Components(t *testing.T) {
 	}
 }
 
-// From nothing to a deployment and back, with a policy that waits for a manager nobody runs.
+// From nothing to a deployment and back, with a policy that waits for a manager that does not run.
 func TestDeploy_AndBack(t *testing.T) {
 	t.Parallel()
 	env := testenv.StartFor(t)

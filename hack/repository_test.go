@@ -60,7 +60,7 @@ func TestModules_AreLookedAfter(t *testing.T) {
 	}
 }
 
-// The workflows do what anybody can do here: they call targets of the Makefile.
+// The workflows do what can be done here, too: they call targets of the Makefile.
 func TestWorkflows_CallTargets(t *testing.T) {
 	t.Parallel()
 	makefile := contents(t, "Makefile")

@@ -163,7 +163,7 @@ func TestScan_TakesOneProgramAndNothingElse(t *testing.T) {
 		"two layers":                 {tape(t, tape(t, nil, program), layer, tar.Header{Name: "blobs/sha256/b"}), true},
 		"a setuid program":           {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o4755}), layer), false},
 		"file capabilities":          {tape(t, tape(t, nil, capable), layer), false},
-		"anybody may write it":       {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o777}), layer), false},
+		"writable by all users":      {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o777}), layer), false},
 		"a shell beside it":          {tape(t, tape(t, nil, program, tar.Header{Name: "bin/sh", Mode: 0o755}), layer), false},
 		"a link to it":               {tape(t, tape(t, nil, tar.Header{Name: "bin/sh", Linkname: "/manager", Typeflag: tar.TypeSymlink, Mode: 0o777}), layer), false},
 		"another program":            {tape(t, tape(t, nil, tar.Header{Name: "busybox", Mode: 0o755}), layer), false},

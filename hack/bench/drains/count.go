@@ -35,7 +35,7 @@ func (p pair) budgets() string {
 	return "no"
 }
 
-// count counts the requests of somebody, by column.
+// count counts the requests of one of the two, by column.
 func count(requests []embedded.Request, theirs func(embedded.Request) bool) map[string]int {
 	counts := map[string]int{}
 	for _, r := range requests {
@@ -70,7 +70,7 @@ func byAgentOf(node string) func(embedded.Request) bool {
 	}
 }
 
-// cordoned is when somebody wrote a Node first.
+// cordoned is when a user wrote a Node first.
 func cordoned(requests []embedded.Request, user string) time.Time {
 	for _, r := range requests {
 		if r.User == user && r.Resource == "nodes" && r.IsWrite() {

@@ -24,7 +24,7 @@ func TestCount_DistinguishesAcceptedEvictionsFromRefusedOnes(t *testing.T) {
 		request(agents, "system:node:n1", "create", "pods/eviction", 404),
 		request(agents, "system:node:n1", "patch", "nodes/status", 200),
 		request(agents, "system:node:n2", "get", "nodes", 200),
-		request("somebody", "", "get", "pods", 200),
+		request("another", "", "get", "pods", 200),
 	}
 	want := map[string]int{"list": 1, "watch": 2, "get": 1, "evictions": 1, "refused": 2, "other": 2, "all": 9}
 	if diff := cmp.Diff(want, count(requests, byAgentOf("n1"))); diff != "" {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// drainer is the user that kubectl is, so that its requests can be distinguished from everybody else's.
+	// drainer is the user that kubectl is, so that its requests can be distinguished from all others.
 	drainer = "kubectl-drain"
 	// down is how long the machine is down that the operator has drained.
 	down = time.Second

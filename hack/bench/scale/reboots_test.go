@@ -25,7 +25,7 @@ func TestHandovers(t *testing.T) {
 		"one after the other":               {at(100, 300), at(0, 110, 320), 1, []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}},
 		"two slots: the first two are free": {at(100, 101), at(0, 1, 150, 160), 2, []time.Duration{50 * time.Millisecond, 59 * time.Millisecond}},
 		"seen in another order":             {at(101, 100), at(1, 160, 0, 150), 2, []time.Duration{50 * time.Millisecond, 59 * time.Millisecond}},
-		"the last ones free for nobody":     {at(100, 200, 300), at(0, 110), 1, []time.Duration{10 * time.Millisecond}},
+		"the last ones stay free":           {at(100, 200, 300), at(0, 110), 1, []time.Duration{10 * time.Millisecond}},
 		"fewer than there are slots":        {at(100), at(0), 3, nil},
 		"nothing":                           {nil, nil, 1, nil},
 	}
