@@ -44,17 +44,4 @@ var _ = Describe("The estimate of a policy", func() {
 		}
 		Eventually(estimate).Should(BeNil(), "nothing is to come")
 	}, SpecTimeout(3*time.Minute))
-
-	It("leaves out a node that waits for a person, and is absent where all do", func() {
-		f := makeFleet(2)
-		p := f.policy("workers")
-		f.annotate(f.nodes[0], v1alpha1.AnnotationPaused, "true")
-		f.need(f.nodes[0])
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NodePaused"))
-		Consistently(func() *metav1.Time { return policyStatus(p).EstimatedCompletionAt }, "1s").Should(BeNil())
-		from := time.Now()
-		f.need(f.nodes[1])
-		Eventually(func() *metav1.Time { return policyStatus(p).EstimatedCompletionAt }).Should(HaveValue(HaveField("Time",
-			BeTemporally("~", from.Add(5*time.Minute), 2*time.Minute))))
-	})
 })

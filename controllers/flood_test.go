@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
@@ -32,24 +31,6 @@ func atRest() int {
 	seen := func() [3]int { return [3]int{reconciles(), depth(), requests.Len()} }
 	Eventually(func(g Gomega) { g.Consistently(seen, "1s").Should(Equal(seen())) }).Should(Succeed())
 	return depth()
-}
-
-func sumOf(family, controller string) (sum float64) {
-	families, err := metrics.Registry.Gather()
-	Expect(err).NotTo(HaveOccurred())
-	for _, f := range families {
-		if f.GetName() != family {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if (l.GetName() == "controller" || l.GetName() == "name") && l.GetValue() == controller {
-					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-				}
-			}
-		}
-	}
-	return sum
 }
 
 var _ = Describe("A flood", func() {

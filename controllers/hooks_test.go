@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -59,33 +58,6 @@ var _ = Describe("Hooks", func() {
 		Expect(annotations()).NotTo(HaveKey(after), "an answer that was taken")
 	})
 
-	It("end with the window in which the node was chosen, before the drain (behaviour 35)", func() {
-		f = makeFleet(1)
-		name := f.nodes[0]
-		p := f.policy("workers", hooks(time.Hour))
-		f.need(name)
-		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
-		f.edit(p, func(s *v1alpha1.RebootPolicySpec) {
-			s.Blackouts = []v1alpha1.Blackout{{Name: "always", From: "2000-01-01", To: "2999-01-01"}}
-		})
-		Eventually(f.reason).WithArguments(name).Should(Equal("False Blackout"))
-		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
-		f.annotate(name, before, "true")
-		Consistently(f.granted).Should(BeEmpty(), "a yes that comes too late")
-	})
-
-	It("free the slot of a node that is deleted meanwhile (behaviour 25)", func() {
-		f = makeFleet(2)
-		p := f.policy("workers", hooks(time.Hour))
-		f.need(f.nodes[0])
-		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
-		f.need(f.nodes[1])
-		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False BudgetExhausted"))
-		Expect(api.Delete(context.Background(), f.get(f.nodes[0]))).To(Succeed())
-		Eventually(func() map[string]string { return f.get(f.nodes[1]).Labels }).Should(HaveKey(v1alpha1.LabelBeforeReboot))
-		Expect(policyStatus(p).Grants).To(HaveLen(1))
-	})
-
 	It("are asked again by another policy to which the node has moved (behaviour 51)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
@@ -104,25 +76,6 @@ var _ = Describe("Hooks", func() {
 		f.annotate(name, after, "true")
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
-	})
-
-	It("are asked again after another boot (behaviour 49)", func() {
-		f = makeFleet(1)
-		name := f.nodes[0]
-		f.policy("workers", hooks(time.Hour), func(s *v1alpha1.RebootPolicySpec) {
-			s.Hooks.Before, s.Hooks.After = nil, []v1alpha1.AnnotationKey{before, after}
-		})
-		f.need(name)
-		Eventually(f.granted).Should(HaveLen(1))
-		f.reboot(name)
-		Eventually(labels).Should(HaveKey(v1alpha1.LabelAfterReboot))
-		f.annotate(name, before, "true")
-		f.boot(name, 3)
-		Eventually(annotations).ShouldNot(HaveKey(before))
-		f.annotate(name, after, "true")
-		Consistently(func() bool { return f.get(name).Spec.Unschedulable }).Should(BeTrue())
-		f.annotate(name, before, "true")
-		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 	})
 
 	It("remove answers and nothing else, and report what is no answer (behaviour 51)", func() {
@@ -163,14 +116,6 @@ var _ = Describe("Hooks", func() {
 		Eventually(reasonsOf).WithArguments(name).Should(ContainElements("HookFailed", "GrantCancelled"))
 	})
 
-	It("give the slot back when a before-hook does not answer in time", func() {
-		f = makeFleet(1)
-		f.policy("workers", hooks(time.Second))
-		f.need(f.nodes[0])
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BackingOff"))
-		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("HookTimedOut"))
-	})
-
 	It("keep the node cordoned, and its slot, when an after-hook does not answer in time (behaviour 52)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
@@ -208,26 +153,4 @@ func (f *fleet) edit(p *v1alpha1.RebootPolicy, change func(*v1alpha1.RebootPolic
 	before := p.DeepCopy()
 	change(&p.Spec)
 	Expect(api.Patch(context.Background(), p, client.MergeFrom(before))).To(Succeed())
-}
-
-// failures are the counters of reboots that failed, by engine and result.
-func failures(policy string) map[string]float64 {
-	families, err := metrics.Registry.Gather()
-	Expect(err).NotTo(HaveOccurred())
-	found := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != "reboot_operator_reboots_total" {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, pair := range m.GetLabel() {
-				labels[pair.GetName()] = pair.GetValue()
-			}
-			if count := m.GetCounter().GetValue(); labels["policy"] == policy && labels["result"] != "succeeded" && count > 0 {
-				found[labels["engine"]+" "+labels["result"]] = count
-			}
-		}
-	}
-	return found
 }

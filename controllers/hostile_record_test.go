@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,65 +21,6 @@ import (
 
 // What one node's record reports costs that node its turn, and the policy neither its status nor a slot.
 var _ = Describe("A record with impossible content", func() {
-	forged := func(policy, node string, seq int64, at string) string {
-		return fmt.Sprintf(`{"policy":%q,"seq":%d,"bootID":%q,"state":"Active"%s}`, policy, seq, bootID(node, 1), at)
-	}
-
-	It("keeps no other node of the policy from its reboot: grants and progress without a time", func() {
-		f := makeFleet(3)
-		f.annotate(f.nodes[0], v1alpha1.AnnotationGrant, forged(f.pool+"-workers", f.nodes[0], 1, ""))
-		f.annotate(f.nodes[1], v1alpha1.AnnotationProgress, fmt.Sprintf(`{"seq":1,"phase":"Rebooting","bootID":%q}`, bootID(f.nodes[1], 1)))
-		p := f.policy("workers")
-		f.need(f.nodes[1:]...)
-		Eventually(f.reason).WithArguments(f.nodes[2]).Should(Equal("True Granted"))
-		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False RecordUnreadable"))
-		f.reboot(f.nodes[2])
-		Eventually(func() int { return len(policyStatus(p).History) }).Should(Equal(1))
-	})
-
-	It("ends nothing in 2099, and gives its slot to the next", func() {
-		f := makeFleet(2)
-		p := f.policy("workers")
-		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		ahead := f.granted()[0]
-		f.start(ahead)
-		value := f.progress(ahead, protocol.PhaseAborted, func(p *protocol.Progress) {
-			p.Failures, p.Reason, p.At = 1, v1alpha1.ReasonDrainTimedOut, metav1.NewTime(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC))
-		})
-		f.patch(ahead, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}}, "spec": map[string]any{"unschedulable": nil},
-		})
-		Eventually(f.granted).Should(ContainElement(Not(Equal(ahead))))
-		Eventually(func() []v1alpha1.PastReboot { return policyStatus(p).History }).Should(HaveLen(1))
-		Expect(policyStatus(p).History[0].EndedAt.Time).To(BeTemporally("~", time.Now(), time.Minute))
-	})
-
-	DescribeTable("is overdue when the manager's clock reports it", func(year int) {
-		minute := &metav1.Duration{Duration: time.Minute}
-		f := makeFleet(3)
-		p := f.policy("workers", limit(2), func(s *v1alpha1.RebootPolicySpec) {
-			s.Drain, s.Reboot = &v1alpha1.Drain{Timeout: minute}, &v1alpha1.Reboot{Timeout: minute}
-		})
-		drains, reboots, waits := f.nodes[0], f.nodes[1], f.nodes[2]
-		f.need(drains, reboots)
-		Eventually(f.granted).Should(HaveLen(2))
-		odd := func(p *protocol.Progress) { p.At = metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
-		f.start(reboots)
-		f.commit(reboots, odd)
-		f.annotate(drains, v1alpha1.AnnotationProgress, f.progress(drains, protocol.PhaseDraining, odd))
-		f.need(waits)
-		Eventually(f.reason).WithArguments(waits).Should(Equal("False BudgetExhausted"), "decided with what the other two show")
-		Expect([]string{f.reason(drains), f.reason(reboots)}).To(HaveEach("True Granted"), "not at once")
-
-		now.forward(time.Hour)
-		f.annotate(waits, v1alpha1.AnnotationPaused, "true") // wakes the manager
-		Eventually(f.reason).WithArguments(drains).Should(Equal("True DrainTimedOut"))
-		Eventually(f.reason).WithArguments(reboots).Should(Equal("True RebootTimedOut"))
-		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(2))
-		Expect(policyStatus(p).Grants).To(HaveLen(2), "the slots are kept")
-	}, Entry("by a clock that is years ahead", 2099), Entry("by a clock that is years behind", 2001))
-
 	DescribeTable("moves no estimate beyond what a status takes", func(hold func(f *fleet, p *v1alpha1.RebootPolicy), shows func(s v1alpha1.RebootPolicyStatus) bool) {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(2), func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} })
@@ -105,33 +45,6 @@ var _ = Describe("A record with impossible content", func() {
 			return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHalted)
 		}),
 	)
-
-	It("takes no slot of a policy that does not select the node, and is taken back", func() {
-		other, f := makeFleet(1), makeFleet(1)
-		p := f.policy("workers")
-		at := fmt.Sprintf(`,"at":%q`, metav1.Now().UTC().Format(time.RFC3339))
-		other.annotate(other.nodes[0], v1alpha1.AnnotationGrant, forged(p.Name, other.nodes[0], 7, at))
-		Eventually(func() protocol.GrantState { return other.grant(other.nodes[0]).State }).Should(Equal(protocol.GrantCancelled))
-		Expect(policyStatus(p).Seq).To(BeZero(), "the ledger has learned nothing of it")
-		f.need(f.nodes...)
-		Eventually(f.granted).Should(Equal(f.nodes))
-	})
-
-	It("does not keep a policy that is applied again from the nodes it left behind", func() {
-		const far = 1 << 40
-		f := makeFleet(3)
-		at := fmt.Sprintf(`,"at":%q`, metav1.Now().UTC().Format(time.RFC3339))
-		for i, name := range f.nodes[:2] {
-			g := protocol.Grant{Policy: f.pool + "-workers", Seq: far + int64(i), BootID: "before", State: protocol.GrantFinished, At: metav1.Now()}
-			f.annotate(name, v1alpha1.AnnotationGrant, g.String())
-		}
-		f.annotate(f.nodes[2], v1alpha1.AnnotationGrant, forged(f.pool+"-workers", f.nodes[2], 1<<60, at))
-		f.policy("workers", limit(3))
-		f.need(f.nodes...)
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("True Granted"))
-		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("True Granted"))
-		Eventually(f.reason).WithArguments(f.nodes[2]).Should(Equal("False RecordUnreadable"))
-	})
 
 	DescribeTable("leaves seven of ten nodes to their reboots, whatever the other three show", func(seed int) {
 		f := makeFleet(10)

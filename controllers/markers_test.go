@@ -121,16 +121,6 @@ var _ = Describe("Node markers", func() {
 		Expect(f.grant(name).Annotations).To(BeEmpty())
 	})
 
-	It("keep autoscalers off for the next grant, which begins within the grace", func() {
-		name, _ := begin(nothing)
-		f.reboot(name)
-		finished(name)
-		f.need(name)
-		Eventually(func() int64 { return f.grant(name).Seq }).Should(BeEquivalentTo(2))
-		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
-		Expect(markers(name)).To(And(HaveKey(scaleDown), HaveKey(disrupt)))
-	})
-
 	It("are gone at once when no policy governs the node any more", func() {
 		name, p := begin(nothing)
 		f.reboot(name)

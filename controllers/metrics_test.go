@@ -77,7 +77,7 @@ var _ = Describe("Metrics", func() {
 
 // labelsOf are the values of some labels, of each series of a metric that is a policy's.
 func labelsOf(name, policy string, keys ...string) (found []string) {
-	forSeries(func(family string, labels map[string]string) {
+	forSeries(func(family string, labels map[string]string, _ float64) {
 		if family != name || labels["policy"] != policy {
 			return
 		}
@@ -92,7 +92,7 @@ func labelsOf(name, policy string, keys ...string) (found []string) {
 
 // seriesOf is how many gauges there are of a policy; counters and histograms stay, as they must.
 func seriesOf(policy string) (n int) {
-	forSeries(func(family string, labels map[string]string) {
+	forSeries(func(_ string, labels map[string]string, _ float64) {
 		if labels["policy"] == policy {
 			n++
 		}
@@ -100,7 +100,50 @@ func seriesOf(policy string) (n int) {
 	return n
 }
 
-func forSeries(visit func(family string, labels map[string]string)) {
+// gaugesOf are the values of a metric of a policy by the values of a label.
+func gaugesOf(name, policy, by string) map[string]float64 {
+	values := map[string]float64{}
+	forSeries(func(family string, labels map[string]string, value float64) {
+		if family == name && labels["policy"] == policy {
+			values[labels[by]] = value
+		}
+	})
+	return values
+}
+
+// countOf is a counter's value for a policy and a result.
+func countOf(name, policy, result string) (sum float64) {
+	forSeries(func(family string, labels map[string]string, value float64) {
+		if family == name && labels["policy"] == policy && labels["result"] == result {
+			sum += value
+		}
+	})
+	return sum
+}
+
+// failures are the counters of reboots that failed, by engine and result.
+func failures(policy string) map[string]float64 {
+	found := map[string]float64{}
+	forSeries(func(family string, labels map[string]string, count float64) {
+		if family == "reboot_operator_reboots_total" && labels["policy"] == policy && labels["result"] != "succeeded" && count > 0 {
+			found[labels["engine"]+" "+labels["result"]] = count
+		}
+	})
+	return found
+}
+
+// sumOf is the sum of a metric of controller-runtime for a controller. Empty: for all.
+func sumOf(name, controller string) (sum float64) {
+	forSeries(func(family string, labels map[string]string, value float64) {
+		if family == name && (controller == "" || labels["controller"] == controller || labels["name"] == controller) {
+			sum += value
+		}
+	})
+	return sum
+}
+
+// forSeries visits each series, with the value of a counter or a gauge.
+func forSeries(visit func(family string, labels map[string]string, value float64)) {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
@@ -110,7 +153,7 @@ func forSeries(visit func(family string, labels map[string]string)) {
 			for _, label := range m.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			visit(family.GetName(), labels)
+			visit(family.GetName(), labels, m.GetCounter().GetValue()+m.GetGauge().GetValue())
 		}
 	}
 }

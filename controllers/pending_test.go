@@ -5,13 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -52,16 +50,6 @@ var _ = Describe("The pending taint", func() {
 		}
 		return f, p, goes, waits
 	}
-	edit := func(p *v1alpha1.RebootPolicy, change func(*v1alpha1.RebootPolicy)) {
-		Eventually(func() error {
-			if err := api.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {
-				return err
-			}
-			change(p)
-			return api.Update(context.Background(), p)
-		}).Should(Succeed())
-	}
-
 	It("is on those that wait for their turn, and goes with the uncordon, in one write", func() {
 		f, _, goes, waits := waiting(3)
 		Expect(f.taints(goes)).NotTo(ContainElement(pending))
@@ -98,20 +86,6 @@ var _ = Describe("The pending taint", func() {
 		Expect(tainted).To(BeNumerically("<", published), "%v", writes)
 	})
 
-	It("goes when the window closes", func() {
-		start := time.Now().UTC().Add(-time.Hour)
-		f, p, _, waits := waiting(3, func(s *v1alpha1.RebootPolicySpec) {
-			s.Windows = []v1alpha1.Window{{Name: "now", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: 6 * time.Hour}}}
-		})
-		now.forward(7 * time.Hour)
-		edit(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
-		for _, name := range waits {
-			Eventually(f.taints).WithArguments(name).ShouldNot(ContainElement(pending))
-			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
-		}
-		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
-	})
-
 	It("goes when the need falls, when the node is paused, and when nothing is done any more", func() {
 		f, p, _, waits := waiting(4)
 		f.status(waits[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
@@ -119,7 +93,7 @@ var _ = Describe("The pending taint", func() {
 		f.annotate(waits[1], v1alpha1.AnnotationPaused, "true")
 		Eventually(f.taints).WithArguments(waits[1]).ShouldNot(ContainElement(pending))
 		Expect(f.taints(waits[2])).To(ContainElement(pending))
-		edit(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun })
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun })
 		Eventually(f.taints).WithArguments(waits[2]).ShouldNot(ContainElement(pending))
 	})
 

@@ -71,46 +71,6 @@ var _ = Describe("Pods that keep their node", func() {
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 	})
 
-	It("takes a grant back that the agent has not begun to use, and counts no failure", func() {
-		f := makeFleet(2)
-		one := int32(1)
-		p := f.policy("workers", waitsForPods, func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
-		f.need(f.nodes[0])
-		f.reply(f.nodes[0])
-		Eventually(f.granted).Should(Equal(f.nodes[:1]))
-		f.reply(f.nodes[0], blocks)
-		Eventually(f.granted).Should(BeEmpty())
-		Expect(f.grant(f.nodes[0]).Reason).To(Equal(v1alpha1.ReasonBlockingPod))
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BlockingPod"))
-		f.need(f.nodes[1])
-		f.reply(f.nodes[1])
-		Eventually(f.granted).Should(Equal(f.nodes[1:]), "the slot is free, and the policy has not halted")
-		Expect(policyStatus(p).Nodes.Failed).To(BeZero())
-	})
-
-	It("believes no answer to what the policy was before, and asks again only where it has something else about pods", func() {
-		f := makeFleet(1)
-		p := f.policy("workers", limit(0))
-		f.need(f.nodes...)
-		Eventually(f.question).WithArguments(f.nodes[0]).ShouldNot(BeNil())
-		first := f.question(f.nodes[0])
-		f.reply(f.nodes[0], func(r *protocol.PreflightReport) { r.Kept = onePod("default/bare") })
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False UndrainablePod"))
-
-		By("an edit of something else")
-		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Reboot = &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore} })
-		Eventually(func() bool { return policyStatus(p).ObservedGeneration == p.Generation }).Should(BeTrue())
-		Expect(f.question(f.nodes[0])).To(Equal(first))
-		Expect(f.reason(f.nodes[0])).To(Equal("False UndrainablePod"))
-
-		By("an edit of what becomes of such pods")
-		f.edit(p, func(s *v1alpha1.RebootPolicySpec) {
-			s.Drain = &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
-		})
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
-		Expect(f.question(f.nodes[0])).NotTo(Equal(first))
-	})
-
 	It("asks in writes that are made all the same, and takes the question back while the node's turn cannot come", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", limit(0))

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -56,20 +55,6 @@ var _ = Describe("Manager", func() {
 		}
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElements("RebootGranted", "RebootSucceeded", "Uncordoned"))
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("RebootGranted", "RebootSucceeded"))
-	})
-
-	It("names the reason first that needs somebody, where kubectl has room for one", func() {
-		f := makeFleet(3)
-		p := f.policy("workers", limit(0))
-		f.annotate(f.nodes[2], v1alpha1.AnnotationProgress, "nonsense")
-		f.need(f.nodes...)
-		blocked := func() (reasons []v1alpha1.Reason) {
-			for _, b := range policyStatus(p).Blocked {
-				reasons = append(reasons, b.Reason)
-			}
-			return reasons
-		}
-		Eventually(blocked).Should(Equal([]v1alpha1.Reason{v1alpha1.ReasonRecordUnreadable, v1alpha1.ReasonBudgetExhausted}))
 	})
 
 	It("leaves a node cordoned that an administrator had cordoned before (behaviour 43)", func() {
@@ -176,47 +161,6 @@ var _ = Describe("Manager", func() {
 		}
 	})
 
-	It("starts the next reboot only after concurrency.spacing", func() {
-		f := makeFleet(2)
-		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Concurrency.Spacing = &metav1.Duration{Duration: 10 * time.Minute}
-		})
-		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		first, second := f.granted()[0], f.nodes[1]
-		if first == second {
-			second = f.nodes[0]
-		}
-		f.reboot(first)
-		Eventually(f.reason).WithArguments(second).Should(Equal("False Spacing"))
-		Expect(policyStatus(p).Grants).To(BeEmpty())
-		now.forward(11 * time.Minute)
-		f.annotate(second, "example.com/wakes", "true") // wakes the manager
-		Eventually(f.granted).Should(Equal([]string{second}))
-	})
-
-	It("lets a later ring start only after the earlier one and its soak", func() {
-		f := makeFleet(2)
-		canary, other := f.nodes[1], f.nodes[0]
-		f.patch(canary, map[string]any{"metadata": map[string]any{"labels": map[string]any{"ring": "canary"}}})
-		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Concurrency.MaxUnavailable = new(intstr.FromInt32(2))
-			s.Order = []v1alpha1.Ring{{
-				Name: "canary", Soak: &metav1.Duration{Duration: 10 * time.Minute},
-				NodeSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}},
-			}}
-		})
-		f.need(canary)
-		Eventually(f.granted).Should(Equal([]string{canary}))
-		f.need(other)
-		Eventually(f.reason).WithArguments(other).Should(Equal("False RingWaits"))
-		f.reboot(canary)
-		Eventually(func() string { return f.condition(other, v1alpha1.NodeRebootPermitted).Message }).Should(ContainSubstring(canary + " is back in service since"))
-		now.forward(11 * time.Minute)
-		f.annotate(other, "example.com/wakes", "true") // wakes the manager
-		Eventually(f.granted).Should(Equal([]string{other}))
-	})
-
 	It("counts a node that is not Ready against the limit (behaviour 18)", func() {
 		f := makeFleet(2)
 		f.status(f.nodes[1], map[string]any{"conditions": []any{cond(corev1.NodeReady, "Unknown", "NodeStatusUnknown")}})
@@ -275,56 +219,6 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(f.grant(f.nodes[0]).Policy).To(Equal(b.Name))
 		Eventually(func() string { return acceptedReason(a) }).Should(Equal("Accepted"))
-	})
-
-	It("reports NoPolicy on a node that needs a reboot and that nobody selects", func() {
-		f := makeFleet(1)
-		f.need(f.nodes[0])
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NoPolicy"))
-		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(BeEmpty())
-		f.need(f.nodes[0])
-		f.policy("late")
-		Eventually(f.granted).Should(HaveLen(1))
-	})
-
-	It("grants nothing in DryRun and reports who would go", func() {
-		f := makeFleet(2)
-		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
-		f.need(f.nodes...)
-		Eventually(func() []string { return []string{f.reason(f.nodes[0]), f.reason(f.nodes[1])} }).
-			Should(ConsistOf("False DryRun", "False BudgetExhausted"))
-		Expect(policyStatus(p).Grants).To(BeEmpty())
-	})
-
-	It("halts after failures.max failed nodes, and goes on when an administrator resumes it", func() {
-		f := makeFleet(3)
-		one := int32(1)
-		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
-		f.need(f.nodes[:2]...)
-		Eventually(f.granted).Should(HaveLen(1))
-		failed := f.granted()[0]
-		f.start(failed)
-		f.abort(failed)
-		Eventually(func() bool {
-			return meta.IsStatusConditionTrue(policyStatus(p).Conditions, v1alpha1.ConditionHalted)
-		}).Should(BeTrue())
-		Expect(policyStatus(p).Window.State).To(Equal(v1alpha1.WindowHalted))
-		for _, name := range f.nodes[:2] {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False Halted"))
-		}
-		now := &v1alpha1.RebootPolicy{}
-		Expect(api.Get(ctx, client.ObjectKeyFromObject(p), now)).To(Succeed())
-		before := now.DeepCopy()
-		now.Annotations = map[string]string{v1alpha1.AnnotationResume: "disk replaced"}
-		Expect(api.Patch(ctx, now, client.MergeFrom(before))).To(Succeed())
-		Eventually(f.granted).Should(ContainElement(Not(Equal(failed))))
-		Eventually(f.reason).WithArguments(failed).Should(Equal("False BackingOff"))
-		Eventually(func() map[string]string {
-			Expect(api.Get(ctx, client.ObjectKeyFromObject(p), now)).To(Succeed())
-			return now.Annotations
-		}).ShouldNot(HaveKey(v1alpha1.AnnotationResume))
-		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("Halted", "Resumed"))
 	})
 
 	It("takes a grant annotation it cannot read for no permission, reports it, and repairs it (behaviour 54)", func() {
@@ -417,17 +311,6 @@ var _ = Describe("Manager", func() {
 		Eventually(func() *protocol.Grant { return f.grant(refusing) }).Should(And(
 			HaveField("Seq", withdrawn.Seq), HaveField("State", protocol.GrantCancelled), HaveField("Reason", v1alpha1.ReasonGrantWithdrawn)))
 		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
-	})
-
-	It("does not grant while a progress annotation cannot be read", func() {
-		f := makeFleet(1)
-		f.annotate(f.nodes[0], v1alpha1.AnnotationProgress, `{"seq":-1}`)
-		f.policy("workers")
-		f.need(f.nodes[0])
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False RecordUnreadable"))
-		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("RecordUnreadable"))
-		f.annotate(f.nodes[0], v1alpha1.AnnotationProgress, nil)
-		Eventually(f.granted).Should(HaveLen(1))
 	})
 
 	It("never passes the limit with two managers that both act (behaviour 17)", func() {

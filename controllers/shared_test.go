@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,20 +65,6 @@ var _ = Describe("Two policies that share a limit", func() {
 		Eventually(history).WithArguments(workers).Should(ConsistOf(cpus.nodes))
 		Eventually(policyStatus).WithArguments(workers).Should(HaveField("Grants", BeEmpty()))
 		Eventually(func() *v1alpha1.RunStatus { return policyStatus(gpu).Run }).Should(BeNil())
-	})
-
-	It("grant nothing where the one with the limit is not there, and go on once it is", func() {
-		cpus, gpus := makeFleet(1), makeFleet(1)
-		named := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: cpus.pool + "-workers"}}
-		gpu := gpus.policy("gpu", sharing(named))
-		gpus.need(gpus.nodes...)
-		Eventually(gpus.reason).WithArguments(gpus.nodes[0]).Should(Equal("False SharedPolicyNotFound"))
-		Eventually(func() string {
-			c := meta.FindStatusCondition(policyStatus(gpu).Conditions, v1alpha1.ConditionAccepted)
-			return string(c.Status) + " " + c.Reason
-		}).Should(Equal("False SharedPolicyNotFound"))
-		cpus.policy("workers")
-		Eventually(gpus.granted).Should(HaveLen(1))
 	})
 
 	It("keep the policy with the ledger until the nodes of the other one are back", func(ctx SpecContext) {

@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -99,27 +98,6 @@ var _ = Describe("A reboot that goes another way", func() {
 		Expect(f.grant(byHand).BootID).To(Equal(bootID(byHand, 2)))
 	})
 
-	It("and does not end the need: the node goes behind those that were not served, and starves nobody", func() {
-		f := makeFleet(3)
-		f.policy("workers")
-		f.need(f.nodes...)
-		survives := func(name string) {
-			f.start(name)
-			f.commit(name)
-			f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(name, 2)}})
-			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenanceInProgress, "False", "Rebooted")}})
-		}
-		seen := map[string]bool{}
-		for range f.nodes {
-			Eventually(f.granted).Should(HaveLen(1))
-			name := f.granted()[0]
-			Expect(seen[name]).To(BeFalse(), "%s is rebooted again before another was once", name)
-			seen[name] = true
-			survives(name)
-			Eventually(func() protocol.GrantState { return f.grant(name).State }).ShouldNot(Equal(protocol.GrantActive))
-		}
-	})
-
 	It("because the Node is gone and nobody may ask for it: its slot is kept, and no other node waits (behaviour 25)", func() {
 		f := makeFleet(3)
 		p := f.policy("workers", limit(2))
@@ -139,38 +117,4 @@ var _ = Describe("A reboot that goes another way", func() {
 		refuse.Store(false)
 		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).ShouldNot(ContainElement(HaveField("Node", gone)))
 	})
-
-	It("and whose drain goes on after its grant was cancelled is one failure", func() {
-		f := makeFleet(1)
-		name, longAgo := f.nodes[0], metav1.NewTime(now.Now().Add(-2*time.Hour))
-		f.need(name)
-		f.annotate(name, v1alpha1.AnnotationGrant, protocol.Grant{
-			Policy: f.pool + "-workers", Seq: 1, BootID: bootID(name, 1), State: protocol.GrantCancelled, Reason: v1alpha1.ReasonHookFailed, At: longAgo,
-		}.String())
-		f.annotate(name, v1alpha1.AnnotationProgress, f.progress(name, protocol.PhaseDraining, func(p *protocol.Progress) { p.At = longAgo }))
-		p := f.policy("workers")
-		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(1))
-		Expect(policyStatus(p).Window.State).To(Equal(v1alpha1.WindowAlways), "failures.max is 2, and one node failed")
-	})
 })
-
-// countOf is a counter's value for a policy and a result.
-func countOf(name, policy, result string) (sum float64) {
-	families, err := metrics.Registry.Gather()
-	Expect(err).NotTo(HaveOccurred())
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, label := range m.GetLabel() {
-				labels[label.GetName()] = label.GetValue()
-			}
-			if labels["policy"] == policy && labels["result"] == result {
-				sum += m.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
-}

@@ -82,7 +82,9 @@ func startManager(log *requestLog, agents ...string) func() {
 	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, counted, "default", hurriedClock{})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(r.SetupWithManager(mgr)).To(Succeed())
-	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })
+	DeferCleanup(func() {
+		Expect(sumOf("controller_runtime_reconcile_panics_total", "")).To(BeZero(), "no reconcile may panic")
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -134,20 +136,4 @@ func (c *shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) 
 func (c *shiftedClock) forward(by time.Duration) {
 	c.by.Store(int64(by))
 	DeferCleanup(func() { c.by.Store(0) })
-}
-
-// panics is how many reconciles have panicked; controller-runtime recovers and counts them.
-func panics() float64 {
-	families, err := metrics.Registry.Gather()
-	Expect(err).NotTo(HaveOccurred())
-	var sum float64
-	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_panics_total" {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			sum += m.GetCounter().GetValue()
-		}
-	}
-	return sum
 }

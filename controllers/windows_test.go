@@ -99,15 +99,6 @@ var _ = Describe("A window", func() {
 		}
 		Eventually(func() v1alpha1.WindowState { return policyStatus(p).Window.State }).Should(Equal(v1alpha1.WindowClosed))
 	})
-
-	It("of which too little is left begins nothing", func() {
-		f := makeFleet(1)
-		f.policy("workers", closesSoon)
-		now.forward(9 * time.Minute)
-		f.need(f.nodes[0])
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False WindowTooShort"))
-		Expect(f.granted()).To(BeEmpty())
-	})
 })
 
 // closed is a policy whose window opens in half a day.

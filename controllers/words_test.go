@@ -113,6 +113,7 @@ var _ = Describe("A command of docs/words.md", func() {
 		f.abort(f.nodes[0])
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Halted"))
 		Eventually(func() string { return haltOf(p) }).Should(Equal("True TooManyFailures"))
+		Expect(windowOf(p)).To(Equal(v1alpha1.WindowHalted))
 		run(ctx, f, p, "Resume after failures")
 		Eventually(func() string { return haltOf(p) }).Should(Equal("False Resumed"))
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BackingOff"))
@@ -121,7 +122,7 @@ var _ = Describe("A command of docs/words.md", func() {
 			Expect(api.Get(ctx, client.ObjectKeyFromObject(p), &now)).To(Succeed())
 			return now.Annotations
 		}).ShouldNot(HaveKey(v1alpha1.AnnotationResume))
-		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("Resumed"))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("Halted", "Resumed"))
 	})
 
 	It("makes a node nobody's, and takes it back: Take a node out for good, Take it back in", func(ctx SpecContext) {
