@@ -19,7 +19,7 @@ export default {
     outline: [2, 3],
     sidebar: [
       { text: "Start", items: [{ text: "Overview", link: "/" }, page("install"), page("first-reboot"), page("examples/README")] },
-      part("Guides", "policy", "hosts", "words", "kubectl", "hooks", "controllers", "runbooks", "migrate"),
+      part("Guides", "policy", "hosts", "operations", "kubectl", "hooks", "controllers", "runbooks", "migrate"),
       part("Reference", "reasons", "reference", "behaviours", "design", "security"),
       part("Evidence", "testing", "benchmarks", "limits", "chaos", "simulation", "security-attempts", "e2e"),
     ],

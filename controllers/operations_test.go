@@ -19,8 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// The words of docs/words.md are run with kubectl as they are there, but for the names of node and policy.
-var _ = Describe("A command of docs/words.md", func() {
+// The commands of docs/operations.md are run with kubectl as they are there, but for the names of node and policy.
+var _ = Describe("A command of docs/operations.md", func() {
 	var commands map[string]string
 
 	BeforeEach(func() { commands = blocksOf("sh") })
@@ -154,10 +154,10 @@ var _ = Describe("A command of docs/words.md", func() {
 var _ = Describe("The commands", func() {
 	It("are each run by a spec above, and those of the README are among them", func() {
 		commands := blocksOf("sh")
-		source, err := os.ReadFile("words_test.go")
+		source, err := os.ReadFile("operations_test.go")
 		Expect(err).NotTo(HaveOccurred())
 		for heading := range commands {
-			Expect(string(source)).To(ContainSubstring(`run(ctx, f, p, "`+heading+`")`), "a word without a spec")
+			Expect(string(source)).To(ContainSubstring(`run(ctx, f, p, "`+heading+`")`), "a command without a spec")
 		}
 		rows, err := document.Cells(filepath.Join(testenv.Root(), "README.md"))
 		Expect(err).NotTo(HaveOccurred())
@@ -174,10 +174,10 @@ var _ = Describe("The commands", func() {
 	})
 })
 
-// blocksOf are the blocks of a language in docs/words.md, by their headings.
+// blocksOf are the blocks of a language in docs/operations.md, by their headings.
 func blocksOf(language string) map[string]string {
 	GinkgoHelper()
-	all, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "words.md"))
+	all, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "operations.md"))
 	Expect(err).NotTo(HaveOccurred())
 	byHeading := map[string]string{}
 	for _, b := range all {
