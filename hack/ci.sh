@@ -9,7 +9,7 @@ step "make test" env RACE=1 SEEDS=1 hack/test.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 step "a flood of ten thousand broadcasts" go test -run Flood ./agent/engine/updateengine
 # Crash tests mostly wait, searches compute.
-step "crash tests and searches, whole" beside "go test -vet=off ./api/protocol ./controllers/plan ./agent/step" \
+step "searches, crash tests and SIGTERM, whole" beside "go test -vet=off ./api/protocol ./controllers/plan ./agent/step ./hack/limits" \
   "go test -vet=off -run ^TestCrashAtEveryWrite\$ ./agent" "go test -vet=off -run ^TestCrashAtEveryWrite_Rollback\$ ./agent"
 step "demo, built" go build -o bin/demo ./hack/demo
 step "demo of every engine" bin/demo --engine=update-engine,cos-update-engine,rpm-ostree,sentinel --nodes=4
@@ -18,5 +18,5 @@ step "chaos: five schedules for each kind of fault" bin/chaos --schedules=115
 step "release, dry run" env TWICE=1 hack/release.sh v0.0.0-alpha.1 dist/dry-run
 # Machines boot and settle; weeks of virtual time are computed meanwhile.
 step "real nodes, with what the release is made of, and simulation: 110 seeds" beside "env RELEASE=$PWD/dist/dry-run hack/e2e/run.sh" \
-  "env SEEDS=110 SEEDS_AT_LEAST=100 SECONDS_AT_MOST=300 go test -count=1 -run ^TestSimulation(_Large)?\$ -v ./hack/simulation"
+  "env SEEDS=110 SEEDS_AT_LEAST=100 SECONDS_AT_MOST=480 go test -count=1 -timeout=15m -run ^TestSimulation(_Large)?\$ -v ./hack/simulation"
 finish

@@ -26,16 +26,16 @@ packages=$(($(nproc) + 3))
 longest=(./hack/fleet ./agent ./controllers ./config ./config/prometheus)
 # Lint has vetted all packages. Without symbols, which stack traces do not need, a test links in half the time.
 tests() { go test -vet=off -ldflags='-s -w' -p "$packages" "$@"; }
-# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. The packages with searches are left out: `make ci`
-# runs them whole.
+# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. What is capped here is left out: `make ci` runs
+# it whole.
 if [ -n "${RACE:-}" ]; then
   concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... \
     ./hack/fleet/... ./hack/chaos/wire ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
-  searches=$(go list ./api/protocol ./controllers/plan ./agent/step)
+  whole=$(go list ./api/protocol ./controllers/plan ./agent/step ./hack/limits)
   # shellcheck disable=SC2046,SC2086 # one word for each package
   step "tests, with the race detector" tests -short -race $concurrent
   # shellcheck disable=SC2046
-  step "tests of what has no goroutines" tests -short $(go list "${longest[@]}" ./... | grep -vxF -e "$concurrent" -e "$searches")
+  step "tests of what has no goroutines" tests -short $(go list "${longest[@]}" ./... | grep -vxF -e "$concurrent" -e "$whole")
 else
   step "tests" tests -short "${longest[@]}" ./...
 fi

@@ -2,9 +2,10 @@ package limits
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
-	"sync/atomic"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,12 +100,14 @@ var agentPhases = map[string]func(h *host){
 
 func TestAgent_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 	t.Parallel()
-	var hosts atomic.Int32
-	for phase, reach := range agentPhases {
+	for i, phase := range slices.Sorted(maps.Keys(agentPhases)) {
+		if capped(i) {
+			continue
+		}
 		t.Run(phase, func(t *testing.T) {
 			t.Parallel()
-			h := newHost(t, fmt.Sprintf("host-%d", hosts.Add(1)))
-			reach(h)
+			h := newHost(t, fmt.Sprintf("host-%d", i+1))
+			agentPhases[phase](h)
 			ends(t, "agent", phase, h.agent)
 		})
 	}

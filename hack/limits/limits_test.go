@@ -23,6 +23,9 @@ import (
 // stopLimit is within which a program that is asked to end has to be gone.
 const stopLimit = 5 * time.Second
 
+// capped reports whether a phase is left out: with -short each fourth is shown.
+func capped(phase int) bool { return testing.Short() && phase%4 != 0 }
+
 var (
 	env       *testenv.Environment
 	api       client.Client
