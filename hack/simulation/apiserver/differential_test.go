@@ -36,10 +36,10 @@ type server interface {
 // request is one request. version is the object's resourceVersion; outdated is one that it has had before.
 type request struct {
 	name string
-	do   deed
+	do   call
 }
 
-type deed func(s server, version, outdated string) (client.Object, error)
+type call func(s server, version, outdated string) (client.Object, error)
 
 const (
 	nodeName   = "n"
@@ -47,18 +47,18 @@ const (
 )
 
 func requests() (nodes, policies []request) {
-	patch := func(object client.Object, kind types.PatchType, status bool, patch, by string) deed {
+	patch := func(object client.Object, kind types.PatchType, status bool, patch, by string) call {
 		return func(s server, version, outdated string) (client.Object, error) {
 			return s.patch(object, kind, status, strings.NewReplacer("$VERSION", version, "$OUTDATED", outdated).Replace(patch), by)
 		}
 	}
-	node := func(status bool, text, by string) deed {
+	node := func(status bool, text, by string) call {
 		return patch(makeNode(), types.StrategicMergePatchType, status, text, by)
 	}
-	policy := func(text string) deed {
+	policy := func(text string) call {
 		return patch(makePolicy(), types.MergePatchType, false, text, "manager")
 	}
-	status := func(outdated bool, status v1alpha1.RebootPolicyStatus) deed {
+	status := func(outdated bool, status v1alpha1.RebootPolicyStatus) call {
 		return func(s server, version, old string) (client.Object, error) {
 			put := makePolicy()
 			if put.ResourceVersion = version; outdated {
@@ -69,17 +69,17 @@ func requests() (nodes, policies []request) {
 			return s.putStatus(put, "manager")
 		}
 	}
-	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) deed {
+	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) call {
 		return status(outdated, v1alpha1.RebootPolicyStatus{Seq: seq, Limit: 1, Grants: entries})
 	}
 	first := v1alpha1.LedgerEntry{Node: nodeName, NodeUID: "u1", Seq: 1, BootID: "b1", At: metav1.NewTime(time.Unix(1_800_000_000, 123_456_789))}
 	another := func(node string, seq int64) v1alpha1.LedgerEntry {
 		return v1alpha1.LedgerEntry{Node: node, Seq: seq, At: first.At}
 	}
-	create := func(object client.Object) deed {
+	create := func(object client.Object) call {
 		return func(s server, _, _ string) (client.Object, error) { return s.create(object, "kubelet") }
 	}
-	remove := func(object client.Object) deed {
+	remove := func(object client.Object) call {
 		return func(s server, _, _ string) (client.Object, error) { return nil, s.remove(object) }
 	}
 	const cordon = `{"metadata":{"resourceVersion":"$VERSION","annotations":{"a":"1"}},"spec":{"unschedulable":true}}`
