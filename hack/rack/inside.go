@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -68,14 +69,23 @@ func (m *Machine) BootID() (string, error) {
 	return string(bytes.TrimSpace(text)), nil
 }
 
+// answerWithin is how long a program that is run in a machine may take. A systemctl whose systemd replaces itself in a soft reboot
+// may never get an answer.
+const answerWithin = 30 * time.Second
+
 // Run runs a program in the machine, as a login would, and returns what it reports.
 func (m *Machine) Run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	leader, err := m.leader()
 	if err != nil {
 		return "", err
 	}
 	enter := []string{"--target", strconv.Itoa(leader), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"}
-	output, err := exec.CommandContext(ctx, "nsenter", append(append(enter, "--"), args...)...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "nsenter", append(append(enter, "--"), args...)...)
+	// The program outlives nsenter, and holds its output.
+	cmd.WaitDelay = time.Second
+	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("running %s on %s: %w: %s", strings.Join(args, " "), m.Name, err, bytes.TrimSpace(output))
 	}
