@@ -14,9 +14,10 @@ step "searches, crash tests and SIGTERM, whole" beside "go test -vet=off ./api/p
 step "demo, built" go build -o bin/demo ./hack/demo
 step "demo of every engine" bin/demo --engine=update-engine,cos-update-engine,rpm-ostree,sentinel --nodes=4
 step "chaos, built" go build -o bin/chaos ./hack/chaos
-step "chaos: five schedules for each kind of fault" bin/chaos --schedules=115
+step "chaos: three schedules for each kind of fault" bin/chaos --schedules=69
+step "simulation: 60 seeds" env SEEDS=60 SEEDS_AT_LEAST=55 SECONDS_AT_MOST=300 \
+  go test -count=1 -run '^TestSimulation(_Large)?$' -v ./hack/simulation
 step "release, dry run" env TWICE=1 hack/release.sh v0.0.0-alpha.1 dist/dry-run
-# Machines boot and settle; weeks of virtual time are computed meanwhile.
-step "real nodes, with what the release is made of, and simulation: 110 seeds" beside "env RELEASE=$PWD/dist/dry-run hack/e2e/run.sh" \
-  "env SEEDS=110 SEEDS_AT_LEAST=100 SECONDS_AT_MOST=480 go test -count=1 -timeout=15m -run ^TestSimulation(_Large)?\$ -v ./hack/simulation"
+# By itself: machines that boot beside a busy computation miss their times.
+step "real nodes, with what the release is made of" env RELEASE="$PWD/dist/dry-run" hack/e2e/run.sh
 finish

@@ -19,8 +19,8 @@ import (
 const (
 	// each is after how many schedules a line reports how it goes.
 	each = 20
-	// enough schedules for every kind of fault to have its turn four times, and to strike in as many as atLeast.
-	enough  = 100
+	// enough schedules for every kind of fault to have its turn, and to strike, in as many as atLeast.
+	enough  = 69
 	atLeast = 3
 )
 
