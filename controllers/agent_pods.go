@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // agentPods are the agents' pods as the cache has them. Nothing waits for them: a manager that may not read them still
@@ -152,7 +152,7 @@ func (f *fleetReader) watchAgents(ctx context.Context, queue workqueue.TypedRate
 func (f *fleetReader) awaitAgents(ctx context.Context, hasSynced func() bool, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	reach := func(state int32) {
 		f.agents.state.Store(state)
-		policies, err := snapshot.Policies(ctx, f.client)
+		policies, err := listing.Policies(ctx, f.client)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for the agents' pods")
 		}

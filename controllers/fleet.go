@@ -16,6 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -125,7 +126,7 @@ type view struct {
 
 // liveNodes lists the Nodes from the API server.
 func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
-	nodes, err := snapshot.Nodes(ctx, f.live)
+	nodes, err := listing.Nodes(ctx, f.live)
 	if err != nil {
 		return nil, err
 	}

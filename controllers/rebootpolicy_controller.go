@@ -21,6 +21,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -140,7 +141,7 @@ func delay(now, next time.Time, delayed time.Duration) time.Duration {
 }
 
 func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.Result, error) {
-	policies, err := snapshot.Policies(ctx, r.Client)
+	policies, err := listing.Policies(ctx, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -163,7 +164,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 
 // gather reads everything a decision about the policy looks at; nil when the policy is gone.
 func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*state, error) {
-	policies, err := snapshot.Policies(ctx, r.Client)
+	policies, err := listing.Policies(ctx, r.Client)
 	if err != nil {
 		return nil, err
 	}

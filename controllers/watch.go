@@ -21,6 +21,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -63,7 +64,7 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 // allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
 func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{request(""), request(changed.GetName())}
-	policies, err := snapshot.Policies(ctx, f.client)
+	policies, err := listing.Policies(ctx, f.client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed policy")
 		return requests
@@ -99,7 +100,7 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	if len(left) == 0 {
 		return nil
 	}
-	policies, err := snapshot.Policies(ctx, f.client)
+	policies, err := listing.Policies(ctx, f.client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a free slot")
 		return nil
@@ -118,7 +119,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if !ok {
 		return nil
 	}
-	policies, err := snapshot.Policies(ctx, f.client)
+	policies, err := listing.Policies(ctx, f.client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
 		return nil

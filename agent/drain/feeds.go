@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 // podFeed is where the run is in the stream of the node's pods.
@@ -55,7 +55,7 @@ func (r *run) followPods(ctx context.Context) {
 			logr.FromContextOrDiscard(ctx).Error(err, "Reading the node's pods again later", "attempts", attempts)
 			r.send(ctx, func(p *progress, _ time.Time) error { p.unreadable(err); return nil })
 		}
-		lifecycle.Sleep(ctx, r.Clock, backoff(attempts, rand.Float64()))
+		pause.For(ctx, r.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 
@@ -209,7 +209,7 @@ func (f budgetFeed) follow(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", f.namespace)
 		}
-		lifecycle.Sleep(ctx, f.Clock, backoff(attempts, rand.Float64()))
+		pause.For(ctx, f.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 

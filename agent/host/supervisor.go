@@ -8,7 +8,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
 
-	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -45,8 +45,8 @@ func (s Supervisor) Run(ctx context.Context, session Session) {
 		if s.Clock.Since(began) > lastPause {
 			failures = 1
 		}
-		pause := timing.Backoff(failures, firstPause, lastPause)
-		if !lifecycle.Sleep(ctx, s.Clock, pause/2+rand.N(pause)) {
+		wait := timing.Backoff(failures, firstPause, lastPause)
+		if !pause.For(ctx, s.Clock, wait/2+rand.N(wait)) {
 			return
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 // Looker looks at the pods of a node; package drain has the one there is.
@@ -56,7 +56,7 @@ func (l *Lookout) run(ctx context.Context, asked protocol.Preflight) {
 		}
 		ctrl.LoggerFrom(ctx).Error(err, "Looking at the node's pods again later", "RebootPolicy", asked.Policy)
 		l.put(failed)
-		lifecycle.Sleep(ctx, l.clock, step.LookRetry)
+		pause.For(ctx, l.clock, step.LookRetry)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
-	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 const (
@@ -139,7 +139,7 @@ func (w *worker) run(ctx context.Context) {
 			return
 		}
 		if d.Event == v1alpha1.NotifyFailed {
-			if !lifecycle.Sleep(ctx, w.clock, Grouping) {
+			if !pause.For(ctx, w.clock, Grouping) {
 				return
 			}
 			d = w.gather(d)
@@ -199,7 +199,7 @@ func (w *worker) deliver(ctx context.Context, d delivery) {
 			return
 		}
 		ctrl.LoggerFrom(ctx).Info("Could not deliver a notification, trying again", "secret", d.secret, "event", d.Event, "reason", err.Error())
-		if !lifecycle.Sleep(ctx, w.clock, pauses[attempt]) {
+		if !pause.For(ctx, w.clock, pauses[attempt]) {
 			return
 		}
 	}

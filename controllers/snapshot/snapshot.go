@@ -1,10 +1,8 @@
-// Package snapshot reads what decisions about reboots look at. The manager decides from it, and `kubectl reboot`
+// Package snapshot is what decisions about reboots look at. The manager decides from it, and `kubectl reboot`
 // explains from it: one snapshot gives both the same answer.
 package snapshot
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,50 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
-
-// page is how many Nodes one page of a LIST holds; each is trimmed before the next page is read.
-const page = 250
-
-// Policies lists all RebootPolicies.
-func Policies(ctx context.Context, reader client.Reader) ([]v1alpha1.RebootPolicy, error) {
-	var policies v1alpha1.RebootPolicyList
-	if err := reader.List(ctx, &policies); err != nil {
-		return nil, fmt.Errorf("listing policies: %w", err)
-	}
-	return policies.Items, nil
-}
-
-// Nodes lists all Nodes from the API server, trimmed as Trim does. A cache has no pages: it is listed without this.
-func Nodes(ctx context.Context, live client.Reader, also ...corev1.NodeConditionType) ([]corev1.Node, error) {
-	var all []corev1.Node
-	if err := EachNode(ctx, live, func(n *corev1.Node) { all = append(all, *Trim(n, also...)) }); err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-// EachNode lists all Nodes from the API server in pages of one consistent revision, and hands over each of them.
-func EachNode(ctx context.Context, live client.Reader, take func(*corev1.Node)) error {
-	for token := ""; ; {
-		var nodes corev1.NodeList
-		if err := live.List(ctx, &nodes, client.Limit(page), client.Continue(token)); err != nil {
-			return fmt.Errorf("listing nodes from the API server: %w", err)
-		}
-		for i := range nodes.Items {
-			take(&nodes.Items[i])
-		}
-		if token = nodes.Continue; token == "" {
-			return nil
-		}
-	}
-}
 
 // Views are the Nodes as decisions look at them.
 func Views(nodes []corev1.Node) []*plan.Node {

@@ -17,8 +17,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // What a release publishes follows from the programs and the checkout: the second time it has the same bits.
@@ -36,7 +34,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	published := func() map[string][]byte {
-		r := release{version: "v1.2.3", root: testenv.Root(), programs: programs, out: t.TempDir()}
+		r := release{version: "v1.2.3", root: filepath.Join("..", ".."), programs: programs, out: t.TempDir()}
 		if err := r.pack(); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +127,7 @@ func scan(t *testing.T, image []byte) (string, error) {
 	if err := os.WriteFile(path, image, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	found, err := exec.CommandContext(t.Context(), filepath.Join(testenv.Root(), "hack", "scan.sh"), path).CombinedOutput()
+	found, err := exec.CommandContext(t.Context(), filepath.Join("..", "scan.sh"), path).CombinedOutput()
 	return string(found), err
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -91,17 +90,5 @@ func (l Listed) Checker(notListed error) healthz.Checker {
 		default:
 			return notListed
 		}
-	}
-}
-
-// Sleep waits until the pause is over or ctx ends, and reports whether the pause is over.
-func Sleep(ctx context.Context, clock clock.Clock, pause time.Duration) bool {
-	timer := clock.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

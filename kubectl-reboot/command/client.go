@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -80,12 +81,12 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
-	policies, err := snapshot.Policies(ctx, c)
+	policies, err := listing.Policies(ctx, c)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
 	var nodes []corev1.Node
-	err = snapshot.EachNode(ctx, c, func(n *corev1.Node) {
+	err = listing.EachNode(ctx, c, func(n *corev1.Node) {
 		trimmed := snapshot.Trim(n, fleet.Shown...)
 		trimmed.Status.NodeInfo = n.Status.NodeInfo
 		nodes = append(nodes, *trimmed)

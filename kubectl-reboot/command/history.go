@@ -3,7 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 )
 
@@ -23,7 +23,7 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 			if err != nil {
 				return err
 			}
-			policies, err := snapshot.Policies(cmd.Context(), c)
+			policies, err := listing.Policies(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

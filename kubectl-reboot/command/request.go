@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 func requestCommand(s *Session) *cobra.Command {
@@ -67,7 +67,7 @@ func requestUrgently(ctx context.Context, w *writing, arguments []string, reason
 	if err != nil {
 		return err
 	}
-	policies, err := snapshot.Policies(ctx, c)
+	policies, err := listing.Policies(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -42,7 +42,7 @@ func showWindows(ctx context.Context, s *Session, names []string, o output, next
 	if err != nil {
 		return err
 	}
-	policies, err := snapshot.Policies(ctx, c)
+	policies, err := listing.Policies(ctx, c)
 	if err != nil {
 		return err
 	}

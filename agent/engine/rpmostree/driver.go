@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
-	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 const (
@@ -49,7 +49,7 @@ type Driver struct {
 // would have no deadline. What goes wrong is reported, and tried again in the next round.
 func (d *Driver) Run(ctx context.Context) {
 	var last Round
-	for wait := rand.N(d.Period/10 + 1); lifecycle.Sleep(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
+	for wait := rand.N(d.Period/10 + 1); pause.For(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
 		round := d.round(ctx)
 		if ctx.Err() != nil {
 			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "reason", fmt.Sprint(round.Err))

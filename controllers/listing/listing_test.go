@@ -1,4 +1,4 @@
-package snapshot_test
+package listing_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/controllers/listing"
 )
 
 // pages is an API server that has Nodes in pages, and counts them from 0 in its continue tokens.
@@ -45,7 +45,7 @@ func (p pages) List(_ context.Context, list client.ObjectList, options ...client
 // TestNodes: every page of a LIST counts, and each Node is trimmed. Without one of the pages there is no list.
 func TestNodes(t *testing.T) {
 	api := pages{nodes: [][]string{{"a", "b"}, {"c"}, {"d"}}, broken: -1}
-	nodes, err := snapshot.Nodes(t.Context(), api)
+	nodes, err := listing.Nodes(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestNodes(t *testing.T) {
 		t.Errorf("(-API server +listed):\n%s", diff)
 	}
 	api.broken = 2
-	if nodes, err := snapshot.Nodes(t.Context(), api); err == nil || nodes != nil {
+	if nodes, err := listing.Nodes(t.Context(), api); err == nil || nodes != nil {
 		t.Errorf("%d nodes of a LIST that broke off, and error %v", len(nodes), err)
 	}
 }
