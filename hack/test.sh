@@ -31,7 +31,7 @@ tests() { go test -vet=off -ldflags='-s -w' -p "$packages" "$@"; }
 if [ -n "${RACE:-}" ]; then
   concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... \
     ./hack/fleet/... ./hack/chaos/wire ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
-  whole=$(go list ./api/protocol ./controllers/plan ./agent/step ./hack/limits)
+  whole=$(go list ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale)
   # shellcheck disable=SC2046,SC2086 # one word for each package
   step "tests, with the race detector" tests -short -race $concurrent
   # shellcheck disable=SC2046

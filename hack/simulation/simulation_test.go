@@ -20,8 +20,8 @@ import (
 // few is how many small worlds a plain run of the tests lives through, for as long as atMost, but always as many as fewest: in those
 // mostKinds of the faults happen.
 const (
-	few, fewest, mostKinds = 12, 3, 25
-	atMost                 = 24 * time.Second
+	few, fewest, mostKinds = 6, 3, 25
+	atMost                 = 12 * time.Second
 	// fewNodes is how large a large world is there.
 	fewNodes = 300
 	// progress is after how many worlds a longer run states how far it is.

@@ -24,6 +24,9 @@ func logSteps(t *testing.T) stepper {
 
 // Both parts measure twenty nodes, on one API server.
 func TestParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("`make ci` runs it")
+	}
 	if _, err := os.Stat(testenv.Assets()); err != nil {
 		testenv.NotShown(t, "make controlplane builds the API server")
 	}
