@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that proves a change: `make test`, and then what takes longer. Each package's tests run once: those that have goroutines
-# with the race detector, searches whole. The simulation's seeds have a step of their own.
+# with the race detector, searches whole. Only crash tests run twice: capped with the race detector, and whole.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/step.sh

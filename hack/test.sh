@@ -26,8 +26,8 @@ packages=$(($(nproc) + 3))
 longest=(./hack/fleet ./agent ./controllers ./config ./config/prometheus)
 # Lint has vetted all packages. Without symbols, which stack traces do not need, a test links in half the time.
 tests() { go test -vet=off -ldflags='-s -w' -p "$packages" "$@"; }
-# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. What is capped here is left out: `make ci` runs
-# it whole.
+# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. Packages whose searches are capped here are left
+# out: `make ci` runs them whole.
 if [ -n "${RACE:-}" ]; then
   concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... \
     ./hack/fleet/... ./hack/chaos/wire ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
