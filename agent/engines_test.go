@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -26,6 +27,19 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(os.WriteFile(filepath.Join(run, "please"), nil, 0o600)).To(Succeed())
 		m.shows(ctx, message, ContainSubstring("/run/please exists on the host."))
+	})
+
+	It("hear of an update from rpm-ostree's daemon that comes back after it left as idle (behaviour 11)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
+		Expect(err).NotTo(HaveOccurred())
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Eventually(ostree.Exit).Should(BeTrue())
+		Expect(ostree.Start()).To(Succeed())
+		Expect(ostree.Stage("40.2")).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(message(m.node(ctx))).To(ContainSubstring("version 40.2"))
 	})
 
 	It("compare kernels where that is asked for", func(ctx SpecContext) {

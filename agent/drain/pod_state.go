@@ -37,7 +37,7 @@ type podState struct {
 	accepted bool      // the API server took the request; the watch reports the rest
 	attempts int       // requests in a row that were not accepted
 	denials  int       // of these, the last ones that were answered 403
-	answer   verdict   // of the last request; a failure does not take the place of a refusal by budgets
+	answer   verdict   // of the last request that was not accepted; a failure does not take the place of a refusal by budgets
 	message  string    // why the last request was not accepted, for people
 	due      time.Time // the next request is not sent earlier; zero: at once
 	sentAt   int       // the change of budgets that was the last when the request was sent

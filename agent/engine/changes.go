@@ -62,7 +62,8 @@ func (c *Changes) Reach(presence Presence, why string) {
 	c.Reachable(reachable)
 }
 
-// Update takes what the engine reports now. Nothing is passed on before Reach is called.
+// Update takes what the engine reports now. Nothing is passed on before Reach is called, which the first call of the engine, or its
+// end, brings about.
 func (c *Changes) Update(report Report) {
 	if c.why != "" && report.State != Needed {
 		report = Unreachable(report.Engine, c.why)

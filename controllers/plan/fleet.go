@@ -26,7 +26,8 @@ type Snapshot struct {
 	// Nodes are all nodes of the cluster, in any order: a node may be in the ledger and selected by another policy by now. They
 	// are shared with other snapshots: do not change them.
 	Nodes []*Node
-	// Index is where each of the Nodes is in that list, by its name. Nil: it is made from them when it is needed.
+	// Index is where each of the Nodes is in that list, by its name. Nil: it is made from them when it is needed. Whoever
+	// puts other nodes there, or in another order, sets it to nil.
 	Index map[string]int
 	// Window is the state of the policy's windows at Now.
 	Window window.State
@@ -219,7 +220,7 @@ func (f *fleet) add(n *Node) {
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
 	}
-	if !n.Outstanding() || f.inEntry[n.Name] || f.limited.holds(n.Name) || f.Governor.inOther(n, f.limited.ledger) || !f.answersFor(n, g) {
+	if !n.Outstanding() || f.inLedger[n] || f.Governor.inOther(n, f.limited.ledger) || !f.answersFor(n, g) {
 		return
 	}
 	if g.Policy == f.name || f.selects(n) {

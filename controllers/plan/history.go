@@ -50,7 +50,7 @@ func size(history []v1alpha1.PastReboot) int {
 }
 
 // Past is what is remembered of a reboot that is over. Nil: the grant was taken back before it disturbed the node. Its end is
-// after its grant and not after now, whatever the node's clock reports.
+// not after now, and otherwise not before its grant, whatever the node's clock reports.
 func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	n, seq := t.Node, t.Entry.Seq
 	past := &v1alpha1.PastReboot{Node: t.Entry.Node, Seq: seq, GrantedAt: t.Entry.At, FromVersion: t.Entry.OSVersion, Ring: t.Entry.Ring}

@@ -56,7 +56,7 @@ func (c podCheck) result(n *Node) *protocol.PreflightReport {
 }
 
 // Supposing is for looking ahead: where nothing is known of the pods on a node, its agent is supposed to find nothing in the way.
-// Without gates.blockingPods a missing answer means just that, and the nodes are returned as they are.
+// Without gates.blockingPods a missing answer means just that, and the nodes are returned as they are. Their order stays.
 func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	check := podCheckOf(policy)
 	if len(policy.Spec.BlockingPods()) == 0 {

@@ -140,11 +140,6 @@ func (l *limited) tag(policy string) string {
 // counts reports whether the limit counts the nodes of another policy, too.
 func (l *limited) counts(policy string) bool { return slices.Contains(l.with, policy) }
 
-// holds reports whether the ledger has an entry of another policy for the node.
-func (l *limited) holds(node string) bool {
-	return slices.ContainsFunc(l.others, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
-}
-
 // add counts a node that another policy governs.
 func (l *limited) add(n *Node, inLedger bool) {
 	l.selected++

@@ -47,7 +47,7 @@ func (c *chaos) run(ctx context.Context) error {
 	}
 	c.result = newResult()
 	err := c.screen.Step(name, func() error {
-		workers, ctx := errgroup.WithContext(ctx)
+		var workers errgroup.Group // of which one that fails keeps no other from what it would find
 		for range c.options.workers {
 			workers.Go(func() error { return c.worker(ctx) })
 		}

@@ -29,4 +29,8 @@ func TestResult_FailsWhereAFaultHasHardlyStruck(t *testing.T) {
 	if err := r.failure(least - 1); err != nil {
 		t.Errorf("with as many of each as wanted: %v", err)
 	}
+	r.hit[rare], r.sharing = least, least-1
+	if err := r.failure(least); err == nil || !strings.Contains(err.Error(), "two policies have shared a limit in 2 schedules") {
+		t.Errorf("where too few schedules share a limit: %v", err)
+	}
 }

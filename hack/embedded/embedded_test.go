@@ -27,7 +27,7 @@ func leavesNothing(t *testing.T) {
 	}
 }
 
-// A whole cluster is started, and ended, by hack/fleet's tests.
+// A whole cluster is started by hack/fleet's tests, and that nothing is left of one is shown by hack/demo's.
 func TestStart_HalfWayLeavesNothing(t *testing.T) {
 	cases := map[string]struct {
 		assets string

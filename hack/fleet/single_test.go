@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +18,12 @@ func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T)
 		spec.Settle = &metav1.Duration{}
 		spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}, OnTimeout: v1alpha1.DrainTimeoutReboot}
 	})
+	before := s.fleet.kubelet.of(agentProgram)[0]
 	s.must(s.fleet.Stage())
 	s.awaitFinished()
+	if err := before.ExitError(); before.Alive() || err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("a power cut has left the agent: %v", err)
+	}
 	for _, v := range s.fleet.views() {
 		if v.Reboots != 1 || v.Cordoned {
 			t.Errorf("%s was rebooted %d times, cordoned: %t", v.Node, v.Reboots, v.Cordoned)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -109,9 +110,15 @@ func (f *kuredFlags) takeVariable(known *flag.Flag, variable string, v variables
 	return f.assign(known, variable, value)
 }
 
-// olderThan compares the tag of the image; a tag that is no version is the newest.
+// olderThan compares the tag of the image; a tag of two numbers is the newest of its line, and one that is no version the newest of all.
 func (k *installation) olderThan(want string) bool {
 	_, tag := image(k.container)
 	have, err := version.ParseGeneric(tag)
-	return err == nil && have.LessThan(version.MustParseGeneric(want))
+	if err != nil {
+		return false
+	}
+	if len(have.Components()) == 2 {
+		have = have.WithPatch(math.MaxUint32)
+	}
+	return have.LessThan(version.MustParseGeneric(want))
 }

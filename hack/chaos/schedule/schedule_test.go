@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,6 +17,24 @@ func TestOf_TheSameSeedIsTheSameSchedule(t *testing.T) {
 		}
 		if schedule.Of(seed).String()[len("seed 1000"):] == schedule.Of(seed + 1).String()[len("seed 1000"):] {
 			t.Errorf("seeds %d and %d are the same", seed, seed+1)
+		}
+	}
+}
+
+// TestOf_CanBeRun: what is drawn makes sense to who runs it.
+func TestOf_CanBeRun(t *testing.T) {
+	for seed := range uint64(2000) {
+		s := schedule.Of(seed)
+		if s.Limit < 1 || len(s.Needs) < 1 || s.MinAvailable >= s.Pods || len(s.Steps) < 3 {
+			t.Errorf("%s", s)
+		}
+		if (s.Window == nil) != s.Begins.IsZero() {
+			t.Errorf("seed %d: a window wants a time at which it begins: %s", seed, s)
+		}
+		for i, step := range s.Steps {
+			if i > 0 && step.After < s.Steps[i-1].After || step.For <= 0 || step.For > 5*time.Second {
+				t.Errorf("seed %d, step %d: %s", seed, i, s)
+			}
 		}
 	}
 }

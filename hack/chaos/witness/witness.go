@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -128,8 +131,12 @@ func (w *Witness) watch(ctx context.Context) error {
 	stream := json.NewDecoder(resp.Body)
 	for {
 		var b batch
-		if err := stream.Decode(&b); err != nil {
+		switch err := stream.Decode(&b); {
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, new(net.Error)):
 			return nil
+		default:
+			return fmt.Errorf("decoding a watch of etcd: %w", err)
 		}
 		if b.Result.Compact > 0 {
 			return fmt.Errorf("watching etcd: revision %d is compacted, the oldest is %d", w.next, b.Result.Compact)

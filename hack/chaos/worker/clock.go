@@ -19,14 +19,20 @@ func (c hasty) NewTimer(d time.Duration) clock.Timer { return c.Clock.NewTimer(m
 
 // FileClock is the real clock with an offset that another process writes into a file.
 type FileClock struct {
-	// Path is the file: nanoseconds, in decimal. It is always there, and whole.
+	// Path is the file: nanoseconds, in decimal. It is always there, and whole; a process that cannot read it has no clock.
 	Path string
 }
 
 // Now implements clock.PassiveClock.
 func (c FileClock) Now() time.Time {
-	text, _ := os.ReadFile(c.Path)
-	offset, _ := strconv.ParseInt(string(text), 10, 64)
+	text, err := os.ReadFile(c.Path)
+	if err != nil {
+		panic(err)
+	}
+	offset, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		panic(err)
+	}
 	return time.Now().Add(time.Duration(offset))
 }
 
