@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
 // exactly and atLeast state what is missing, and how the command is used.
@@ -45,16 +43,6 @@ func choose(policies []v1alpha1.RebootPolicy, names []string) ([]v1alpha1.Reboot
 		chosen = append(chosen, policies[i])
 	}
 	return chosen, nil
-}
-
-// fleetOf reads the fleet, and returns the names of the policies that arguments mean; none means all. Each must be there.
-func (s *Session) fleetOf(ctx context.Context, arguments []string) (f fleet.Fleet, names []string, err error) {
-	if f, err = s.fleet(ctx); err != nil {
-		return f, nil, err
-	}
-	names = bare(policyKinds, arguments...)
-	_, err = choose(f.Policies, names)
-	return f, names, err
 }
 
 // bare takes the kind away from names.

@@ -96,3 +96,13 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	}
 	return fleet.New(policies, nodes, s.Clock.Now()), nil
 }
+
+// fleetOf reads the fleet, and returns the names of the policies that arguments mean; none means all. Each must be there.
+func (s *Session) fleetOf(ctx context.Context, arguments []string) (f fleet.Fleet, names []string, err error) {
+	if f, err = s.fleet(ctx); err != nil {
+		return f, nil, err
+	}
+	names = bare(policyKinds, arguments...)
+	_, err = choose(f.Policies, names)
+	return f, names, err
+}
