@@ -1,6 +1,10 @@
 package hack
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -121,4 +125,55 @@ func TestCorpora_BelongToTargets(t *testing.T) {
 	if found == 0 {
 		t.Error("no corpus was found")
 	}
+}
+
+// A type can be read: its methods are in four files at most.
+func TestReceivers_AreInFewFiles(t *testing.T) {
+	t.Parallel()
+	files := map[string][]string{} // of each type, by folder and name
+	for _, top := range []string{"agent", "api", "controllers", "hack", "internal", "kubectl-reboot"} {
+		err := filepath.WalkDir(filepath.Join(testenv.Root(), top), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.Base(path), "zz_generated") {
+				return err
+			}
+			source, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, declaration := range source.Decls {
+				method, is := declaration.(*ast.FuncDecl)
+				if !is || method.Recv == nil {
+					continue
+				}
+				receiver := filepath.Join(filepath.Dir(path), receiverName(method.Recv.List[0].Type))
+				if !slices.Contains(files[receiver], path) {
+					files[receiver] = append(files[receiver], path)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for receiver, in := range files {
+		if len(in) > 4 {
+			t.Errorf("the methods of %s are in %d files: %v", receiver, len(in), in)
+		}
+	}
+	if len(files) < 100 {
+		t.Errorf("only %d types were found", len(files))
+	}
+}
+
+func receiverName(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiverName(of.X)
+	case *ast.IndexExpr:
+		return receiverName(of.X)
+	case *ast.Ident:
+		return of.Name
+	}
+	return ""
 }

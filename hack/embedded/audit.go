@@ -41,12 +41,12 @@ func (r Request) IsWrite() bool {
 }
 
 // auditLog is the path of the API server's audit log.
-func (c *Cluster) auditLog() string { return filepath.Join(c.Dir, "audit.log") }
+func (f *folders) auditLog() string { return filepath.Join(f.Dir, "audit.log") }
 
 // Requests are the requests that the API server received from one instant until before another. Those it is still
 // working on are missing.
-func (c *Cluster) Requests(from, to time.Time) ([]Request, error) {
-	file, err := os.Open(c.auditLog())
+func (f *folders) Requests(from, to time.Time) ([]Request, error) {
+	file, err := os.Open(f.auditLog())
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
