@@ -19,6 +19,7 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 		kept   bool
 	}{
 		"a moment later":             {passes: time.Second, kept: true},
+		"the limit is shared":        {passes: time.Second, edit: (*server).share, kept: true},
 		"just before it is too old":  {passes: estimatePace - time.Second, kept: true},
 		"once it is too old":         {passes: estimatePace},
 		"the policy was edited":      {passes: time.Second, edit: func(s *server) { s.policy.Generation++ }},
@@ -38,6 +39,9 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 			}
 			s.comeBack(t)
 			s.pass(t)
+			if s.published.IsZero() != (name == "the slot stays free") {
+				t.Error("the slot is not where it should be")
+			}
 			if got := s.policy.Status.EstimatedCompletionAt; got == nil || got.Equal(&far) != tc.kept {
 				t.Errorf("the estimate is %v", got)
 			}

@@ -26,8 +26,8 @@ import (
 type state struct {
 	plan.Snapshot
 	nodes []*corev1.Node
-	// slotWaits reports that a slot is being handed over: what explains gives way to it.
-	slotWaits bool
+	// slotWaits reports that a slot is being handed over: what explains gives way to it. handedOver: one was, in this pass.
+	slotWaits, handedOver bool
 	// listed reports that the Nodes were listed live.
 	listed bool
 	// refused is what single Nodes did not take. It keeps nothing else from being done.

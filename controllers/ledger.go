@@ -136,7 +136,7 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 	before := s.Policy.DeepCopy()
 	status := statusOf(s.Policy, p, s.Window, s.Now)
 	if busy(status) {
-		status.EstimatedCompletionAt = l.estimated(s, p)
+		status.EstimatedCompletionAt = l.estimated(s)
 	}
 	s.Policy.Status = status
 	if err := l.put(ctx, before.UID, s.Policy); err != nil {
@@ -195,12 +195,12 @@ func (l *ledgerWriter) patchPolicy(ctx context.Context, policy, before *v1alpha1
 	return nil
 }
 
-// estimated is the estimate to write with a plan. Where a slot changes hands the present one is kept for a while; every other
+// estimated is the estimate to write with a plan. In a pass that hands a slot over the present one is kept for a while; every other
 // write renews it.
-func (l *ledgerWriter) estimated(s *state, p plan.Plan) *metav1.Time {
+func (l *ledgerWriter) estimated(s *state) *metav1.Time {
 	known, current := l.of(s.Policy.UID), s.Policy.Status.EstimatedCompletionAt
 	lasts := current != nil && current.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
-	if lasts && handsOver(p) && l.clock.Since(known.estimated) < estimatePace {
+	if lasts && s.handedOver && l.clock.Since(known.estimated) < estimatePace {
 		return current
 	}
 	known.estimated = l.clock.Now()

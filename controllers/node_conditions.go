@@ -197,7 +197,7 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node,
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
 		removeMarkers(patch, n, grant)
 	}
-	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime(), m.MaxUptime)
+	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime, m.MaxUptime)
 	if n.Pending != m.Pending {
 		patch.Taint(plan.WithPending(node.Spec.Taints, m.Pending))
 	}

@@ -39,8 +39,10 @@ type server struct {
 
 	nodes toolscache.Indexer
 	// cache is what the manager's cache has of them. Nil: all, as they are.
-	cache   nodeStore
-	policy  *v1alpha1.RebootPolicy
+	cache  nodeStore
+	policy *v1alpha1.RebootPolicy
+	// holder is the policy whose limit and ledger the policy shares. Nil: it has its own.
+	holder  *v1alpha1.RebootPolicy
 	version int
 	// published is when a grant was published last; read are the Nodes that were read live since the last pass began, and written those that
 	// were written before that.
@@ -129,6 +131,29 @@ func (s *server) pass(t testing.TB) {
 	}
 }
 
+// share moves limit and ledger to another policy.
+func (s *server) share() {
+	s.holder = &v1alpha1.RebootPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "limiting", UID: "2", ResourceVersion: "1", Finalizers: []string{v1alpha1.Finalizer}},
+		Spec: v1alpha1.RebootPolicySpec{
+			NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}, Concurrency: s.policy.Spec.Concurrency,
+		},
+		Status: v1alpha1.RebootPolicyStatus{Seq: s.policy.Status.Seq, Limit: s.policy.Status.Limit, Grants: s.policy.Status.Grants},
+	}
+	for i := range s.holder.Status.Grants {
+		s.holder.Status.Grants[i].Policy = workers
+	}
+	s.policy.Spec.Concurrency, s.policy.Status.Grants = &v1alpha1.Concurrency{Shared: s.holder.Name}, nil
+}
+
+// ledger has the grants.
+func (s *server) ledger() []v1alpha1.LedgerEntry {
+	if s.holder != nil {
+		return s.holder.Status.Grants
+	}
+	return s.policy.Status.Grants
+}
+
 // touch is a word of an agent that changes nothing: of the node that holds the last grant.
 func (s *server) touch(t testing.TB) {
 	t.Helper()
@@ -146,7 +171,7 @@ func (s *server) begin(t testing.TB, e v1alpha1.LedgerEntry) {
 // comeBack reboots the node that has held its grant for longest. It needs a reboot again at once: there are as many as ever.
 func (s *server) comeBack(t testing.TB) {
 	t.Helper()
-	e := s.policy.Status.Grants[0]
+	e := s.ledger()[0]
 	node := s.node(e.Node)
 	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: e.BootID, At: metav1.NewTime(s.reconciler.Clock.Now())}.String()
 	node.Status.NodeInfo.BootID = fmt.Sprintf("%08x-0000-4000-8000-%012x", 1, e.Seq)
@@ -156,6 +181,9 @@ func (s *server) comeBack(t testing.TB) {
 func (s *server) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if policies, ok := list.(*v1alpha1.RebootPolicyList); ok {
 		policies.Items = []v1alpha1.RebootPolicy{*s.policy.DeepCopy()}
+		if s.holder != nil {
+			policies.Items = append(policies.Items, *s.holder.DeepCopy())
+		}
 		return nil
 	}
 	var objects []runtime.Object
@@ -249,6 +277,10 @@ func (w serverStatus) Update(_ context.Context, object client.Object, _ ...clien
 	if err := w.server.write(object.GetName()); err != nil {
 		return err
 	}
-	w.server.policy = object.(*v1alpha1.RebootPolicy).DeepCopy()
+	written := &w.server.policy
+	if object.GetName() != workers {
+		written = &w.server.holder
+	}
+	*written = object.(*v1alpha1.RebootPolicy).DeepCopy()
 	return nil
 }

@@ -227,6 +227,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			continue
 		}
 		s.slotWaits = handsOver(p)
+		s.handedOver = s.handedOver || s.slotWaits
 		if len(p.Granted) > 0 {
 			r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published: the pods go somewhere within a second
 		}

@@ -37,8 +37,9 @@ type fleet struct {
 // fleetOf begins with what is.
 func fleetOf(s plan.Snapshot) *fleet {
 	s.Nodes = plan.Supposing(s.Policy, s.Nodes)
+	waiting, soaking := plan.Queues(s)
 	f := &fleet{
-		Snapshot: s, queues: queuesOf(s.Policy, plan.Queues(s)), shown: map[string]*plan.Node{}, conflicts: map[string][]string{},
+		Snapshot: s, queues: queuesOf(s.Policy, waiting), shown: map[string]*plan.Node{}, conflicts: map[string][]string{},
 		soaking: map[int]string{}, stranded: map[int]bool{},
 	}
 	if rings, err := plan.RingsOf(s.Policy); err == nil { // otherwise nothing is granted
@@ -66,7 +67,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 			f.show(n)
 		}
 	}
-	f.soak(s)
+	f.soak(soaking)
 	f.Policy, f.Ledger = s.Policy.DeepCopy(), s.Ledger.DeepCopy()
 	f.fix(selected, others, members)
 	f.clearGates()
@@ -75,12 +76,9 @@ func fleetOf(s plan.Snapshot) *fleet {
 	return f
 }
 
-// soak shows the planner what soaks already.
-func (f *fleet) soak(s plan.Snapshot) {
-	if len(s.Policy.Spec.Order) == 0 {
-		return
-	}
-	for ring, n := range plan.Soaking(s) {
+// soak shows the planner what soaks already, by ring.
+func (f *fleet) soak(soaking map[int]*plan.Node) {
+	for ring, n := range soaking {
 		if f.shown[n.Name] == nil {
 			f.soaking[ring] = n.Name
 		}

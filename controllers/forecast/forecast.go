@@ -184,10 +184,11 @@ func due(s plan.Snapshot, end time.Time) []Due {
 	var all []Due
 	for _, n := range s.Nodes {
 		most, booted := v1alpha1.ParseMaxUptime(n.Annotations), v1alpha1.BootedAt(n.Annotations)
-		if most == 0 || booted.IsZero() || n.NeedsReboot() || n.Outstanding() || s.Governor.Govern(n.Labels).Policy != s.Policy.Name {
+		at := timing.Latest(booted.Add(most), s.Now)
+		if most == 0 || booted.IsZero() || at.After(end) || n.NeedsReboot() || n.Outstanding() {
 			continue
 		}
-		if at := timing.Latest(booted.Add(most), s.Now); !at.After(end) {
+		if s.Governor.Govern(n.Labels).Policy == s.Policy.Name {
 			all = append(all, Due{Node: n.Name, At: at})
 		}
 	}

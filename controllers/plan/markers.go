@@ -30,11 +30,8 @@ func (n *Node) markers(pending corev1.TaintEffect, maxUptime string, keepsAnnota
 	if g := n.Grant; g != nil {
 		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !keepsAnnotations, g.Excluded
 	}
-	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime() != maxUptime
+	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime != maxUptime
 }
-
-// MaxUptime is annotation max-uptime as it is on the Node. Empty: there is none.
-func (n *Node) MaxUptime() string { return n.Annotations[v1alpha1.AnnotationMaxUptime] }
 
 // UngovernedMarkers are those of nodes that no policy governs and that show something: they should show nothing.
 func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
@@ -165,7 +162,7 @@ func markersOf(d *Draft) []Markers {
 	for _, n := range d.f.governed {
 		o := d.waiting[n.Name]
 		if o == nil && (d.f.held(n) || d.slots.hold(n.Name)) {
-			add(n, Markers{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime()}, n.Pending == corev1.TaintEffectNoSchedule)
+			add(n, Markers{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime}, n.Pending == corev1.TaintEffectNoSchedule)
 			continue
 		}
 		pending := effects[n.Name]

@@ -67,6 +67,8 @@ type Node struct {
 
 	// Annotations hold the answers of hooks, the reason of a pause, when the host booted and how long it may be up.
 	Annotations map[string]string
+	// MaxUptime is annotation max-uptime as it is; empty when there is none.
+	MaxUptime string
 
 	// Preflight is the manager's question about pods as it is; empty when there is none. PreflightReport is the agent's answer to
 	// one. An answer that cannot be read is none.
@@ -96,6 +98,7 @@ func NodeOf(node *corev1.Node) Node {
 		BootID:       bootID(node.Status.NodeInfo.BootID),
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
+		MaxUptime:    node.Annotations[v1alpha1.AnnotationMaxUptime],
 	}
 	n.UrgentReason, n.Urgent = v1alpha1.UrgentlyRequested(node)
 	n.Deleting = node.DeletionTimestamp != nil || n.Deleter != ""

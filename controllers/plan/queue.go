@@ -92,13 +92,12 @@ type Queue struct {
 	Nodes  []*Node
 }
 
-// Queues are the queues of the policy's rings and their domains, in the order in which plans choose among them. The Nodes are those of
-// the snapshot.
-func Queues(s Snapshot) []Queue {
+// Queues are the queues of the policy's rings and their domains, in the order in which plans choose among them. Of each ring, soaking is the
+// node at rest that keeps later rings waiting longest after its reboot. The Nodes are those of the snapshot.
+func Queues(s Snapshot) (queues []Queue, soaking map[int]*Node) {
 	f := newFleet(s, nil)
 	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *Node) bool { return !n.NeedsReboot() || f.held(n) })
 	f.order(waiting)
-	var queues []Queue
 	for _, n := range waiting {
 		ring, domain := f.rings.Of(n), f.domain(n)
 		if last := len(queues) - 1; last < 0 || queues[last].Ring != ring || queues[last].Domain != domain {
@@ -107,5 +106,5 @@ func Queues(s Snapshot) []Queue {
 		q := &queues[len(queues)-1]
 		q.Nodes = append(q.Nodes, n)
 	}
-	return queues
+	return queues, f.soaking()
 }

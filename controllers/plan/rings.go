@@ -181,11 +181,9 @@ func (l left) rank() int {
 	return 0
 }
 
-// Soaking is, for each ring, the node at rest that keeps later rings waiting longest after its reboot. The Nodes are those of the
-// snapshot.
-func Soaking(s Snapshot) map[int]*Node {
-	f, last := newFleet(s, nil), map[int]*Node{}
-	until := map[int]time.Time{}
+// soaking is, for each ring, the node at rest that keeps later rings waiting longest after its reboot.
+func (f *fleet) soaking() map[int]*Node {
+	last, until := map[int]*Node{}, map[int]time.Time{}
 	for _, n := range f.governed {
 		ring := f.rings.Of(n)
 		if ends, _ := f.rings.soaks(n, f.rings.Soak(ring)); !n.Paused && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
