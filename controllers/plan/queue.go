@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // candidate is what decides when the turn of a node comes.
@@ -107,4 +108,16 @@ func Queues(s Snapshot) (queues []Queue, soaking map[int]*Node) {
 		q.Nodes = append(q.Nodes, n)
 	}
 	return queues, f.soaking()
+}
+
+// soaking is, for each ring, the node at rest that keeps later rings waiting longest after its reboot.
+func (f *fleet) soaking() map[int]*Node {
+	last, until := map[int]*Node{}, map[int]time.Time{}
+	for _, n := range f.governed {
+		ring := f.rings.Of(n)
+		if ends, _ := f.rings.soaks(n, f.rings.Soak(ring)); !n.Paused && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
+			last[ring], until[ring] = n, ends
+		}
+	}
+	return last
 }

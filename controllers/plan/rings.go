@@ -181,18 +181,6 @@ func (l left) rank() int {
 	return 0
 }
 
-// soaking is, for each ring, the node at rest that keeps later rings waiting longest after its reboot.
-func (f *fleet) soaking() map[int]*Node {
-	last, until := map[int]*Node{}, map[int]time.Time{}
-	for _, n := range f.governed {
-		ring := f.rings.Of(n)
-		if ends, _ := f.rings.soaks(n, f.rings.Soak(ring)); !n.Paused && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
-			last[ring], until[ring] = n, ends
-		}
-	}
-	return last
-}
-
 // unfinished is what later rings wait for in this one, once its nodes are decided about. Nil: nothing. No other node waits for one
 // that a person has paused.
 func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
