@@ -122,6 +122,8 @@ func TestChart_Values(t *testing.T) {
 		"a label of monitors":  {`{podMonitor: {enabled: true, labels: {release: kps}}}`, "PodMonitor elsewhere/reboot-operator-agent", "metadata.labels.release", `"kps"`},
 		"who reads metrics":    {`{networkPolicy: {enabled: true, from: [{ipBlock: {cidr: 10.0.0.0/8}}]}}`, "NetworkPolicy elsewhere/reboot-operator-agent", "spec.ingress[0].from", `[{"ipBlock":{"cidr":"10.0.0.0/8"}}]`},
 		"a policy":             {`{policies: {workers: {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy workers", "spec", `{"concurrency":{"maxUnavailable":2}}`},
+		"a name like a number": {`{policies: {"1": {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy 1", "spec", `{"concurrency":{"maxUnavailable":2}}`},
+		"all agents at once":   {`{agent: {maxUnavailable: 100%}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `"100%"`},
 		"a policy of defaults": {`{policies: {workers: }}`, "RebootPolicy workers", "spec", `{}`},
 		"identity":             {`{identity: serviceaccount}`, agent, "spec.template.spec.containers[0].args[4]", `"--identity=serviceaccount"`},
 		"namespace":            {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects[0].namespace", `"elsewhere"`},
@@ -146,12 +148,15 @@ func TestChart_Refuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no release":          {nil, "ghcr.io/reboot-operator/manager:unreleased is no image of a release: set image.tag or manager.image"},
-		"latest":              {[]string{"--set=image.tag=latest"}, "is no image of a release"},
-		"no tag":              {[]string{"--set=image.tag=v1,agent.image=r.example:5000/a"}, "r.example:5000/a is no image of a release: set image.tag or agent.image"},
-		"a word it knows not": {[]string{"--set=image.tag=v1,agent.tollerations=[]"}, "tollerations"},
-		"an unknown identity": {[]string{"--set=image.tag=v1,identity=me"}, "identity"},
-		"an old cluster":      {[]string{"--set=image.tag=v1", "--kube-version=1.29.9"}, "which is incompatible with Kubernetes v1.29.9"},
+		"no release":           {nil, "ghcr.io/reboot-operator/manager:unreleased is no image of a release: set image.tag or manager.image"},
+		"latest":               {[]string{"--set=image.tag=latest"}, "is no image of a release"},
+		"no tag":               {[]string{"--set=image.tag=v1,agent.image=r.example:5000/a"}, "r.example:5000/a is no image of a release: set image.tag or agent.image"},
+		"a word it knows not":  {[]string{"--set=image.tag=v1,agent.tollerations=[]"}, "tollerations"},
+		"an unknown identity":  {[]string{"--set=image.tag=v1,identity=me"}, "identity"},
+		"no agent to replace":  {[]string{"--set=image.tag=v1,agent.maxUnavailable=0%"}, "/agent/maxUnavailable"},
+		"more than all agents": {[]string{"--set=image.tag=v1,agent.maxUnavailable=101%"}, "/agent/maxUnavailable"},
+		"no name of a policy":  {[]string{"--set=image.tag=v1", `--set-json=policies={"Workers":{}}`}, "Workers"},
+		"an old cluster":       {[]string{"--set=image.tag=v1", "--kube-version=1.29.9"}, "which is incompatible with Kubernetes v1.29.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
