@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
 )
 
 // makeInstallation is a kured of the newest version with these arguments.
@@ -73,6 +75,34 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestConvert_SentinelFiles(t *testing.T) {
+	if diff := cmp.Diff(sentinel.Defaults, watchedFiles); diff != "" {
+		t.Errorf("the agent watches other files (-agent +here):\n%s", diff)
+	}
+	for file, want := range map[string]string{
+		"/run/reboot-required":     "carried",
+		"/var/run/reboot-needed":   "carried",
+		"/var/run/please":          "--sentinel-file=/run/please,",
+		"/var/lib/patches//reboot": "--sentinel-file=/var/lib/patches/reboot,",
+	} {
+		t.Run(file, func(t *testing.T) {
+			c, err := convert(makeInstallation("--reboot-sentinel=" + file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == "carried" {
+				if len(c.report.open) > 0 {
+					t.Errorf("the agent watches it, and the report has %v", c.report.open)
+				}
+				return
+			}
+			if len(c.report.open) != 1 || !strings.Contains(c.report.open[0].how, want) {
+				t.Errorf("want %q in the report: %v", want, c.report.open)
+			}
+		})
+	}
 }
 
 func TestConvert_UnknownFlagsAreReported(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 // sentinelEngine detects the need where kured looked for a file or ran a command.
 const sentinelEngine = "the agent's engine sentinel watches it"
 
+// watchedFiles are the files of the host that the engine watches where none are named.
+var watchedFiles = []string{"/run/reboot-required", "/run/reboot-needed"}
+
 // detect converts how kured finds out that a host needs a reboot. Here the agent does, and no policy has a field for it.
 func detect(c *conversion) error {
 	command := c.flags.sentinelCommand
@@ -29,11 +32,15 @@ func detect(c *conversion) error {
 }
 
 func carrySentinel(c *conversion, flag, file string) {
-	if strings.TrimPrefix(file, "/var") == strings.TrimPrefix(defaultSentinel, "/var") {
-		c.carried(flag, "the host's /run/reboot-required: "+sentinelEngine)
+	if file = path.Clean(file); strings.HasPrefix(file, "/var/run/") { // a link to /run
+		file = strings.TrimPrefix(file, "/var")
+	}
+	if slices.Contains(watchedFiles, file) {
+		c.carried(flag, "the host's "+file+": "+sentinelEngine)
 		return
 	}
-	c.note(&c.report.open, flag, "the host's "+file+": the agent knows /run/reboot-required only. Let whoever writes the file write that one too: "+sentinelEngine)
+	c.note(&c.report.open, flag, "the host's "+file+": start the agents with --sentinel-file="+file+", which replaces "+strings.Join(watchedFiles, " and ")+
+		". The host's folder of the file has to be mounted below --host-root; /run, /etc and /usr are")
 }
 
 // testedFile is the file of a command that does nothing but test for it, as kured's default once was.
