@@ -16,6 +16,9 @@ import (
 const (
 	mostNodes  = 1000           // concurrency.maxUnavailable, as a number
 	mostSettle = 24 * time.Hour // settle
+	// leastSpacing and mostSpacing are what concurrency.spacing takes.
+	leastSpacing = time.Minute
+	mostSpacing  = 168 * time.Hour
 )
 
 // concurrency: how many nodes at once, and how long after one the next.
@@ -23,21 +26,36 @@ func concurrency(c *conversion) error {
 	nodes := intstr.FromInt(min(max(c.flags.concurrency, 1), mostNodes))
 	c.policy.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &nodes}
 	c.carried("concurrency", fmt.Sprintf("concurrency.maxUnavailable: %s. Nodes that are down or cordoned for other reasons use it up too", nodes.String()))
-	if delay := c.flags.lockReleaseDelay; delay > 0 {
-		settle, longest := min(wholeSeconds(delay), mostSettle), ""
-		if settle < delay {
-			longest = ", the longest there is"
-		}
-		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
-		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
-	} else {
-		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
-	}
+	lockReleaseDelay(c)
 	for _, name := range []string{"ds-name", "ds-namespace", "lock-annotation"} {
 		c.unneeded(name, "there is no lock: who may reboot is in the policy's status.grants")
 	}
 	c.unneeded("lock-ttl", "no lock is left behind: a Node that is deleted frees its slot. One that does not come back keeps it and is reported, until you repair it or delete the Node")
 	return holder(c)
+}
+
+// lockReleaseDelay: a node of kured's is back in service, and keeps its lock for so long. That is spacing where there is one lock. With
+// several, a node holds up one of them only, as it does while it settles.
+func lockReleaseDelay(c *conversion) {
+	delay := c.flags.lockReleaseDelay
+	bounded := func(most time.Duration) (taken time.Duration, longest string) {
+		if taken = min(wholeSeconds(delay), most); taken < delay {
+			longest = ", the longest there is"
+		}
+		return taken, longest
+	}
+	switch {
+	case delay <= 0:
+		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
+	case c.flags.concurrency <= 1 && delay >= leastSpacing:
+		spacing, longest := bounded(mostSpacing)
+		c.policy.Spec.Concurrency.Spacing = &metav1.Duration{Duration: spacing}
+		c.carried("lock-release-delay", fmt.Sprintf("concurrency.spacing: %s%s. The node is back in service meanwhile", moment.Short(spacing), longest))
+	default:
+		settle, longest := bounded(mostSettle)
+		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
+		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
+	}
 }
 
 // owner is who holds kured's lock; with a concurrency of more than 1 there are several.

@@ -77,6 +77,34 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 	})
 }
 
+func TestConvert_LockReleaseDelay(t *testing.T) {
+	for args, want := range map[string]string{
+		"--lock-release-delay=1h":                   "spacing 1h0m0s",
+		"--lock-release-delay=999h":                 "spacing 168h0m0s",
+		"--lock-release-delay=30s":                  "settle 30s",
+		"--lock-release-delay=1h --concurrency=2":   "settle 1h0m0s",
+		"--lock-release-delay=999h --concurrency=2": "settle 24h0m0s",
+		"--lock-release-delay=0s":                   "",
+	} {
+		t.Run(args, func(t *testing.T) {
+			c, err := convert(makeInstallation(strings.Fields(args)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if spacing := c.policy.Spec.Concurrency.Spacing; spacing != nil {
+				got += "spacing " + spacing.Duration.String()
+			}
+			if settle := c.policy.Spec.Settle; settle != nil {
+				got += "settle " + settle.Duration.String()
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 func TestConvert_SentinelFiles(t *testing.T) {
 	if diff := cmp.Diff(sentinel.Defaults, watchedFiles); diff != "" {
 		t.Errorf("the agent watches other files (-agent +here):\n%s", diff)

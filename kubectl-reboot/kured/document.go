@@ -75,6 +75,9 @@ func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
 	if spec.Settle != nil {
 		fields["settle"] = moment.Short(spec.Settle.Duration)
 	}
+	if concurrency, ok := fields["concurrency"].(map[string]any); ok && spec.Concurrency.Spacing != nil {
+		concurrency["spacing"] = moment.Short(spec.Concurrency.Spacing.Duration)
+	}
 	if drain, ok := fields["drain"].(map[string]any); ok && spec.Drain.Timeout != nil {
 		drain["timeout"] = moment.Short(spec.Drain.Timeout.Duration)
 	}
