@@ -41,6 +41,7 @@ var _ = Describe("convert kured", func() {
 	})
 
 	It("writes no policy where it cannot convert", func() {
+		Expect(fails("convert", "fluo")).To(Equal("error: unknown command \"fluo\" for \"kubectl reboot convert\"\n"))
 		Expect(fails("convert", "kured", "-f", "no-such-file.yaml")).To(Equal("error: open no-such-file.yaml: no such file or directory\n"))
 		Expect(fails("convert", "kured", "file.yaml")).To(HavePrefix("error: unknown command"))
 	})
