@@ -100,5 +100,6 @@ var _ = Describe("Rights", Ordered, func() {
 		nobody := as("nobody", "")
 		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer lets you look")
 		try(nobody, acts(), false, "is forbidden")
+		try(nobody, [][]string{{"convert", "kured"}}, false, "reboot-operator-doctor lets you list them")
 	})
 })

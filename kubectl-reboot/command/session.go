@@ -130,6 +130,8 @@ func explained(err error) error {
 	switch {
 	case !errors.As(err, &status):
 		return err
+	case apierrors.IsForbidden(err) && status.Status().Details != nil && status.Status().Details.Kind == "daemonsets":
+		return fmt.Errorf("%w; ClusterRole reboot-operator-doctor lets you list them", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; ClusterRole reboot-operator-fleet-viewer lets you look, reboot-operator-fleet-operator lets you act", err)
 	case apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == ""):
