@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +28,7 @@ the one reason why it waits, every check in its order, what has happened and wha
 			if err != nil {
 				return err
 			}
-			name := strings.TrimPrefix(args[0], "node/")
+			name := bare(nodeKinds, args[0])[0]
 			if node := requested(cmd.Context(), s, f, name); node != nil {
 				f = f.Whole(node)
 			}

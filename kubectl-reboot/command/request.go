@@ -58,7 +58,7 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 }
 
 func findNode(ctx context.Context, c client.Client, argument string) (client.Object, error) {
-	return get(ctx, c, &corev1.Node{}, strings.TrimPrefix(argument, "node/"))
+	return get(ctx, c, &corev1.Node{}, bare(nodeKinds, argument)[0])
 }
 
 // requestUrgently refuses nodes whose policy does not allow it. A request that is there and not urgent becomes urgent.

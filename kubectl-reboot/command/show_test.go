@@ -103,7 +103,7 @@ var _ = Describe("explain and status", func() {
 		Expect(ok("explain", "node/"+p.nodes[0])).To(And(
 			HavePrefix(p.nodes[0]+" waits: Paused\n  policy "+p.policy+" is paused: test\n"),
 			ContainSubstring("  ✗ Paused "), ContainSubstring("  · Halted "), Not(ContainSubstring("\x1b"))))
-		Expect(ok("explain", p.nodes[0], "-o", "yaml")).To(ContainSubstring("\nverdict: Waiting\n"))
+		Expect(ok("explain", "nodes/"+p.nodes[0], "-o", "yaml")).To(ContainSubstring("\nverdict: Waiting\n"))
 		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +\? +1 +0 +0 +\?  paused$`))
 		Expect(ok("status", "-o", "wide")).To(ContainSubstring("  UNAVAILABLE\n"))
 		Expect(fails("explain", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))

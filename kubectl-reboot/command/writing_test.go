@@ -37,7 +37,7 @@ func halted() *pool {
 var _ = Describe("request", func() {
 	It("writes the annotation, in its own name, and leaves one that is there", func() {
 		p := newPool(2, paused)
-		Expect(ok("request", p.nodes[0], "node/"+p.nodes[1], "--reason=firmware")).
+		Expect(ok("request", "nodes/"+p.nodes[0], "node/"+p.nodes[1], "--reason=firmware")).
 			To(Equal("node/" + p.nodes[0] + " reboot requested\nnode/" + p.nodes[1] + " reboot requested\n"))
 		for _, name := range p.nodes {
 			Expect(node(name).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
