@@ -37,6 +37,9 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 			if strings.TrimSpace(reason) == "" {
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
 			}
+			if strings.HasPrefix(reason, v1alpha1.UrgentPrefix) {
+				return fmt.Errorf("--reason begins with %s, which makes a request urgent: use --urgent, or give the reason in other words", v1alpha1.UrgentPrefix)
+			}
 			if urgent {
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
