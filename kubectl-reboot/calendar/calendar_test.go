@@ -56,7 +56,16 @@ func TestLines(t *testing.T) {
 		"clocks-back": {
 			Policy("w", windows(window("twice", "02:30", 1, berlin), window("across", "23:00", 3, berlin, "Sat"))), day("2026-10-24"), 3, terminal.Look{},
 		},
-		"skipped-start":        {Policy("w", windows(window("early", "02:30", 1, berlin))), day("2026-03-28"), 2, terminal.Look{}},
+		"skipped-start": {Policy("w", windows(window("early", "02:30", 1, berlin))), day("2026-03-28"), 2, terminal.Look{}},
+		"second-of-a-zone": {
+			Policy("w", windows(window("first", "22:00", 1, berlin, "Mon"), window("skipped", "02:30", 1, berlin, "Sun"))), day("2026-03-28"), 1, terminal.Look{},
+		},
+		"second-is-not-skipped": {
+			Policy("w", windows(window("first", "22:00", 1, berlin, "Mon"), window("after", "03:00", 1, berlin, "Sun"))), day("2026-03-28"), 1, terminal.Look{},
+		},
+		"second-comes-twice": {
+			Policy("w", windows(window("first", "22:00", 1, berlin, "Mon"), window("twice", "02:30", 1, berlin, "Sun"))), day("2026-10-24"), 1, terminal.Look{},
+		},
 		"two-zones":            {Policy("w", windows(window("berlin", "22:00", 2, berlin), window("auckland", "22:00", 2, "Pacific/Auckland"))), Now, 4, terminal.Look{}},
 		"union":                {Policy("w", windows(window("early", "20:00", 2, ""), window("late", "21:00", 4, ""), window("touches", "01:00", 1, ""))), Now, 2, terminal.Look{}},
 		"blackout-cuts":        {Policy("w", Weeknights, blackout("freeze", "2026-11-24", "2026-11-25", "")), Now, 2, terminal.Look{}},

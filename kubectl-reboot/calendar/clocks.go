@@ -24,10 +24,12 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 		until = timing.Latest(until, e.From, e.To)
 	}
 	starts := map[string]string{}
+	for _, w := range windows {
+		starts[w.Name] = w.Start
+	}
 	seen := map[string]bool{}
 	var changes []Period
 	for _, w := range windows {
-		starts[w.Name] = w.Start
 		name := w.TimeZoneOrDefault()
 		zone, err := time.LoadLocation(name)
 		if err != nil || seen[name] {
