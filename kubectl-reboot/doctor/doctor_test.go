@@ -195,7 +195,15 @@ func TestExamine(t *testing.T) {
 		"windows that cannot be read": {
 			func(c *installed) { c.policies[0].Spec.Windows[0].TimeZone = "Mars/Olympus" }, []string{"Policies Problem [] policy workers cannot be acted on"},
 		},
-		"none at once":     {func(c *installed) { AtMost("0%")(&c.policies[0]) }, []string{"Budgets Problem [] policy workers grants nothing: maxUnavailable is 0%"}},
+		"none at once": {func(c *installed) { AtMost("0%")(&c.policies[0]) }, []string{"Budgets Problem [] policy workers grants nothing: maxUnavailable is 0%"}},
+		"none at once, by the limit of another": {
+			func(c *installed) {
+				AtMost("0")(&c.policies[0])
+				c.policies[0].Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/hostname": "n1"}}
+				c.policies = append(c.policies, everybody())
+				c.policies[1].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "workers"}
+			}, []string{"Policies Warning [] policy workers governs no node", "Budgets Problem [] policy rival grants nothing: maxUnavailable of policy workers, whose limit it shares, is 0"},
+		},
 		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db wants all of its 3 pods"}},
 		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},
 		"a gate that cannot be asked": {

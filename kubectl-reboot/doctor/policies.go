@@ -113,10 +113,17 @@ func windows(c Cluster, f *findings) {
 func budgets(c Cluster, f *findings) {
 	for i := range c.Fleet.Policies {
 		p := &c.Fleet.Policies[i]
-		if most := p.Spec.MaxUnavailableOrDefault(); c.Fleet.Plan(p).Limit == 0 && len(c.Fleet.Governed(p.Name)) > 0 {
-			f.add(Problem, fmt.Sprintf("policy %s grants nothing: maxUnavailable is %s", p.Name, most.String()),
-				fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"concurrency":{"maxUnavailable":1}}}'`, p.Name))
+		is := c.Fleet.Plan(p)
+		if is.Limit > 0 || len(c.Fleet.Governed(p.Name)) == 0 {
+			continue
 		}
+		limits, of := p, ""
+		if name := p.Spec.Shared(); name != "" && is.SharedWith != nil && is.SharedLimit == 0 {
+			limits, of = c.Fleet.Policy(name), " of policy "+name+", whose limit it shares,"
+		}
+		most := limits.Spec.MaxUnavailableOrDefault()
+		f.add(Problem, fmt.Sprintf("policy %s grants nothing: maxUnavailable%s is %s", p.Name, of, most.String()),
+			fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"concurrency":{"maxUnavailable":1}}}'`, limits.Name))
 	}
 	for i := range c.Budgets {
 		if b := &c.Budgets[i]; allowsNothing(b) {

@@ -101,6 +101,9 @@ func TestLines(t *testing.T) {
 			Stage: v1alpha1.RunAfter, Number: 7, Asked: p.Spec.Hooks.RunAfter, At: metav1.NewTime(Now.Add(-time.Minute)),
 		}}
 	})}, []corev1.Node{Node("n1", "workers")}, Now)
+	shares := Spec(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{Shared: "workers"} })
+	shared := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", AtMost("50%")), Policy("gpu", shares)},
+		[]corev1.Node{Node("n1", "workers"), Node("n2", "workers"), Node("n3", "workers"), Node("n4", "gpu")}, Now)
 	cases := map[string]struct {
 		status status.Status
 		look   terminal.Look
@@ -108,6 +111,7 @@ func TestLines(t *testing.T) {
 		"hooks-of-a-run":    {status.Of(asked), terminal.Look{Width: 100}},
 		"paused-and-halted": {status.Of(both), terminal.Look{Width: 100}},
 		"conflict":          {status.Of(tie, "workers"), terminal.Look{Width: 100}},
+		"shared-limit":      {status.Of(shared), terminal.Look{Wide: true}},
 		"pipe":              {status.Of(busy()), terminal.Look{}},
 		"wide":              {status.Of(busy()), terminal.Look{Wide: true}},
 		"80-columns":        {status.Of(busy()), terminal.Look{Width: 80}},

@@ -30,7 +30,7 @@ type Status struct {
 type Policy struct {
 	Name string        `json:"name"`
 	Mode v1alpha1.Mode `json:"mode"`
-	// MaxUnavailable is as the user wrote it, and Limit the same in nodes.
+	// MaxUnavailable is as the user wrote it, here or in the policy whose limit this one shares, and Limit the same in nodes.
 	MaxUnavailable string `json:"maxUnavailable"`
 	Limit          int32  `json:"limit"`
 	Window         Window `json:"window"`
@@ -116,6 +116,9 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	s := f.Snapshot(policy)
 	p := plan.Of(s)
 	most := policy.Spec.MaxUnavailableOrDefault()
+	if name := policy.Spec.Shared(); name != "" && p.SharedWith != nil && policy.Spec.OwnLimit() == nil {
+		most = f.Policy(name).Spec.MaxUnavailableOrDefault()
+	}
 	status := Policy{
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
