@@ -48,8 +48,8 @@ func (f Fleet) Policy(name string) *v1alpha1.RebootPolicy {
 
 // Node is the node of a name, as the API server has it and as decisions look at it; nil when there is none.
 func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
-	i := slices.IndexFunc(f.nodes, func(n corev1.Node) bool { return n.Name == name })
-	if i < 0 {
+	i, found := slices.BinarySearchFunc(f.views, name, func(n *plan.Node, name string) int { return cmp.Compare(n.Name, name) })
+	if !found {
 		return nil, nil
 	}
 	return &f.nodes[i], f.views[i]

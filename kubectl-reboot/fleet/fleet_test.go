@@ -129,8 +129,10 @@ func TestFleet(t *testing.T) {
 	if object, _ := f.Node("nowhere"); object != nil {
 		t.Error("a node that is not there")
 	}
-	if object, view := f.Node("n2"); object.Name != "n2" || view.Name != "n2" {
-		t.Error("nodes are found by name")
+	for _, name := range []string{"n1", "n2"} {
+		if object, view := f.Node(name); object.Name != name || view.Name != name {
+			t.Error("nodes are found by name")
+		}
 	}
 	var governed []string
 	for _, n := range f.Governed("w") {
