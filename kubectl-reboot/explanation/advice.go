@@ -54,6 +54,9 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonDryRun:               {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
+// noLimit is the advice where maxUnavailable is 0: no node's turn ever comes.
+var noLimit = Advice{"raise spec.concurrency.maxUnavailable, here or in the policy whose limit this one shares", "kubectl edit rbp POLICY"}
+
 // grantedAdvice is the advice for what may keep a granted reboot; others need nothing.
 var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},

@@ -62,3 +62,16 @@ func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
 		})
 	}
 }
+
+// TestOf_NoTurnComesWhereTheLimitIsZero: to wait is no advice then.
+func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
+	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "wait;"} {
+		t.Run(limit, func(t *testing.T) {
+			down := Node("n0", "w", NotReady)
+			e := explain(t, []v1alpha1.RebootPolicy{Policy("w", AtMost(limit))}, down, Node("n1", "w", Needs(time.Hour)))
+			if e.Reason != v1alpha1.ReasonBudgetExhausted || !strings.HasPrefix(e.Advice.Text, want) {
+				t.Errorf("%s: %+v, want %s", e.Reason, e.Advice, want)
+			}
+		})
+	}
+}

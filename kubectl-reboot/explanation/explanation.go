@@ -126,10 +126,13 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Request != nil && (e.Verdict == NoNeed || e.Verdict == Unknown) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
 	}
-	if e.Reason == v1alpha1.ReasonBudgetExhausted {
-		e.Slots = f.Plan(policy).Holders
-	}
 	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
+	if e.Reason == v1alpha1.ReasonBudgetExhausted {
+		decided := f.Plan(policy)
+		if e.Slots = decided.Holders; decided.Limit == 0 {
+			e.Advice = noLimit.about(name, policy.Name)
+		}
+	}
 	return e, nil
 }
 
