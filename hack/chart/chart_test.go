@@ -168,6 +168,15 @@ func TestChart_Refuses(t *testing.T) {
 	}
 }
 
+// A checkout has no tag by which its files could be had from elsewhere.
+func TestChart_NotesNameAFileThatIsThere(t *testing.T) {
+	t.Parallel()
+	notes := helm(t, "install", "x", "config/chart", "--dry-run=client", "--set=image.tag=v1.2.3")
+	if want := "\n  kubectl apply -f config/samples/dry-run.yaml   #"; !strings.Contains(notes, want) {
+		t.Errorf("no %q in %s", want, notes)
+	}
+}
+
 // The schema knows the values there are and no others, so that a word it knows not is refused.
 func TestChart_SchemaHasEveryValue(t *testing.T) {
 	t.Parallel()
