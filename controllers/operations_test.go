@@ -81,8 +81,12 @@ var _ = Describe("A command of docs/operations.md", func() {
 	})
 
 	It("holds all policies up: Stop everything", func(ctx SpecContext) {
-		f, p := waiting()
-		other := f.policy("others", func(s *v1alpha1.RebootPolicySpec) { s.Priority = -1 })
+		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) {
+			s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}
+		})
+		other := f.policy("others", func(s *v1alpha1.RebootPolicySpec) {
+			s.Priority, s.Pause = -1, &v1alpha1.Pause{Until: &metav1.Time{Time: time.Now().Add(-time.Hour)}}
+		})
 		run(ctx, f, p, "Stop everything")
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Paused"))
