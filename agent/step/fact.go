@@ -3,7 +3,6 @@ package step
 import (
 	"slices"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
@@ -74,7 +73,7 @@ func needsHost(o Observation) bool {
 	case o.InPhase(protocol.PhaseDraining):
 		return o.Drain.State == DrainDone || !o.Now.Before(o.Deadline())
 	}
-	return o.Engine != nil && (o.Engine.State == engine.Needed || o.asked())
+	return o.asks()
 }
 
 // needsCoordinators reports whether it matters who else reboots the host. It does at rest, too: another coordinator may reboot

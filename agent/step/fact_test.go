@@ -18,6 +18,7 @@ func TestAsks(t *testing.T) {
 		"a need":                               {makeObservation(staged("1")), false, true},
 		"a need that nobody has spoken of yet": {makeObservation(silent, requesting("x")), false, false},
 		"a request":                            {makeObservation(requesting("x")), false, true},
+		"a long uptime":                        {makeObservation(up(24*time.Hour, 24*time.Hour)), false, true},
 		"a grant":                              {makeObservation(staged("1"), granted(1, active)), true, true},
 		"a grant on a paused node":             {makeObservation(granted(1, active), func(o *Observation) { o.Paused = true }), false, false},
 		"a drain":                              {makeObservation(staged("1"), beingDrained), true, false},
@@ -68,8 +69,9 @@ func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 		answers map[Fact]func(*Observation)
 		want    []Fact
 	}{
-		"at rest": {makeObservation(), nil, []Fact{FactCoordinators}},
-		"a need":  {makeObservation(staged("1")), nil, []Fact{FactInhibitors, FactCoordinators}},
+		"at rest":       {makeObservation(), nil, []Fact{FactCoordinators}},
+		"a need":        {makeObservation(staged("1")), nil, []Fact{FactInhibitors, FactCoordinators}},
+		"a long uptime": {makeObservation(up(24*time.Hour, 24*time.Hour)), nil, []Fact{FactInhibitors, FactCoordinators}},
 		"a grant": {makeObservation(toBegin...), map[Fact]func(*Observation){
 			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
 		}, []Fact{FactPolicy, FactPods, FactEngines, FactInhibitors, FactCoordinators}},

@@ -391,3 +391,33 @@ func TestNodeStatusOf_LooksAgainWhenTheUptimeReachesItsMaximum(t *testing.T) {
 		})
 	}
 }
+
+// The manager learns what keeps a node up that asks for a reboot because of its uptime alone, and when that has ended.
+func TestDecide_ANodeThatIsUpForTooLongReportsWhoKeepsItUp(t *testing.T) {
+	inhibited := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
+	for name, tc := range map[string]struct {
+		reported *protocol.Objection
+		message  string
+		want     *string
+	}{
+		"an inhibitor is held":  {nil, inhibited.Message, new(protocol.AgentReport{Objection: &inhibited}.String())},
+		"it was released since": {&inhibited, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := makeObservation(up(24*time.Hour, 24*time.Hour))
+			o.Reported.Objection, o.Inhibitors, o.Coordinators = tc.reported, Inhibitors{}, Coordinators{}
+			d := Decide(o)
+			for ; d.Missing != FactNone; d = Decide(o) {
+				if d.Missing == FactInhibitors {
+					o.Inhibitors = Inhibitors{Known: true, Message: tc.message}
+				}
+				o.Coordinators.Known = o.Coordinators.Known || d.Missing == FactCoordinators
+				o.Sought = append(o.Sought, d.Missing)
+			}
+			got, known := d.Report.Annotations[v1alpha1.AnnotationReport]
+			if diff := cmp.Diff(tc.want, got); !known || diff != "" {
+				t.Errorf("reported %v (-want +got):\n%s", known, diff)
+			}
+		})
+	}
+}
