@@ -6,17 +6,20 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -188,4 +191,57 @@ func warnings(r *Reconciler) []string {
 		}
 	}
 	return all
+}
+
+// silentHost is a host whose services take every call and answer none.
+type silentHost struct{}
+
+func (silentHost) BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (silentHost) Reboot(ctx context.Context, _ v1alpha1.InhibitorPolicy) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (silentHost) Other(ctx context.Context) (*host.Coordinator, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite: that nobody knows who keeps the host up, and who else reboots it, is
+// reported, and ends a drain that has lasted too long.
+func TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite(t *testing.T) {
+	attempt := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
+	for name, tc := range map[string]struct {
+		record protocol.Record
+		change func(*Reconciler)
+		want   string
+	}{
+		"a need": {protocol.Record{}, func(r *Reconciler) {
+			r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
+		}, string(v1alpha1.ReasonCoordinatorConflict)},
+		"a drained node, after its deadline": {attempt, func(r *Reconciler) {
+			r.Drains.last.seq, r.Drains.last.State = 1, step.DrainDone
+			r.Clock.(*testclock.FakeClock).SetTime(now.Add(time.Hour))
+		}, string(abortedPhase)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, api, _ := makeReconciler(t, tc.record)
+				r.change(func(c *Reconciler) { c.Host.Logind, c.Host.Coordinators = silentHost{}, silentHost{} })
+				tc.change(r)
+				ctx, cancel := context.WithTimeout(t.Context(), reconcileLimit)
+				defer cancel()
+				if _, err := r.Reconcile(ctx, ctrl.Request{}); err != nil || ctx.Err() != nil {
+					t.Errorf("ended with %v, after all of its time: %v", err, ctx.Err())
+				}
+				if len(api.patches) != 1 || !strings.Contains(api.patches[0], tc.want) {
+					t.Errorf("wrote %v, want %s", api.patches, tc.want)
+				}
+			})
+		})
+	}
 }

@@ -256,7 +256,13 @@ func (m remembered) of(grant *protocol.Grant) *step.Settings {
 	return &m.Settings
 }
 
+// hostLimit is how long logind and systemd may take to answer one question of a decision. What they do not answer is unknown, and
+// what follows from that still has to be written before the reconcile has to end.
+const hostLimit = 15 * time.Second
+
 func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
 	blocking, err := v.host.Logind.BlockInhibitors(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
@@ -266,6 +272,8 @@ func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
 }
 
 func (v *observer) coordinators(ctx context.Context) step.Coordinators {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
 	other, err := v.host.Coordinators.Other(ctx)
 	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }
