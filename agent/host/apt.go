@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -15,10 +16,8 @@ func aptReboots(_ context.Context, on looked) (bool, error) {
 		return false, err
 	}
 	value := ""
+	names = slices.DeleteFunc(names, func(name string) bool { return !isAptFile(path.Base(name)) })
 	for _, name := range append(names, "/etc/apt/apt.conf") {
-		if extension := path.Ext(name); extension != "" && extension != ".conf" {
-			continue // apt leaves out what dpkg and editors leave behind.
-		}
 		content, err := readConfiguration(on.root, name)
 		if err != nil {
 			return false, err
@@ -30,6 +29,13 @@ func aptReboots(_ context.Context, on looked) (bool, error) {
 		value = found
 	}
 	return isAptTrue(value)
+}
+
+// isAptFile reports whether apt reads a file of this name in apt.conf.d. It leaves out what dpkg and editors leave behind.
+func isAptFile(name string) bool {
+	extension := path.Ext(name)
+	others := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("_-:.", r) }
+	return (extension == "" || extension == ".conf") && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, others)
 }
 
 // isAptTrue reads a boolean as apt does. One that apt does not know is an error here.

@@ -44,6 +44,12 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		"unattended-upgrades, a file that apt leaves out": {
 			apt, files{"etc/apt/apt.conf.d/50unattended-upgrades.ucf-dist": "Unattended-Upgrade::Automatic-Reboot \"true\";"}, "",
 		},
+		"unattended-upgrades, an editor's copy of a file before it was changed": {
+			apt, files{
+				"etc/apt/apt.conf.d/50unattended-upgrades":  "Unattended-Upgrade::Automatic-Reboot \"true\";",
+				"etc/apt/apt.conf.d/50unattended-upgrades~": "Unattended-Upgrade::Automatic-Reboot \"false\";",
+			}, "unattended-upgrades",
+		},
 		"unattended-upgrades without apt.conf.d": {apt, none, ""},
 		"dnf-automatic":                          {dnf, files{"etc/dnf/automatic.conf": "[commands]\nreboot = when-needed\n"}, "dnf-automatic"},
 		"dnf-automatic of dnf 5, and the administrator's file wins": {
@@ -146,6 +152,19 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 	units.SetStatusText("zincati.service", uint32(1))
 	if got, err := coordinators.Other(t.Context()); got != nil || err == nil || !strings.Contains(err.Error(), "u instead of a string") {
 		t.Errorf("a status that is no text: %v, %v", got, err)
+	}
+}
+
+// TestIsAptFile: as apt-config dump of apt 2.6 has it, for a folder of files with these names.
+func TestIsAptFile(t *testing.T) {
+	for name, want := range map[string]bool{
+		"50unattended-upgrades": true, "57foo.conf": true, "52a.b.conf": true, "58x:y": true, "59_Z": true,
+		"50unattended-upgrades~": false, "#50unattended-upgrades#": false, "50unattended-upgrades.ucf-dist": false, "57foo.conf~": false,
+		".53.conf": false, "54 a": false, "55,": false, "56foo+bar.conf": false, "59end.": false, "60ä": false,
+	} {
+		if got := isAptFile(name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
 	}
 }
 
