@@ -62,20 +62,21 @@ func aptValue(content, option, value string) (string, error) {
 			return "", err
 		}
 		content = rest
+		if (token == ";" || token == "}") && len(words) > 0 { // The last option of a block may go without its semicolon.
+			if strings.EqualFold(aptName(scopes, words[0]), option) {
+				value = strings.Join(words[1:], " ")
+			}
+			words = nil
+		}
 		switch token {
-		case "":
+		case "", ";":
 		case "{":
 			scopes, words = append(scopes, words), nil
 		case "}":
 			if len(scopes) == 0 {
 				return "", errAptSyntax
 			}
-			scopes, words = scopes[:len(scopes)-1], nil
-		case ";":
-			if len(words) > 0 && strings.EqualFold(aptName(scopes, words[0]), option) {
-				value = strings.Join(words[1:], " ")
-			}
-			words = nil
+			scopes = scopes[:len(scopes)-1]
 		default:
 			words = append(words, token)
 		}

@@ -174,6 +174,7 @@ func TestAptValue(t *testing.T) {
 		"": "before", "\n# " + option + " \"true\";\n": "before", "# a brace {\n" + option + ` "true";`: "true", "/* " + option + " \"true\"; */": "before",
 		option + ` "true";`: "true", option + ` true;`: "true", `UNATTENDED-UPGRADE::automatic-reboot "1";`: "1",
 		"Unattended-Upgrade {\n\tMail \"root\";\n\tAutomatic-Reboot \"true\"; // at night\n\tOrigins { \"a=b\"; };\n};": "true",
+		"Unattended-Upgrade { Automatic-Reboot \"true\" };":                                                             "true", "Unattended-Upgrade { Mail \"root\"; Automatic-Reboot \"true\"\n}": "true",
 		option + ` "true";` + option + ` "false";`: "false",
 		option + `-Time "02:00";`:                  "before",
 		`APT::NeverAutoRemove { "^linux-.*"; };`:   "before",
