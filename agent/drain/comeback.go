@@ -73,6 +73,12 @@ func (c comebacks) round(t target) int {
 	return c.rounds[t.uid]
 }
 
+// knows reports whether the pod was on the node before.
+func (c comebacks) knows(uid types.UID) bool {
+	_, known := c.rounds[uid]
+	return known
+}
+
 // goes records that a pod is going or gone. Only of those that the drain has asked is a replacement one that comes back.
 func (c comebacks) goes(e *podState) {
 	if e != nil && e.asked && e.controller != "" {

@@ -200,3 +200,79 @@ func TestComebacks_KeepTheirVolumes(t *testing.T) {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
 }
+
+// TestLate: a pod that keeps its node and comes in the middle of a drain is not evicted, and is waited for.
+func TestLate(t *testing.T) {
+	old, migration := makeTarget("old", of("rs")), makeTarget("migration", of("job"), blocking)
+	everywhere := makeTarget("migration", of("ds"), action(v1alpha1.DrainSkip), blocking)
+	completed := makeTarget("migration", of("job"), action(v1alpha1.DrainSkip))
+	waits := []Pod{blockedPod("migration", "UndrainablePod", blockerMessage)}
+	for name, tc := range map[string]struct {
+		script func(t *testing.T) *script
+		goes   []types.UID
+		waits  []Pod
+	}{
+		"it comes": {
+			script: func(t *testing.T) *script { return begin(t, old).come(migration) },
+			goes:   []types.UID{"old"}, waits: waits,
+		},
+		"it changes": {
+			script: func(t *testing.T) *script { return begin(t, old).come(migration, migration) },
+			goes:   []types.UID{"old"}, waits: waits,
+		},
+		"a new LIST shows it": {
+			script: func(t *testing.T) *script {
+				s := begin(t, old)
+				s.p.replace([]target{old, migration})
+				return s
+			},
+			goes: []types.UID{"old"}, waits: waits,
+		},
+		"it is one of a DaemonSet": {
+			script: func(t *testing.T) *script { return begin(t, old).come(everywhere) },
+			goes:   []types.UID{"old"}, waits: waits,
+		},
+		"a rule waits for it": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).come(makeTarget("migration", blocking, action(v1alpha1.DrainWaitCompleted)))
+			},
+			goes: []types.UID{"old"}, waits: []Pod{blockedPod("migration", "WaitCompleted", "a rule waits until it has completed")},
+		},
+		"it has completed": {
+			script: func(t *testing.T) *script { return begin(t, old).come(migration, completed) },
+			goes:   []types.UID{"old"},
+		},
+		"it is being deleted by others": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).come(migration, makeTarget("migration", blocking, deleted(10)))
+			},
+			goes: []types.UID{"old"},
+		},
+		"it was named since, and was there before": {
+			script: func(t *testing.T) *script { return begin(t, old).come(makeTarget("old", of("rs"), blocking)) },
+			goes:   []types.UID{"old"},
+		},
+		"it was named since it has come": {
+			script: func(t *testing.T) *script { return begin(t, old).come(makeTarget("migration"), migration) },
+			goes:   []types.UID{"migration", "old"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tc.script(t)
+			send, _ := s.p.next(at(0))
+			var goes []types.UID
+			for _, t := range send {
+				goes = append(goes, t.uid)
+			}
+			if diff := cmp.Diff(tc.goes, goes); diff != "" {
+				t.Errorf("to leave (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.waits, s.p.status(at(0)).Blocked); diff != "" {
+				t.Errorf("blocked (-want +got):\n%s", diff)
+			}
+			if s.leave(old); len(tc.waits) > 0 && s.p.done(at(60)) {
+				t.Error("done without it")
+			}
+		})
+	}
+}

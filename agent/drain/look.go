@@ -65,6 +65,7 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 		r.group.Go(func() { r.followPods(ctx) })
 	}
 	p := newProgress()
+	p.looks = true
 	listed, followed := map[string]bool{}, map[string]bool{}
 	shown, known := Findings{}, false
 	for {

@@ -31,18 +31,20 @@ type progress struct {
 	staying   volumes
 	blocking  blockers
 	comebacks comebacks
+	late      map[types.UID]bool // the pods that keep their node and came after the first LIST
+	looks     bool               // nothing is evicted
 }
 
 func newProgress() *progress {
 	return &progress{
 		entries: map[types.UID]*podState{}, deleted: map[types.UID]bool{}, asking: requests{},
 		budgets: budgets{known: map[types.NamespacedName]budget{}}, staying: volumes{}, blocking: blockers{}, comebacks: newComebacks(),
+		late: map[types.UID]bool{},
 	}
 }
 
 // replace records a LIST: a pod that is not in it is gone, and was before those came that are new in it.
 func (p *progress) replace(pods []target) {
-	p.listed, p.unread = true, ""
 	shown := map[types.UID]bool{}
 	for _, t := range pods {
 		shown[t.uid] = true
@@ -54,10 +56,12 @@ func (p *progress) replace(pods []target) {
 	}
 	maps.DeleteFunc(p.staying, func(uid types.UID, _ []volume.Use) bool { return !shown[uid] })
 	maps.DeleteFunc(p.blocking, func(uid types.UID, _ target) bool { return !shown[uid] })
+	maps.DeleteFunc(p.late, func(uid types.UID, _ bool) bool { return !shown[uid] })
 	p.comebacks.forget(shown)
 	for _, t := range pods {
 		p.put(t)
 	}
+	p.listed, p.unread = true, ""
 }
 
 // unreadable records that the pods could not be read. Once they have been, what is known of them stays.
@@ -72,7 +76,7 @@ func (p *progress) put(t target) {
 	if !t.deleted.IsZero() {
 		p.comebacks.goes(p.entries[t.uid])
 	}
-	t = p.comebacks.settle(t)
+	t = p.comebacks.settle(p.keep(t))
 	delete(p.blocking, t.uid)
 	if t.blocks {
 		p.blocking[t.uid] = t
@@ -95,11 +99,24 @@ func (p *progress) put(t target) {
 	e.target = t
 }
 
+// keep lets a pod stay that keeps its node and came after the first LIST: the drain waits for it. One that was there before, and
+// keeps its node since, counts for the next attempt.
+func (p *progress) keep(t target) target {
+	if p.listed && !p.looks && t.blocks && !p.comebacks.knows(t.uid) {
+		p.late[t.uid] = true
+	}
+	if p.late[t.uid] && t.blocks && t.deleted.IsZero() && t.decision.action != v1alpha1.DrainWaitCompleted {
+		t.decision = decision{action: v1alpha1.DrainEvict, order: t.decision.order, undrainable: blockerMessage}
+	}
+	return t
+}
+
 // remove records that a pod is gone.
 func (p *progress) remove(uid types.UID) {
 	p.comebacks.goes(p.entries[uid])
 	p.comebacks.remove(uid)
 	delete(p.blocking, uid)
+	delete(p.late, uid)
 	p.leave(uid)
 }
 

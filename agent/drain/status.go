@@ -148,7 +148,7 @@ func (p *progress) findings() Findings {
 	return f
 }
 
-// blockerMessage is reported of a pod that came between the look before the cordon and the cordon.
+// blockerMessage is reported of a pod that came after the look before the cordon.
 const blockerMessage = "gates.blockingPods lets it keep its node until it has completed"
 
 // blockers are the pods that keep their node.
