@@ -252,7 +252,7 @@ func TestReconcile(t *testing.T) {
 				r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
 				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
-			want: ctrl.Result{RequeueAfter: time.Second},
+			want: ctrl.Result{RequeueAfter: time.Second}, patches: 1,
 		},
 		"one that has spoken for an earlier grant of the same number begins nothing": {
 			record: protocol.Record{Grant: makeGrant(1, active, boot)},

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -48,7 +49,7 @@ func HoldsUpgrades(o Observation) bool {
 	return o.Record.GrantErr != nil || o.Record.ProgressErr != nil || granted || o.UnderWay() || o.Paused
 }
 
-// drainProgress reports the lead time, a drain that takes its time, and one that is done and waits for leave to reboot.
+// drainProgress reports the lead time, a drain that takes its time or fails, and one that is done and waits for leave to reboot.
 func drainProgress(o Observation) []corev1.NodeCondition {
 	if o.leads() && o.Drain.State == DrainNone {
 		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, leading(o.evictsFrom()))}
@@ -56,21 +57,31 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	if o.Now.Before(reportedFrom(o)) {
 		return nil
 	}
-	switch o.Drain.State {
-	case DrainRunning:
+	switch {
+	case o.Drain.State == DrainRunning && o.Drain.Failures > 0 && !o.Drain.Listed:
+		return nil // It may fail as before: what is reported of that stays.
+	case drainGoesOn(o):
 		message, _ := drainReported(o)
 		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, message)}
-	case DrainDone:
+	case o.Drain.State == DrainDone:
 		return emptied(o)
-	case DrainNone, DrainUndrainable, DrainFailed, DrainStopped:
 	}
 	return nil
 }
 
-// drainReported is the message of a drain that runs, and when it may change; the zero time: at any time. The condition states when it
-// was written last.
+// drainGoesOn reports whether a drain runs, or has failed and waits to be tried again under a policy that is known.
+func drainGoesOn(o Observation) bool {
+	return o.Drain.State == DrainRunning || o.Drain.State == DrainFailed && o.Policy != nil && o.Now.Before(o.Drain.triedAgain())
+}
+
+// drainReported is the message of a drain that goes on, and when it may change; the zero time: at any time. The condition states
+// when it was written last. Where a drain fails it is unknown which pods are left, so the node is not rebooted with them.
 func drainReported(o Observation) (message string, then time.Time) {
-	message = drains(o.Drain.Waits, o.Deadline(), o.Settings().Drain.OnTimeoutOrDefault())
+	follows := o.Settings().Drain.OnTimeoutOrDefault()
+	if o.Drain.State == DrainFailed {
+		follows = v1alpha1.DrainTimeoutAbort
+	}
+	message = drains(waitsFor(o.Drain), o.Deadline(), follows)
 	shown := o.Condition(corev1.NodeDrainInProgress)
 	at := shown.LastHeartbeatTime.Time
 	then = at.Add(drainEvery)
@@ -126,12 +137,20 @@ func leading(until time.Time) string {
 // instant writes a time for people.
 func instant(t time.Time) string { return timing.Instant(t.UTC()) }
 
-// drains states what a drain that runs waits for, until when, and what follows then.
-func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
-	what, follows := leaving, "the node is uncordoned and backs off"
-	if waits != "" {
-		what = "The drain waits for " + waits + "."
+// waitsFor states what a drain that runs waits for, or why it is tried again.
+func waitsFor(drain Drain) string {
+	switch {
+	case drain.State == DrainFailed:
+		return engine.Shorten("The drain failed and is tried again. " + drain.Message)
+	case drain.Waits != "":
+		return "The drain waits for " + drain.Waits + "."
 	}
+	return leaving
+}
+
+// drains states what a drain waits for, until when, and what follows then.
+func drains(what string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
+	follows := "the node is uncordoned and backs off"
 	if then == v1alpha1.DrainTimeoutReboot {
 		follows = "the node is rebooted with the pods that are left"
 	}

@@ -188,7 +188,7 @@ func again(o Observation, asking bool) time.Time {
 		if from := reportedFrom(o); o.Now.Before(from) {
 			return from
 		}
-		if o.Drain.State == DrainRunning {
+		if drainGoesOn(o) {
 			_, then := drainReported(o)
 			return then
 		}

@@ -309,6 +309,20 @@ func TestMaintenance(t *testing.T) {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(-time.Hour)),
 			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
+		"one that failed states why": {
+			makeObservation(beingDrained, forced, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "The last error was: no right."})),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain failed and is tried again. The last error was: no right."+until)},
+		},
+		"which stays until it is known whether it fails again": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Failures: 1}), reportedAgo(time.Minute)), nil,
+		},
+		"and no longer": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Failures: 1, Listed: true}), reportedAgo(time.Minute)),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
+		},
+		"one that failed, of a policy that cannot be read": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "x"}), func(o *Observation) { o.Policy = nil }), nil,
+		},
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
 			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
 		}},

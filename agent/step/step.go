@@ -155,7 +155,7 @@ func drainNow(o Observation) Step {
 	start := o.Now
 	switch {
 	case o.Drain.State == DrainFailed:
-		start = o.Drain.FailedAt.Add(timing.Backoff(o.Drain.Failures, drainRetry, drainRetryMax))
+		start = o.Drain.triedAgain()
 	case o.leads():
 		start = o.evictsFrom()
 	}
@@ -166,6 +166,11 @@ func drainNow(o Observation) Step {
 		return Wait{Until: timing.Earliest(start, o.Deadline())}
 	}
 	return RunDrain{Settings: *o.Policy}
+}
+
+// triedAgain is when a drain that failed is run once more.
+func (d Drain) triedAgain() time.Time {
+	return d.FailedAt.Add(timing.Backoff(d.Failures, drainRetry, drainRetryMax))
 }
 
 // timedOut gives up, or goes on with the pods that are left where the policy requires it: those that a drain has asked to
