@@ -34,8 +34,8 @@ type Drains struct {
 }
 
 // NewDrains makes the Drains of a node; they begin when the manager they are added to does. A drainer is made for each
-// drain, with the name of the policy for which its evictions count. Wake is triggered when a drain ends, and when other pods
-// are in its way than before.
+// drain, with the name of the policy for which its evictions count. Wake is triggered when a drain ends, when the pods cannot
+// be read or can again, and when other pods are in its way than before.
 func NewDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *Drains {
 	return &Drains{background: newBackground("drain"), node: node, drainer: drainer, clock: clock, wake: wake}
 }
@@ -60,7 +60,7 @@ func (d *Drains) begin(ctx context.Context, grant protocol.Grant, settings step.
 	}
 	d.last.deletedBefore = d.last.Deleted
 	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = step.DrainRunning, notRead, settings, nil, nil
-	d.last.Listed, d.last.Remaining, d.last.Waits = false, 0, ""
+	d.last.Listed, d.last.Remaining, d.last.Waits, d.last.Unread = false, 0, "", ""
 	return func() {
 		err := d.drainer(grant.Policy).Drain(ctx, d.node, podRules(settings), d.progress)
 		d.ended(err, ctx.Err() != nil)
@@ -71,11 +71,15 @@ func (d *Drains) begin(ctx context.Context, grant protocol.Grant, settings step.
 func (d *Drains) progress(status drain.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if (status.Unread == "") != (d.last.Unread == "") {
+		d.wake.Trigger()
+	}
 	if status.Unread != "" {
-		d.last.Message = unreadable(status.Unread)
+		d.last.Unread = unreadable(status.Unread)
+		d.last.Message = d.last.Unread
 		return
 	}
-	d.last.Listed = true
+	d.last.Listed, d.last.Unread = true, ""
 	if !slices.Equal(d.last.blocked, status.Blocked) {
 		d.wake.Trigger()
 	}

@@ -199,10 +199,37 @@ func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
 		d.mustRun(t, 1)
 		f.statuses = []drain.Status{{Unread: "too busy"}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Message: "The node's pods could not be read: too busy."})
+		const why = "The node's pods could not be read: too busy."
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Unread: why, Message: why})
 		f.statuses = append(f.statuses, drain.Status{Remaining: 2})
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "2 pods are left on the node.", Remaining: 2})
+	})
+}
+
+// TestDrains_WakeWhereThePodsCannotBeRead: once, and again when they can, so that the condition is right.
+func TestDrains_WakeWhereThePodsCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
+		t.Helper()
+		d.mustRun(t, 1)
+		for i, tc := range []struct {
+			status drain.Status
+			wakes  bool
+		}{
+			{drain.Status{Unread: "too busy"}, true},
+			{drain.Status{Unread: "too busy still"}, false},
+			{drain.Status{Remaining: 2}, true},
+			{drain.Status{Remaining: 1}, false},
+		} {
+			d.progress(tc.status)
+			woken := len(d.wake.triggers) == 1
+			if woken {
+				<-d.wake.triggers
+			}
+			if woken != tc.wakes {
+				t.Errorf("status %d: woken %v, want %v", i, woken, tc.wakes)
+			}
+		}
 	})
 }
 

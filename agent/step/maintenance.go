@@ -58,7 +58,7 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 		return nil
 	}
 	switch {
-	case o.Drain.State == DrainRunning && o.Drain.Failures > 0 && !o.Drain.Listed:
+	case o.Drain.State == DrainRunning && o.Drain.Failures > 0 && !o.Drain.Listed && o.Drain.Unread == "":
 		return nil // It may fail as before: what is reported of that stays.
 	case drainGoesOn(o):
 		message, _ := drainReported(o)
@@ -137,11 +137,13 @@ func leading(until time.Time) string {
 // instant writes a time for people.
 func instant(t time.Time) string { return timing.Instant(t.UTC()) }
 
-// waitsFor states what a drain that runs waits for, or why it is tried again.
+// waitsFor states what a drain that runs waits for, why it cannot read the pods, or why it is tried again.
 func waitsFor(drain Drain) string {
 	switch {
 	case drain.State == DrainFailed:
 		return engine.Shorten("The drain failed and is tried again. " + drain.Message)
+	case drain.Unread != "":
+		return drain.Unread
 	case drain.Waits != "":
 		return "The drain waits for " + drain.Waits + "."
 	}

@@ -131,6 +131,8 @@ type Drain struct {
 	// Waits names the pods in the way of the drain that runs, and what holds each, in a text that stays while they are the same
 	// pods. Empty: none is known to be.
 	Waits string
+	// Unread states why the drain that runs could not read which pods there are. Empty: it could, or has not tried yet.
+	Unread string
 	// Listed reports whether the drain that runs, or was stopped, has read which pods there are. Until then no pod was asked to
 	// leave, and Remaining reports nothing.
 	Listed bool

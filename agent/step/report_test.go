@@ -309,6 +309,10 @@ func TestMaintenance(t *testing.T) {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(-time.Hour)),
 			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
+		"one that cannot read the pods states why": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Unread: "The node's pods could not be read: too busy."})),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The node's pods could not be read: too busy."+until)},
+		},
 		"one that failed states why": {
 			makeObservation(beingDrained, forced, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "The last error was: no right."})),
 			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain failed and is tried again. The last error was: no right."+until)},
