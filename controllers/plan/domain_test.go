@@ -22,6 +22,20 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	busy := func(label string) string {
 		return "DomainBusy: waiting for another domain: nodes with " + label + " are being rebooted, and it is one domain at a time"
 	}
+	permitted := func(reason v1alpha1.Reason) func(*host) {
+		return func(h *host) {
+			nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0)(h)
+			conditionOf(h.node, v1alpha1.NodeRebootPermitted).Reason = string(reason)
+		}
+	}
+	// moved is a fleet with a node that came from another policy in its reboot.
+	moved := func(mods ...func(*host)) situation {
+		return situation{
+			policies: []*v1alpha1.RebootPolicy{zoned(), policy("others", selects("pool", "other"), holding(1, entry("b", 1)))},
+			hosts: []*host{needy("a", in("x")...), newHost("b", in("y", append(mods,
+				grant(1, protocol.GrantActive, givenBy("others")), progress(1, protocol.PhaseRebooting))...)...)},
+		}
+	}
 	const full = "BudgetExhausted: waiting for its turn: at most 3 of the nodes may be unavailable at once"
 	cases := map[string]struct {
 		situation situation
@@ -77,6 +91,23 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			nil,
 			map[string]string{"a": busy("zone=y")},
 		},
+		"nor does one of a policy that shares the limit": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{
+					policy("workers", selects("pool", "cpu"), sharing("gpu"), domains("zone")),
+					policy("gpu", selects("pool", "gpu"), atMost("3"), holding(1, entry("b", 1))),
+				},
+				hosts: []*host{needy("a", in("x", label("pool", "cpu"))...), newHost("b", in("y", label("pool", "gpu"),
+					grant(1, protocol.GrantActive, givenBy("gpu")), progress(1, protocol.PhaseRebooting))...)},
+			},
+			[]string{"a"},
+			nil,
+		},
+		"one that another policy has granted does": {moved(), nil, map[string]string{"a": busy("zone=y")}},
+		"until that policy reports that it did not come back": {
+			moved(notReady, permitted(v1alpha1.ReasonRebootTimedOut)), []string{"a"}, nil,
+		},
+		"or that its hooks after the boot refused": {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...),
 				newHost("b", in("y", grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))...)),

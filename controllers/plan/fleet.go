@@ -284,6 +284,15 @@ func (f *fleet) held(n *Node) bool {
 	return n.Outstanding() || f.inLedger[n]
 }
 
+// keepsBusy reports whether a node with a grant keeps its domain busy. One that another policy governs does not: only the limit is shared.
+// Nor does one that came here in its reboot, and that the policy which granted it reports as lost.
+func (f *fleet) keepsBusy(n *Node) bool {
+	if f.inEntry[n.Name] || slices.Contains(f.orphans, n) {
+		return true
+	}
+	return f.Governor.Govern(n.Labels).Policy == f.name && !n.reportedLost()
+}
+
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 
 // entry is the ledger entry that an outstanding record should have. A time that is further ahead than any clock may be is now:

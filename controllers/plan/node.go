@@ -249,6 +249,20 @@ func (n *Node) Failing() bool {
 	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
 }
 
+// reportedLost reports whether the node shows that it did not come back in time from its reboot, or went down in its drain and did not end
+// it in time.
+func (n *Node) reportedLost() bool {
+	p := n.Permitted
+	if p == nil || p.Status != corev1.ConditionTrue || n.Ready && !n.In(n.GrantSeq(), protocol.PhaseRebooting) {
+		return false
+	}
+	switch v1alpha1.Reason(p.Reason) {
+	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonDrainTimedOut, v1alpha1.ReasonHookFailed, v1alpha1.ReasonHookTimedOut:
+		return true
+	}
+	return false
+}
+
 // hookRefused reports whether the last grant was given back because of a before-hook.
 func (n *Node) hookRefused() bool {
 	g := n.Grant

@@ -98,7 +98,7 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	}
 	dead := lost(reboots)
 	for name, why := range s.used {
-		if n := f.byName[name]; n != nil && why == holdsGrant && !dead[name] {
+		if n := f.byName[name]; n != nil && why == holdsGrant && !dead[name] && f.keepsBusy(n) {
 			s.domains[f.domain(n)] = true
 		}
 	}
