@@ -223,6 +223,8 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 // undone is why the node is not back in service. Empty: it is, or needs no reboot.
 func undone(d *Draft, n *Node, down bool) v1alpha1.Reason {
 	switch o := d.waiting[n.Name]; {
+	case o != nil && o.shortLived:
+		return v1alpha1.ReasonGranted // it needs no person, and every node of later rings would be written for seconds
 	case o != nil:
 		return o.Reason
 	case d.slots.hold(n.Name):

@@ -60,6 +60,9 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"a node that waits for a person is named first": {
 			workers(rings()), []*host{needy("c", canary), needy("d", in(inhibited)...)}, []string{"c"}, left("d is left (Inhibited)"), 0,
 		},
+		"a node whose gate is being asked for the first time": {
+			workers(rings(), gated("burn")), []*host{needy("c", canary)}, nil, left("nodes of it are left"), 0,
+		},
 		"a node that is down": {workers(rings()), []*host{needy("c", in(notReady)...)}, nil, left("c is left (NodeUnavailable)"), 0},
 		"a node that a person has paused is not waited for": {
 			workers(rings()), []*host{needy("c", in(paused, inhibited)...)}, []string{"worker-1"}, "", 0,
