@@ -45,7 +45,7 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	if current != nil && current.Status == metav1.ConditionTrue {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.policy.Name))}
 	}
-	from := timing.Latest(LastReboot(a.policy, a.now), resumedAt(current)) // a success in the future would hide every failure until then
+	from := timing.Latest(LastReboot(a.policy, a.now), a.resumedAt()) // a success in the future would hide every failure until then
 	failed := a.failedSince(from, governed, reboots)
 	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
@@ -69,7 +69,7 @@ func (a attempts) lost(ring string, reboots []Reboot) []string {
 		return nil
 	}
 	var names []string
-	resumedAt := resumedAt(meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionHalted))
+	resumedAt := a.resumedAt()
 	for _, past := range a.policy.Status.History {
 		switch {
 		case past.Ring != ring:
@@ -87,8 +87,17 @@ func (a attempts) lost(ring string, reboots []Reboot) []string {
 	return names
 }
 
-// resumedAt is when an administrator last resumed the policy. Zero: it was not resumed.
-func resumedAt(current *metav1.Condition) time.Time {
+// resumedAt is when an administrator last resumed the policy. Zero: it was not resumed, or the clock of the leader that wrote it was ahead.
+func (a attempts) resumedAt() time.Time {
+	if at := resumedAt(a.policy); hasCome(at, a.now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// resumedAt is when an administrator last resumed the policy, by the clock of the leader that wrote it. Zero: it was not resumed.
+func resumedAt(policy *v1alpha1.RebootPolicy) time.Time {
+	current := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
 		return current.LastTransitionTime.Time
 	}

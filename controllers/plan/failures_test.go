@@ -20,6 +20,15 @@ func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Failures = &v1alpha1.Failures{Max: &n} }
 }
 
+// resumedAt is a policy that an administrator resumed at an instant, counted from the evening.
+func resumedAt(since time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ReasonResumed), LastTransitionTime: at(since),
+		}}
+	}
+}
+
 // lost puts a reboot in whose course the Node was deleted into the history.
 func lost(node, ring string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
@@ -219,6 +228,10 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"resumed, and failed again": {
 			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -3*minute)), needy("a", drainFailed(-2*minute))),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"resumed by the clock of a leader that was a day ahead, and failed again": {
+			one(workers(most(1), resumedAt(24*time.Hour)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"resumed, and a success since, and failed again": {

@@ -82,6 +82,7 @@ func TestReboots_Next(t *testing.T) {
 			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseRebooting), rebooted(0, 20*minute))), in(15 * minute),
 		},
 		"the last reboot, by a leader whose clock was ahead":       {one(policy("workers", lastReboot(24*time.Hour)), newHost("a")), in(24*time.Hour - 5*minute)},
+		"a policy was resumed, by a leader whose clock was ahead":  {one(policy("workers", resumedAt(24*time.Hour)), newHost("a")), in(24*time.Hour - 5*minute)},
 		"an end in the history, by a leader whose clock was ahead": {one(policy("workers", lost("a", "", 24*time.Hour))), in(24*time.Hour - 5*minute)},
 		"the earliest of all": {
 			withWindow(one(policy("workers", atMost("9"), holding(1, entry("a", 1))), needy("a", grant(1, active)),

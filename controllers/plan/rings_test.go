@@ -144,16 +144,10 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]string{"worker-1"},
 			"", 0,
 		},
-		"and an administrator resumes": {workers(rings(), lost("c", "canary", -time.Hour), resume("its disk broke")), nil, []string{"worker-1"}, "", 0},
-		"and has resumed": {
-			workers(rings(), lost("c", "canary", -time.Hour), func(p *v1alpha1.RebootPolicy) {
-				p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: "Resumed", LastTransitionTime: at(-minute)}}
-			}),
-			nil,
-			[]string{"worker-1"},
-			"", 0,
-		},
-		"a Node of a later ring": {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
+		"and an administrator resumes":                      {workers(rings(), lost("c", "canary", -time.Hour), resume("its disk broke")), nil, []string{"worker-1"}, "", 0},
+		"and has resumed":                                   {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(-minute)), nil, []string{"worker-1"}, "", 0},
+		"and has resumed by a leader whose clock was ahead": {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(26*time.Hour)), nil, nil, gone, 0},
+		"a Node of a later ring":                            {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
 		"the limit of the ring": {
 			workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("nodes of it are left"), 0,
 		},

@@ -113,6 +113,7 @@ func (d *Draft) next() time.Time {
 	if last := d.f.Policy.Status.LastRebootAt; last != nil {
 		consider(last.Add(-clockOff))
 	}
+	consider(resumedAt(d.f.Policy).Add(-clockOff))
 	for _, past := range d.f.Policy.Status.History {
 		consider(past.EndedAt.Add(-clockOff))
 	}
