@@ -88,6 +88,20 @@ var _ = Describe("Two policies that share a limit", func() {
 		Eventually(last).Should(Receive(&gone))
 		Expect(gone.Status.Grants).To(BeEmpty(), "it goes once its ledger is empty")
 	})
+
+	It("let the one that shares go while a node of the other one is being rebooted", func(ctx SpecContext) {
+		cpus, gpus := makeFleet(1), makeFleet(1)
+		workers := cpus.policy("workers")
+		gpu := gpus.policy("gpu", sharing(workers))
+		cpus.need(cpus.nodes...)
+		Eventually(cpus.granted).Should(HaveLen(1))
+		gpus.need(gpus.nodes...)
+		Eventually(gpus.reason).WithArguments(gpus.nodes[0]).Should(Equal("False BudgetExhausted"))
+		last := lastOf(ctx, gpu)
+		Expect(api.Delete(ctx, gpu)).To(Succeed())
+		Eventually(last).Should(Receive())
+		Expect(policyStatus(workers).Grants).To(HaveLen(1))
+	})
 })
 
 // lastOf receives a policy as it was when it went.

@@ -333,7 +333,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
 	}
-	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(p.Others) == 0 && p.RunHooks == nil {
+	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(policy.Status.Grants) == 0 && p.RunHooks == nil {
 		c.writeMarkers(name, plan.UngovernedMarkers(c.governor(), c.views()))
 		if c.woken[name] {
 			return // a race was lost
