@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,11 +75,12 @@ func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan,
 // started names the nodes that need a reboot, those that go first in front.
 func started(policy string, p plan.Plan) string {
 	var nodes []string
-	for _, e := range append(p.Granted, p.Adopted...) {
+	for _, e := range p.Ledger() { // where it is another policy's, it has been written before
 		nodes = append(nodes, e.Node)
 	}
+	granted := len(nodes)
 	for _, d := range p.Decisions {
-		if d.Status == corev1.ConditionFalse {
+		if d.Status == corev1.ConditionFalse && !slices.Contains(nodes[:granted], d.Node) {
 			nodes = append(nodes, d.Node)
 		}
 	}

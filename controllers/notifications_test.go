@@ -89,6 +89,14 @@ var _ = Describe("A service that is notified", func() {
 		Consistently(hook.messages, "1s").Should(HaveLen(2))
 	})
 
+	It("is notified of the nodes of a run whose grants are in the ledger of another policy", func() {
+		hook := startWebhook("notified-of-shared-runs")
+		cpus, gpus := makeFleet(1), makeFleet(2)
+		gpus.need(gpus.nodes[0])
+		p := gpus.policy("gpu", sharing(cpus.policy("workers")), notifies("notified-of-shared-runs", v1alpha1.NotifyStarted))
+		Eventually(hook.messages).Should(ConsistOf("Policy " + p.Name + " begins to reboot nodes, at most 1 at once. 1 need it: " + gpus.nodes[0] + "."))
+	})
+
 	It("that cannot be notified holds no reboot up, and an event reports it", func() {
 		var waiting atomic.Int32
 		hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
