@@ -17,8 +17,9 @@ import (
 // ownAlerts is how the names of this operator's alert rules begin. They are about nodes that wait, so they may not keep them.
 const ownAlerts = "RebootOperator"
 
-// longest is the longest message, in bytes; a status takes 1024.
-const longest = 900
+// longest is the longest message, in bytes, without a value, and longestValue the longest value: a histogram has any number of buckets. A
+// status takes 1024.
+const longest, longestValue = 900, 64
 
 // Answer is what a gate reports.
 type Answer struct {
@@ -85,7 +86,7 @@ func blockedBy(values map[string]string) Answer {
 		return Answer{State: v1alpha1.GateClear}
 	}
 	a := Answer{State: v1alpha1.GateFiring, blocking: slices.Sorted(maps.Keys(values))}
-	a.Message = message.Shorten(longest, a.blocking[0]) + " = " + values[a.blocking[0]]
+	a.Message = message.Shorten(longest, a.blocking[0]) + " = " + message.Shorten(longestValue, values[a.blocking[0]])
 	return a
 }
 

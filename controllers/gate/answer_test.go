@@ -2,6 +2,7 @@ package gate
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,12 @@ func TestAnswerOf(t *testing.T) {
 		"a range of histograms": {
 			model.Matrix{{Metric: sample(0, "job", "api").Metric, Histograms: []model.SampleHistogramPair{{Histogram: &model.SampleHistogram{Count: 2, Sum: 3}}}}},
 			Answer{State: firing, Message: `{job="api"} = Count: 2.000000, Sum: 3.000000, Buckets: []`},
+		},
+		"a range of a histogram with many buckets": {
+			model.Matrix{{Metric: sample(0, "job", "api").Metric, Histograms: []model.SampleHistogramPair{{Histogram: &model.SampleHistogram{
+				Count: 2, Sum: 3, Buckets: slices.Repeat(model.HistogramBuckets{{Lower: 0.25, Upper: 0.5, Count: 2}}, 160),
+			}}}}},
+			Answer{State: firing, Message: `{job="api"} = Count: 2.000000, Sum: 3.000000, Buckets: [(0.25,0.5]:2 (0.25,…`},
 		},
 		"a range without values": {model.Matrix{{Metric: sample(0, "job", "api").Metric}}, quiet},
 		"no range":               {model.Matrix{}, quiet},
