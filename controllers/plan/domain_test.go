@@ -152,6 +152,15 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 				"b": busy("zone=x"),
 			},
 		},
+		"one whose last grant did not come to nothing": {
+			one(zoned(holding(9, entry("c", 9))), needy("a", in("x", grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonAgentSilent)))...),
+				needy("b", in("y")...), needy("c", in("x", grant(9, protocol.GrantActive))...)),
+			nil,
+			map[string]string{
+				"a": "DomainBusy: waiting for its turn: b goes first (the last grant of a came to nothing), once the nodes with zone=x that are being rebooted are back",
+				"b": busy("zone=x"),
+			},
+		},
 		"two urgent requests: that of the busy domain is granted": {
 			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", in("x", urgently)...), needy("b", in("y", urgently)...), needy("c", in("x", flying...)...)),
 			[]string{"a"},

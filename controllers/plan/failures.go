@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -184,8 +183,8 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn {
 		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
 	}
-	if g := n.Grant; g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent {
-		return g.At.Add(silentBackOff), "the agent did not act on the last grant"
+	if n.silent() {
+		return n.Grant.At.Add(silentBackOff), "the agent did not act on the last grant"
 	}
 	if n.hookRefused() {
 		return n.Grant.At.Add(hookBackOff), lastFailed(n.Grant.Reason, n.Grant.Message)
@@ -195,6 +194,16 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 		return ended.Add(timing.Backoff(int(p.Failures), firstBackOff, lastBackOff)), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
+}
+
+// unused reports whether the last grant of a node came to nothing: its agent was silent, a before-hook refused or was, or the Node took no
+// write. Such a node is tried again after a fixed time, however often that was in vain.
+func (a attempts) unused(n *Node) bool {
+	if n.silent() || n.hookRefused() {
+		return true
+	}
+	past := a.last(n)
+	return past != nil && past.Result == v1alpha1.RebootWithdrawn
 }
 
 // last is how the last granted reboot of a node ended. Nil: the history has none of it.

@@ -270,6 +270,12 @@ func (n *Node) hookRefused() bool {
 		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
 }
 
+// silent reports whether the last grant was taken back because the agent did not act on it.
+func (n *Node) silent() bool {
+	g := n.Grant
+	return g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent
+}
+
 // noAnswer is that a node shows no answer any more, and whether it shows one.
 func (n *Node) noAnswer() (Decision, bool) {
 	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()

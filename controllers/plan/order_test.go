@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // TestReboots_ANodeThatWasServedGoesLast: a need that survives the boot keeps the time at which it began. Such a node would else
@@ -32,6 +33,38 @@ func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 				got = append(got, e.Node)
 			}
 			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("granted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReboots_ANodeWhoseLastGrantCameToNothingGoesLast: its back-off is over, and it has waited longest. Four nodes whose agents are dead
+// would else take turns for ever: each holds the slot for 5 minutes and backs off for 15.
+func TestReboots_ANodeWhoseLastGrantCameToNothingGoesLast(t *testing.T) {
+	long, ago := needsSince(50*time.Hour), cancelledAt(-10*time.Hour, v1alpha1.ReasonAgentSilent)
+	silent := grant(5, protocol.GrantCancelled, ago)
+	refused := grant(5, protocol.GrantCancelled, cancelledAt(-10*time.Hour, v1alpha1.ReasonHookTimedOut))
+	inZone := func(name string) func(*host) { return label(corev1.LabelTopologyZone, name) }
+	withdrawn := func(p *v1alpha1.RebootPolicy) {
+		p.Status.History = []v1alpha1.PastReboot{{Node: "a", Seq: 5, Result: v1alpha1.RebootWithdrawn, EndedAt: at(-10 * time.Hour)}}
+	}
+	for name, tc := range map[string]struct {
+		hosts []*host
+		want  string
+		past  []func(*v1alpha1.RebootPolicy)
+	}{
+		"its agent was silent":                        {[]*host{needy("a", long, silent), needy("b", needsSince(0))}, "b", nil},
+		"a hook was silent":                           {[]*host{needy("a", long, refused), needy("b", needsSince(0))}, "b", nil},
+		"the Node took no write":                      {[]*host{needy("a", long), needy("b", needsSince(0))}, "b", []func(*v1alpha1.RebootPolicy){withdrawn}},
+		"though its zone comes first":                 {[]*host{needy("a", long, silent, inZone("a")), needy("b", needsSince(0), inZone("b"))}, "b", nil},
+		"behind one whose need has survived a reboot": {[]*host{needy("a", long, silent), needy("b", long, grant(5, protocol.GrantFinished))}, "b", nil},
+		"but first if its request is urgent":          {[]*host{needy("a", long, silent, urgently), needy("b", needsSince(0))}, "a", nil},
+		"alone":                                       {[]*host{needy("a", long, silent)}, "a", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policy("workers", append(tc.past, allowsUrgent, holding(5), domains(corev1.LabelTopologyZone))...)
+			if diff := cmp.Diff([]string{tc.want}, names(one(p, tc.hosts...).plan().Granted)); diff != "" {
 				t.Errorf("granted (-want +got):\n%s", diff)
 			}
 		})

@@ -13,16 +13,16 @@ type candidate struct {
 	ring int
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
-	// urgent: the policy allows its urgent request. overdue: the node is past its deadline. down: it is unavailable already. guarded:
-	// its drain could only end by its time-out.
-	urgent, overdue, served, down, guarded bool
+	// urgent: the policy allows its urgent request. overdue: the node is past its deadline. unused: its last grant came to nothing. down: it
+	// is unavailable already. guarded: its drain could only end by its time-out.
+	urgent, overdue, unused, served, down, guarded bool
 }
 
 // candidate is what decides when the turn of a node comes.
 func (f *fleet) candidate(n *Node) candidate {
 	return candidate{
 		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
-		served: n.served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
+		unused: f.attempts.unused(n), served: n.served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
 	}
 }
 
@@ -38,9 +38,10 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// compareClasses orders nodes by the first four keys of compareCandidates.
+// compareClasses orders nodes by the first five keys of compareCandidates.
 func compareClasses(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(b.overdue, a.overdue), compareBools(a.served, b.served))
+	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(b.overdue, a.overdue),
+		compareBools(a.unused, b.unused), compareBools(a.served, b.served))
 }
 
 // compareCandidates orders nodes by these keys:
@@ -48,13 +49,14 @@ func compareClasses(a, b candidate) int {
 //  1. the ring, earlier ones first
 //  2. urgent requests
 //  3. nodes past their deadline
-//  4. nodes that were not rebooted since they need it
-//  5. the domain, always in the same order so that one is finished before the next; nodes without the label last
-//  6. nodes that are down already: their reboot costs no slot
-//  7. nodes whose drain can only end by its time-out last: they hold a slot longest
-//  8. the longest wait
-//  9. control-plane nodes last
-//  10. the name
+//  4. nodes whose last grant came to nothing last: each of them holds a slot for longer than others wait, and a few could take turns for ever
+//  5. nodes that were not rebooted since they need it
+//  6. the domain, always in the same order so that one is finished before the next; nodes without the label last
+//  7. nodes that are down already: their reboot costs no slot
+//  8. nodes whose drain can only end by its time-out last: they hold a slot longest
+//  9. the longest wait
+//  10. control-plane nodes last
+//  11. the name
 func compareCandidates(a, b candidate) int {
 	if c := compareClasses(a, b); c != 0 {
 		return c

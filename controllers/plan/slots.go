@@ -252,6 +252,8 @@ func (v view) precedence(n *Node) string {
 		return "its request is urgent"
 	case ahead.overdue && !other.overdue:
 		return "it is past its deadline"
+	case !ahead.unused && other.unused:
+		return "the last grant of " + n.Name + " came to nothing"
 	}
 	return n.Name + " was rebooted since it needs it"
 }
