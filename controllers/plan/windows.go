@@ -14,12 +14,16 @@ func blackout(v view, n *Node) *Blocked {
 	if !w.Blackout || Urgent(v.Policy, n) {
 		return nil
 	}
-	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
-	if v.ignoresWindows(n) && !w.Next.IsZero() {
+	o, until, due := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt, IgnoresWindowsFrom(v.Policy, n)
+	switch {
+	case due.IsZero() || w.Next.IsZero() || !w.OpensAt.IsZero() && w.OpensAt.Before(due):
+		o.Message += v.opening(until)
+	case !w.Next.Before(due): // windows do not count any more when this blackout ends
 		o.Message += ", until " + v.instant(w.Next) + " or longer"
 		until = w.Next
-	} else {
-		o.Message += v.opening(until)
+	default:
+		o.Message += v.atDeadline(due) + ", or later" // another blackout may follow
+		until = due
 	}
 	if w.BlackoutReason != "" {
 		o.Message += ": " + w.BlackoutReason
@@ -36,7 +40,7 @@ func windowClosed(v view, n *Node) *Blocked {
 	opens, due := v.opening(v.Window.OpensAt), IgnoresWindowsFrom(v.Policy, n)
 	until := timing.Earliest(v.Window.OpensAt, due)
 	if !due.IsZero() && until.Equal(due) {
-		opens = "; this node may start " + v.instant(due) + ", at its deadline"
+		opens = v.atDeadline(due)
 	}
 	o := blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n))
 	o.Until = until
@@ -55,6 +59,10 @@ func notUrgent(v view, n *Node) string {
 		return ""
 	}
 	return fmt.Sprintf("; the request is urgent, but policy %s does not allow that: spec.requests.urgent is not Allow", v.name)
+}
+
+func (v view) atDeadline(due time.Time) string {
+	return "; this node may start " + v.instant(due) + ", at its deadline"
 }
 
 func (v view) opening(at time.Time) string {
