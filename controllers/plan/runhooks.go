@@ -38,6 +38,10 @@ func (f *fleet) runHooks() runHooks {
 		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(before))}
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
+	if is.At.Sub(f.Now) > clockAhead {
+		// The clock of the leader that wrote it was ahead, and the stage would last until then: it begins again.
+		is.Asked, is.At = nil, metav1.NewTime(f.Now)
+	}
 	switch r := (runHooks{is: is, until: is.At.Add(hooks.TimeoutOrDefault())}); is.Stage {
 	case v1alpha1.RunBefore:
 		return f.beforeRun(r, before)

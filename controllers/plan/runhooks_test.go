@@ -98,6 +98,16 @@ func TestPlan_RunHooks(t *testing.T) {
 		"it has approved of its run":       {one(policy("workers", runHooked, after, answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0},
 		"it is to approve a deleted one":   {one(policy("workers", runHooked, after, deleted)), is(v1alpha1.RunAfter, unset), 0},
 		"a deleted policy waits no longer": {one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -time.Hour, unset), deleted)), nil, 0},
+		"a hook before the run is asked by a leader whose clock was ahead": {
+			one(policy("workers", runHooked, inRun(v1alpha1.RunBefore, 24*time.Hour, set)), needy("worker-1")), begins(v1alpha1.RunBefore, 8, set...), 0,
+		},
+		"a hook after the run is asked by a leader whose clock was ahead": {
+			one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, 24*time.Hour, unset), deleted)), begins(v1alpha1.RunAfter, 8, unset...), 0,
+		},
+		"a run that waits for a slot, by the clock of a leader that was ahead": {
+			one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, 24*time.Hour, nil)), needy("worker-1"), newHost("worker-2", notReady)),
+			&v1alpha1.RunHooks{Stage: v1alpha1.RunIdle, Number: 7, At: metav1.NewTime(evening)}, 0,
+		},
 		"the next run may not begin yet": {
 			one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -minute, unset, notBegun), answered(unsetNoout, "7: true")), needy("worker-1")),
 			&v1alpha1.RunHooks{Stage: v1alpha1.RunAfter, Number: 7, Asked: unset, At: metav1.NewTime(evening.Add(-minute)), Reason: v1alpha1.ReasonHookFailed, Message: "no quorum"}, 0,
