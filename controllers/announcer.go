@@ -89,9 +89,9 @@ func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookP
 // explained emits an event where a node waits for a reason that needs an administrator.
 func (a *announcer) explained(s *state, node *corev1.Node, d plan.Decision) {
 	switch d.Reason {
-	case v1alpha1.ReasonRebootTimedOut:
+	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent:
 		a.failed(s, node.Name, "timed_out", d.Message)
-		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonRebootTimedOut, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
 		a.failed(s, node.Name, "hook_failed", d.Message)
 		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)

@@ -63,6 +63,15 @@ var _ = Describe("A reboot that goes another way", func() {
 		Eventually(f.condition).WithArguments(down, v1alpha1.NodeRebootFailed).Should(BeNil())
 	})
 
+	It("and is Ready again without a report of its agent is no machine that has failed", func() {
+		f, _, up, _ := goesDown()
+		f.status(up, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(up, 2)}})
+		Eventually(f.reason).WithArguments(up).Should(Equal("True AgentSilent"))
+		Eventually(reasonsOf).WithArguments(up).Should(ContainElement("AgentSilent"))
+		Expect(f.condition(up, v1alpha1.NodeRebootFailed)).To(BeNil(), "a health controller would power it off")
+		Expect(f.granted()).To(Equal([]string{up}))
+	})
+
 	It("and leaves the boot ID as it was, as a soft reboot does, is no success (behaviour 63)", func() {
 		f, p, down, _ := goesDown()
 		ready(f, down, "False")

@@ -108,6 +108,7 @@ func (c constants) of(prefix string) []string {
 // reasonsOfEvents are the reasons that events carry, too.
 func reasonsOfEvents() []string {
 	return []string{
+		string(v1alpha1.ReasonAgentSilent),
 		string(v1alpha1.ReasonAgentsMissing),
 		string(v1alpha1.ReasonAgentsReady),
 		string(v1alpha1.ReasonAlertFiring),

@@ -128,7 +128,8 @@ const (
 	ReasonRebootRefused Reason = "RebootRefused"
 	// ReasonRebootTimedOut means the node was not Ready on a new boot ID within reboot.timeout.
 	ReasonRebootTimedOut Reason = "RebootTimedOut"
-	// ReasonAgentSilent means the agent did not act on its grant in time; the grant was taken back.
+	// ReasonAgentSilent means the agent did not act on its grant in time, and the grant was taken back; or the node is Ready on a new boot ID,
+	// and its agent has not reported within reboot.timeout.
 	ReasonAgentSilent Reason = "AgentSilent"
 	// ReasonGrantWithdrawn means the policy's ledger does not hold the grant that the Node shows, or holds it as withdrawn.
 	ReasonGrantWithdrawn Reason = "GrantWithdrawn"

@@ -108,6 +108,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			moved(notReady, permitted(v1alpha1.ReasonRebootTimedOut)), []string{"a"}, nil,
 		},
 		"or that its hooks after the boot refused": {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
+		"or that its agent is silent":              {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...),
 				newHost("b", in("y", grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))...)),

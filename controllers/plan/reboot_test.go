@@ -270,7 +270,7 @@ func TestReboots_UnderWay(t *testing.T) {
 				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		}},
 		"up in time, and its agent does not report": {node: reboots(bootID("worker-1-boot-2"), notReported), now: 30 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
+			Action: plan.Wait, Reason: v1alpha1.ReasonAgentSilent, FailedAt: instantAfter(30 * minute),
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready again, but its agent has not reported within 30m0s; " +
 				"its slot is kept until it does: look at the agent's pod on this node",
 		}},

@@ -210,12 +210,11 @@ func (t *tracker) awaitBoot() {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	late := "the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot"
+	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot"
 	if booted && n.Ready {
-		late = "the node was sent to reboot at %s and is Ready again, but its agent has not reported within %s; its slot is kept until it does: " +
-			"look at the agent's pod on this node"
+		reason, late = v1alpha1.ReasonAgentSilent, "is Ready again, but its agent has not reported within %s; its slot is kept until it does: look at the agent's pod on this node"
 	}
-	t.overdue(sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(late, t.f.instant(sent), timeout))
+	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.f.instant(sent), timeout))
 }
 
 // settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report

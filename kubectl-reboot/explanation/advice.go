@@ -60,6 +60,7 @@ var noLimit = Advice{"raise spec.concurrency.maxUnavailable, here or in the poli
 // grantedAdvice is the advice for what may keep a granted reboot; others need nothing.
 var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
+	v1alpha1.ReasonAgentSilent:      {"see whether the agent runs", agentPods},
 	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", agentPods},
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", agentPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
