@@ -231,6 +231,15 @@ func TestDriver_LogsWhatFailedAndTriesAgainInTheNextPeriod(t *testing.T) {
 	d.Until("the daemon to be idle", d.ostree.Exit, 0)
 }
 
+// dbus-broker, the bus of Fedora and RHEL, reports a service that fails to start as a name without an owner.
+func TestDriver_ADaemonThatDbusBrokerCannotStartIsAFailure(t *testing.T) {
+	d := newDrive(t)
+	d.ostree.FailReads("org.freedesktop.DBus.Error.NameHasNoOwner", "Could not activate remote peer 'org.projectatomic.rpmostree1': startup job failed")
+	d.start()
+	d.next(Round{Outcome: OutcomeFailed},
+		"reading Booted of rpm-ostree: Could not activate remote peer 'org.projectatomic.rpmostree1': startup job failed")
+}
+
 func TestDriver_WaitsAPeriodAndUpToATenthOfIt(t *testing.T) {
 	d := newDrive(t)
 	d.start()

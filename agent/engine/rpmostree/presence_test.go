@@ -49,6 +49,20 @@ func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *test
 	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
 }
 
+// dbus-broker, the bus of Fedora and RHEL, reports a service that fails to start as a name without an owner.
+func TestEngine_ThatDbusBrokerCannotStartIsNotAbsent_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	ostree.FailReads("org.freedesktop.DBus.Error.NameHasNoOwner", "Could not activate remote peer 'org.projectatomic.rpmostree1': startup job failed")
+	h.start()
+	h.Expect(cannotAsk("rpm-ostree does not report its deployments: the system bus cannot start it."))
+	ostree.FailReads("", "")
+	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
+	h.Clock.Step(30 * time.Second)
+	h.Expect(staged402)
+}
+
 func TestEngine_KeepsItsNeedAndReportsWhetherTheDaemonIsReachable_Behaviour6(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)

@@ -19,9 +19,6 @@ const progressInterval = 10 * time.Second
 // round makes an outcome of an error too.
 func (d *Driver) round(ctx context.Context) Round {
 	round, err := d.try(ctx)
-	if host.NoOwner(err) {
-		return Round{Outcome: OutcomeAbsent}
-	}
 	if err != nil {
 		return Round{Outcome: OutcomeFailed, Err: err}
 	}
@@ -42,7 +39,7 @@ func (d *Driver) try(ctx context.Context) (Round, error) {
 	ostree := daemon{conn}
 	found, err := ostree.sysroot(ctx)
 	if err != nil {
-		return Round{}, err
+		return unread(ctx, ostree, err)
 	}
 	if round, objected := found.objection(); objected {
 		return round, nil
@@ -52,6 +49,19 @@ func (d *Driver) try(ctx context.Context) (Round, error) {
 	}
 	defer d.unregister(ctx, ostree)
 	return d.upgrade(ctx, ostree, found.booted)
+}
+
+// unread distinguishes a host without rpm-ostree from one where it cannot be asked. One where it fails to start may look like the
+// former: dbus-broker reports both as a name without an owner.
+func unread(ctx context.Context, ostree daemon, cause error) (Round, error) {
+	if !host.NoOwner(cause) {
+		return Round{}, cause
+	}
+	link := service.Link{Conn: ostree.conn, Name: busName, Limit: callLimit}
+	if startable, err := link.Startable(ctx); startable || err != nil {
+		return Round{}, errors.Join(cause, err)
+	}
+	return Round{Outcome: OutcomeAbsent}, nil
 }
 
 // upgrade runs one Upgrade to its end. That alone looks for an upgrade, downloads and stages it. AutomaticUpdateTrigger

@@ -122,22 +122,40 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 		return 0, err
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
+	if host.NoOwner(err) {
+		return w.ownerless(ctx, signalled)
+	}
 	w.failures++
 	wait := timing.Backoff(w.failures, firstRetry, pollInterval)
-	why, presence := "rpm-ostree does not report its deployments: no reply in time.", engine.Silent
+	why := "rpm-ostree does not report its deployments: no reply in time."
 	switch {
-	case host.NoOwner(err) && signalled:
-		return firstRetry, nil // It left between its signal and the call.
-	case host.NoOwner(err):
-		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged reports when it comes.
 	case errors.Is(err, errMalformed):
 		service.Ignore(ctx, w.engine.Malformed, err)
 		why = "rpm-ostree reports its deployments in a way that cannot be read."
 	case host.ErrorName(err) != "":
 		why = fmt.Sprintf("rpm-ostree does not report its deployments: %s.", host.ErrorName(err))
 	}
-	w.memory.lost(why, presence)
+	w.memory.lost(why, engine.Silent)
 	return wait, nil
+}
+
+// ownerless distinguishes a daemon that fails to start from one that is not on the host: dbus-broker reports both as a name without
+// an owner. A daemon that left between its signal and the call is neither.
+func (w *watch) ownerless(ctx context.Context, signalled bool) (time.Duration, error) {
+	if signalled {
+		return firstRetry, nil
+	}
+	startable, err := w.Startable(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case startable:
+		w.failures++
+		w.memory.lost("rpm-ostree does not report its deployments: the system bus cannot start it.", engine.Silent)
+		return timing.Backoff(w.failures, firstRetry, pollInterval), nil
+	}
+	w.memory.lost("rpm-ostree is not on the system bus.", engine.Missing)
+	return pollInterval, nil // NameOwnerChanged reports when it comes.
 }
 
 // occasions are the properties whose change may change what boots next. They are read again then: what a signal reports of

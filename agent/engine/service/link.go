@@ -1,9 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -122,6 +124,18 @@ func (l *Link) FindOwner(ctx context.Context) error {
 		return fmt.Errorf("looking up the owner of %s: %w", l.Name, err)
 	}
 	return nil
+}
+
+// Startable reports whether the bus could start the service: it is installed, though it may not run, or may fail to start.
+func (l *Link) Startable(ctx context.Context) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, l.Limit)
+	defer cancel()
+	var startable []string
+	err := l.Conn.BusObject().CallWithContext(limited, busDaemon+".ListActivatableNames", 0).Store(&startable)
+	if ctx.Err() != nil || host.IsBroken(err) {
+		return false, fmt.Errorf("looking for %s among what the bus can start: %w", l.Name, cmp.Or(err, ctx.Err()))
+	}
+	return slices.Contains(startable, l.Name), nil
 }
 
 // IsOwnerChange reports whether the bus reports that the name has another owner. Every program could send a signal of this name

@@ -1,10 +1,8 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -106,15 +104,13 @@ func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	return s.Owner != asked, err
 }
 
-// ownerless reports that the name has no owner. A service that the bus could start is installed, though it does not run. It is not
-// started.
+// ownerless reports that the name has no owner. A service that the bus could start is not started.
 func (s *session) ownerless(ctx context.Context) error {
-	var startable []string
-	err := limited(ctx, s.Conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)
+	startable, err := s.Startable(ctx)
 	switch {
-	case ctx.Err() != nil || host.IsBroken(err):
-		return fmt.Errorf("looking for %s among what the bus can start: %w", s.watch.Name, cmp.Or(err, ctx.Err()))
-	case slices.Contains(startable, s.watch.Name):
+	case err != nil:
+		return err
+	case startable:
 		s.listener.Lost(s.watch.Title+" is not running.", engine.Silent)
 	default:
 		s.listener.Lost(s.watch.Title+" is not on the system bus.", engine.Missing)
