@@ -30,12 +30,13 @@ func judge(list []deployment) engine.Report {
 		// A live medium, for example: rebooting it installs nothing.
 		return engine.Unreachable(Name, "rpm-ostree names no deployment that this host was booted from.")
 	}
-	next := list[0]
-	switch {
-	case next.booted:
+	// A shutdown leaves out what is locked, and the next one in the order boots.
+	next := list[slices.IndexFunc(list, func(d deployment) bool { return d.booted || !d.locked })]
+	switch first := list[0]; {
+	case next.booted && first.booted:
 		return engine.UpToDate(Name, "rpm-ostree has no deployment that waits for a reboot.")
-	case next.locked:
-		return engine.UpToDate(Name, fmt.Sprintf("rpm-ostree has staged %s, which is locked: a reboot leaves it out until it is finalized.", next))
+	case next.booted:
+		return engine.UpToDate(Name, fmt.Sprintf("rpm-ostree has staged %s, which is locked: a reboot leaves it out until it is finalized.", first))
 	}
 	need := needed(next)
 	need.Running = list[booted].id()

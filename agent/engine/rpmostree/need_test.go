@@ -65,6 +65,10 @@ func TestJudge(t *testing.T) {
 			[]deployment{{version: "40.2", checksum: sum, staged: true, locked: true}, booted},
 			engine.UpToDate(Name, "rpm-ostree has staged version 40.2 (0123456789ab), which is locked: a reboot leaves it out until it is finalized."),
 		},
+		"a locked one before one that is pending, which a reboot boots": {
+			[]deployment{{version: "40.2", staged: true, locked: true}, {version: "40.0", checksum: sum}, booted},
+			needing("40.0", "40.1 (0123456789ab.0)", "rpm-ostree boots version 40.0 (0123456789ab) next; it runs after a reboot."),
+		},
 		"one that is locked further down": {[]deployment{booted, {version: "40.2", staged: true, locked: true}}, upToDate},
 		"none at all":                     {nil, notFromOstree},
 		"none that is booted":             {[]deployment{{version: "40.2", staged: true}, {version: "40.1"}}, notFromOstree},
