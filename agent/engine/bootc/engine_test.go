@@ -146,6 +146,20 @@ func TestEngine_DetectsWhatIsStagedInComposefs(t *testing.T) {
 	h.Expect(upToDate)
 }
 
+// bootc before 1.17 writes the older parameter. Later releases write the newer one, or both.
+func TestLook_KnowsBothParametersOfComposefs(t *testing.T) {
+	for _, cmdline := range []string{
+		"composefs=" + e1, "composefs=?" + e1, "composefs.digest=v1-sha512-12:" + e1, "composefs.digest=?v1-sha512-12:" + e1,
+		"composefs.digest=v1-sha512-12:" + e1 + " composefs=" + e2,
+	} {
+		h := newComposefs(t)
+		h.Must(os.WriteFile(h.engine.Cmdline, []byte("root=UUID=x "+cmdline+" rw\n"), 0o600))
+		h.looksLike(upToDate)
+		h.write(composefsStaged, `{"depl_id":"`+e2+`","finalization_locked":false}`)
+		h.looksLike(staged("quay.io/acme/os:2@sha256:c2c2c2c2c2c2", "quay.io/acme/os:2@sha256:c1c1c1c1c1c1"))
+	}
+}
+
 // The manifests mount no /sysroot: then the need is detected by /run alone, and its version is the commit.
 func TestEngine_WithoutSysrootTheNeedIsDetectedAllTheSame(t *testing.T) {
 	h := newOSTree(t, false)

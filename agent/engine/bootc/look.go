@@ -1,6 +1,7 @@
 package bootc
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func look(hostRoot, cmdline string, auto bool) observation {
 	if err != nil {
 		return observation{unreadable: "the kernel's command line: " + folder.Reason(err)}
 	}
-	composefs := strings.TrimPrefix(parameters["composefs"], "?")
+	composefs := composefsBooted(parameters)
 	ostree := h.has(ostreeBooted)
 	switch {
 	case auto && (!h.has(program) || h.has(rpmOSTree)), composefs == "" && !ostree:
@@ -111,6 +112,13 @@ func (h host) ostreeDeployment(stateroot, name string) deployment {
 		d.digest = digestOf(metadata["ostree.manifest-digest"].text())
 	}
 	return d
+}
+
+// composefsBooted is the image that was booted, by the kernel's parameters. Empty: none of composefs'. The later of bootc's releases
+// write composefs.digest=v1-sha512-12:…, in place of composefs=… or before it; a question mark before either makes the check optional.
+func composefsBooted(parameters map[string]string) string {
+	image := strings.TrimPrefix(cmp.Or(parameters["composefs.digest"], parameters["composefs"]), "?")
+	return image[strings.LastIndexByte(image, ':')+1:]
 }
 
 // composefs reads the deployments of bootc's newer store. booted is the kernel's parameter.
