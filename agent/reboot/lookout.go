@@ -110,13 +110,16 @@ func (l *Lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	if same {
 		return nil
 	}
-	l.forget(asked)
+	// What is looked for until now may find something until that has ended. It is forgotten then: it answers another question.
 	var begin func(ctx context.Context) func()
 	if asked != nil {
-		begin = func(ctx context.Context) func() { return func() { l.run(ctx, *asked) } }
+		begin = func(ctx context.Context) func() {
+			l.forget(asked)
+			return func() { l.run(ctx, *asked) }
+		}
 	}
 	err := l.order(ctx, begin)
-	if err != nil {
+	if err != nil || asked == nil {
 		l.forget(nil)
 	}
 	return err

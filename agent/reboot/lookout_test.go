@@ -33,6 +33,9 @@ type looker struct {
 	asked []drain.PodRules
 	// news are further findings, of one who follows.
 	news chan drain.Findings
+	// late is found by one who follows while it ends, and slow keeps one from finding anything first. Nil: neither.
+	late *drain.Findings
+	slow chan struct{}
 }
 
 func (l *looker) Look(_ context.Context, _ string, q drain.PodRules) (drain.Findings, error) {
@@ -57,12 +60,21 @@ func (l *looker) Follow(ctx context.Context, _ string, q drain.PodRules, report 
 	if err != nil {
 		return err
 	}
+	if l.slow != nil {
+		select {
+		case <-l.slow:
+		case <-ctx.Done():
+		}
+	}
 	report(finds)
 	for {
 		select {
 		case f := <-l.news:
 			report(f)
 		case <-ctx.Done():
+			if l.late != nil {
+				report(*l.late)
+			}
 			return ctx.Err()
 		}
 	}
@@ -149,6 +161,18 @@ func TestLookout(t *testing.T) {
 			if len(f.asked) != 2 || api.policyReads != 2 {
 				t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
 			}
+		})
+	})
+	t.Run("what the look before finds while it ends is no answer to another question", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+			t.Helper()
+			l.mustAsk(t, &asked)
+			other := protocol.Preflight{Policy: "workers", Revision: "r2"}
+			f.late, f.slow = &protects, make(chan struct{})
+			l.mustAsk(t, &other)
+			l.mustKnow(t, other, step.Look{})
+			close(f.slow)
+			l.mustKnow(t, other, step.Look{})
 		})
 	})
 	t.Run("nobody looks when nobody asks any more", func(t *testing.T) {
