@@ -91,8 +91,11 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 }
 
 func (o *options) addSentinelFile(path string) error {
-	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+	switch {
+	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
 		return fmt.Errorf("%q is not an absolute path of a file", path)
+	case slices.Contains(o.sentinelFiles, path):
+		return fmt.Errorf("%s is named twice", path)
 	}
 	o.sentinelFiles = append(o.sentinelFiles, path)
 	return nil

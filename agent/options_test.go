@@ -128,6 +128,8 @@ func TestRun_BadFlags(t *testing.T) {
 		"no engine":                   {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; there are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
 		"an engine twice":             {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
 		"auto twice":                  {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
+		"no path of a file":           {[]string{"--node-name=n1", "--sentinel-file=/"}, `invalid value "/" for flag -sentinel-file: "/" is not an absolute path of a file`},
+		"a file twice":                {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/run/a"}, `invalid value "/run/a" for flag -sentinel-file: /run/a is named twice`},
 		"no period":                   {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
 		"no time":                     {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
 		"driving what nobody detects": {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree among --engines, or auto"},
