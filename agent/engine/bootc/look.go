@@ -75,6 +75,22 @@ func (h host) ostree(booted string) observation {
 	return o
 }
 
+// StagedIsLocked reports whether the deployment that is staged in ostree's store is locked, as far as the host's /run can be read.
+func StagedIsLocked(hostRoot string) bool {
+	root, err := os.OpenRoot(hostRoot)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	h := host{root}
+	content, err := h.read(ostreeStaged)
+	if err != nil {
+		return false
+	}
+	staged, err := h.ostreeStaged(content)
+	return err == nil && staged.locked
+}
+
 var errNoTarget = errors.New("it names no deployment")
 
 func (h host) ostreeStaged(content []byte) (*deployment, error) {

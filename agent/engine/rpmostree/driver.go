@@ -35,7 +35,8 @@ type Driver struct {
 	Period time.Duration
 	// Limit is how long a transaction may take before it is cancelled. Required.
 	Limit time.Duration
-	// HostRoot is where the host's file system is mounted: rpm-ostree serves its transactions in the host's /run. Empty: /.
+	// HostRoot is where the host's file system is mounted: rpm-ostree serves its transactions in the host's /run, and bootc locks what
+	// it has staged there. Empty: /, and no lock of bootc is known.
 	HostRoot string
 	// Hold is asked before each round; while it is true, none begins. Optional.
 	Hold func() bool

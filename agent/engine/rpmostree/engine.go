@@ -12,6 +12,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/bootc"
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 )
@@ -25,7 +26,8 @@ type Engine struct {
 	service.Bus
 
 	// HostRoot is where the host's file system is mounted; its /run is enough. A deployment that bootc or ostree stages, while
-	// the daemon is idle or gone, is detected there at once. Empty: with the next poll.
+	// the daemon is idle or gone, is detected there at once, and so is a lock that the daemon does not report. Empty: the former is
+	// detected with the next poll, the latter is not.
 	HostRoot string
 }
 
@@ -57,8 +59,8 @@ func (m *memory) lost(why string, presence engine.Presence) {
 	m.changes.Update(m.latest)
 }
 
-// stagedFiles are the host's files that state which deployment is staged, and that it is locked. Here they are not read: that they
-// change is a reason to ask the daemon.
+// stagedFiles are the host's files that state which deployment is staged, and that it is locked. That they change is a reason to ask
+// the daemon.
 var stagedFiles = [...]string{"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked"}
 
 // stamp is what changes of a file when it is replaced. Zero: there is no such file.
@@ -102,4 +104,13 @@ func (e *Engine) stamps() (stamps [len(stagedFiles)]stamp) {
 		}
 	}
 	return stamps
+}
+
+// lockStaged completes what the daemon reports. Of what locks a staged deployment it knows the file beside it, and not the mark within,
+// that `bootc upgrade --download-only` leaves. Without a hostRoot that is not known.
+// https://github.com/coreos/rpm-ostree/blob/main/rust/src/daemon.rs
+func lockStaged(list []deployment, hostRoot string) {
+	if len(list) > 0 && list[0].staged && hostRoot != "" && bootc.StagedIsLocked(hostRoot) {
+		list[0].locked = true
+	}
 }

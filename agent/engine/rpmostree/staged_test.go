@@ -56,3 +56,48 @@ func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing
 	}
 	h.ExpectNoReport()
 }
+
+// bootc upgrade --download-only marks in the file of what is staged that a reboot leaves it out. The daemon does not report that.
+func TestEngine_KnowsThatBootcHasLockedWhatItStaged_Behaviour11(t *testing.T) {
+	h := newHarness(t)
+	h.engine.HostRoot = t.TempDir()
+	stage := stageByBootc(t, h.engine.HostRoot)
+	stage("staged-deployment-locked")
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(locked402)
+	h.exit(ostree)
+	stage("staged-deployment") // bootc upgrade
+	h.Expect(staged402)
+}
+
+func TestDriver_LeavesADeploymentToBootcThatHasLockedIt(t *testing.T) {
+	d := newDrive(t, hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	d.driver.HostRoot = t.TempDir()
+	stageByBootc(t, d.driver.HostRoot)("staged-deployment-locked")
+	d.start()
+	d.next(Round{Outcome: OutcomeLocked}, "")
+	d.calls()
+}
+
+// stageByBootc returns what replaces the file of what is staged by one of engine bootc's.
+func stageByBootc(t *testing.T, hostRoot string) func(name string) {
+	t.Helper()
+	folder := filepath.Join(hostRoot, "run", "ostree")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return func(name string) {
+		t.Helper()
+		content, err := os.ReadFile(filepath.Join("..", "bootc", "testdata", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(hostRoot, name), content, 0o600)
+		}
+		if err == nil {
+			err = os.Rename(filepath.Join(hostRoot, name), filepath.Join(folder, "staged-deployment"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

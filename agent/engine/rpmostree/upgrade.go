@@ -41,6 +41,7 @@ func (d *Driver) try(ctx context.Context) (Round, error) {
 	if err != nil {
 		return unread(ctx, ostree, err)
 	}
+	lockStaged(found.deployments, d.HostRoot)
 	if round, objected := found.objection(); objected {
 		return round, nil
 	}

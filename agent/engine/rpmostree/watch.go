@@ -111,6 +111,7 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 	if ignored != nil {
 		service.Ignore(ctx, w.engine.Malformed, ignored)
 	}
+	lockStaged(list, w.engine.HostRoot)
 	w.memory.read(list)
 	w.failures = 0
 	return pollInterval, nil
