@@ -19,7 +19,7 @@ func resumed(before engine.Report) status {
 }
 
 // next is what counts after the engine has reported a status. A need falls when the engine reports something else. That it checks
-// for a newer update reports nothing about the one that is staged.
+// for a newer update, in vain or not, reports nothing about the one that is staged.
 func (s status) next(received status) status {
 	switch {
 	case s.needsReboot() && received.checks():

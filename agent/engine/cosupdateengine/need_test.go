@@ -86,6 +86,20 @@ func TestNeed(t *testing.T) {
 		"a check after which the engine is idle withdraws the need": {
 			received: []status{need17800, checking, idle}, want: upToDate,
 		},
+		"a check that fails leaves what was there": {
+			received: []status{need17800, checking, failed}, want: needed17800,
+		},
+		"a check that fails, as the engine reports it afterwards": {
+			received: []status{need17800, checking, failed, needUnnamed}, want: needed17800,
+		},
+		"a check that fails and after which the engine is idle withdraws the need": {
+			received: []status{need17800, checking, failed, idle}, want: upToDate,
+		},
+		"a download that fails has overwritten what was there": {
+			received: []status{need17800, checking, downloading, failed},
+			want: notNeeded("COS update_engine reports that its last attempt failed (REPORTING_ERROR_EVENT, error code 37); " +
+				"no update waits for a reboot."),
+		},
 		"a check of an idle engine is no need": {received: []status{idle, checking}, want: upToDate},
 		"a download overwrites what was staged": {
 			received: []status{need17800, checking, downloading}, want: upToDate,
@@ -138,14 +152,14 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-func TestNeed_IsWhatTheEngineReportedLastBesideItsChecks(t *testing.T) {
+func TestNeed_IsWhatTheEngineReportedLastBesideItsChecksAndTheirFailures(t *testing.T) {
 	all := []status{idle, checking, needUnnamed, need17800, need17900, installed, downloading, finalizing, failed, broken, deferred}
 	rapid.Check(t, func(t *rapid.T) {
 		s := resumed(engine.Report{})
 		want := false
 		for range rapid.IntRange(0, 20).Draw(t, "inputs") {
 			received := rapid.SampledFrom(all).Draw(t, "status")
-			want = received.needsReboot() || want && received == checking
+			want = received.needsReboot() || want && (received == checking || received == failed)
 			s = s.next(received)
 			if s.next(received) != s {
 				t.Fatalf("receiving %+v twice is more than receiving it once", received)

@@ -53,9 +53,12 @@ type status struct {
 
 func (s status) needsReboot() bool { return s.operation == opUpdatedNeedReboot && !s.install }
 
-// checks reports whether update_engine asks its server for an update of the system. With repeated updates on it does so
-// while one waits for its reboot, which it reports again afterwards.
-func (s status) checks() bool { return s.operation == opCheckingForUpdate && !s.install }
+// checks reports whether update_engine asks its server for an update of the system, or reports to it that this failed. With repeated
+// updates on it does so while one waits for its reboot, which it reports again afterwards. A download that fails comes after another
+// operation.
+func (s status) checks() bool {
+	return (s.operation == opCheckingForUpdate || s.operation == opReportingErrorEvent) && !s.install
+}
 
 // decodePlain reads the body of GetStatus and StatusUpdate, which cannot distinguish installs and errors.
 func decodePlain(body []any) (status, error) {
