@@ -12,8 +12,8 @@ import (
 )
 
 // extrapolate continues the queues where the effort has ended: each of the slots that were used at once goes to the next node
-// as it gets free, while a window is open for long enough, one domain and one ring after the other. It returns how many nodes
-// it continued.
+// as it gets free and spec.concurrency.spacing is over, while a window is open for long enough, one domain and one ring after the
+// other. It returns how many nodes it continued.
 func (u *future) extrapolate() int {
 	if u.effort > 0 || u.beyond {
 		return 0
@@ -41,7 +41,7 @@ func (u *future) extrapolate() int {
 			at = timing.Latest(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
 		}
 		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
-		if at = f.opening(at, u.end, reserve, plan.IgnoresWindowsFrom(f.Policy, n)); at.IsZero() {
+		if at = f.start(at, u.end, slots, reserve, plan.IgnoresWindowsFrom(f.Policy, n)); at.IsZero() {
 			u.beyond = !f.pausedForGood()
 			break
 		}
@@ -110,7 +110,28 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
 }
 
-// opening is the first instant from t on at which a reboot may begin. It ignores windows from an instant on; where that is zero it
+// start is the first instant from t on at which a reboot may begin, as opening gives it, and spec.concurrency.spacing after the last end.
+// The ends are those that are known, in order.
+func (f *fleet) start(t, end time.Time, ends []time.Time, reserve time.Duration, ignores time.Time) time.Time {
+	spacing := f.Policy.Spec.Spacing()
+	for {
+		at := f.opening(t, end, reserve, ignores)
+		if at.IsZero() || spacing == 0 {
+			return at
+		}
+		t = timing.Latest(at, plan.LastReboot(f.Policy, f.Now).Add(spacing))
+		for _, back := range ends {
+			if !back.After(t) {
+				t = timing.Latest(t, back.Add(spacing))
+			}
+		}
+		if t.Equal(at) {
+			return at
+		}
+	}
+}
+
+// opening is the first instant from t on at which windows and pauses let a reboot begin. It ignores windows from an instant on; where that is zero it
 // never does. Zero: none before the end.
 func (f *fleet) opening(t, end time.Time, reserve time.Duration, ignores time.Time) time.Time {
 	for !t.IsZero() && t.Before(end) {

@@ -107,6 +107,9 @@ func (f *fleet) fix(selected, others int, members map[int]int) {
 			ring.MaxUnavailable = new(scaled(*ring.MaxUnavailable, members[i]))
 		}
 	}
+	if rings, err := plan.RingsOf(f.Policy); err == nil {
+		f.rings = rings
+	}
 }
 
 // scaled is maxUnavailable as a number of nodes. One that cannot be read stays as it is: its policy grants nothing.

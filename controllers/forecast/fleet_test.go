@@ -89,6 +89,22 @@ func needy(name string, options ...func(*plan.Node)) *plan.Node {
 	return n
 }
 
+// spaced is ten minutes between reboots.
+func spaced(p *v1alpha1.RebootPolicy) {
+	if p.Spec.Concurrency == nil {
+		p.Spec.Concurrency = &v1alpha1.Concurrency{}
+	}
+	p.Spec.Concurrency.Spacing = &metav1.Duration{Duration: 10 * minute}
+}
+
+// stages are two rings by zone, the second one with a limit of its own.
+func stages(p *v1alpha1.RebootPolicy) {
+	p.Spec.Order = []v1alpha1.Ring{{Name: "a"}, {Name: "b", MaxUnavailable: new(intstr.FromString("3%"))}}
+	for i := range p.Spec.Order {
+		p.Spec.Order[i].NodeSelector.MatchLabels = map[string]string{"zone": p.Spec.Order[i].Name}
+	}
+}
+
 func content(n *plan.Node)      { n.Required = corev1.ConditionFalse }
 func paused(n *plan.Node)       { n.Paused = true }
 func notReady(n *plan.Node)     { n.Ready = false }

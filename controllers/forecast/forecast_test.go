@@ -471,6 +471,9 @@ func TestOf_Extrapolates(t *testing.T) {
 			s.Pause = &v1alpha1.Pause{}
 			s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(monday.Add(20 * time.Hour)), Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}
 		})),
+		"spacing":            policy(spaced),
+		"spacing of several": policy(weeknights, spaced, atMost("5")),
+		"rings":              policy(atMost("10"), stages),
 		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: 2 * minute} })),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -161,14 +161,14 @@ func (r *reboots) domains() map[string]bool {
 	return busy
 }
 
-// slots are when each of the slots that were used at once is free, the first first.
+// slots are when each of the slots that were used at once is free, the first first. Zero: it is.
 func (r *reboots) slots() []time.Time {
 	slots := make([]time.Time, 0, max(r.most, 1))
 	for _, t := range r.current {
 		slots = append(slots, t.EndsAt)
 	}
 	for len(slots) < max(r.most, 1) {
-		slots = append(slots, r.fleet.Now)
+		slots = append(slots, time.Time{})
 	}
 	slices.SortFunc(slots, time.Time.Compare)
 	return slots
