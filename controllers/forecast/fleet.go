@@ -18,8 +18,8 @@ import (
 type fleet struct {
 	// Snapshot is what the planner sees. Its policy, with the ledger, and its nodes are the forecast's own.
 	plan.Snapshot
-	// limit is maxUnavailable in nodes.
-	limit int
+	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy.
+	limit, own int
 	// queues are the nodes that wait for their turn.
 	queues queues
 	// shown are the nodes outside the queues that the planner looks at in each round: those that are being rebooted or
@@ -92,14 +92,14 @@ func (f *fleet) fix(selected, others int, members map[int]int) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
 	own, holder := f.Policy.Spec.OwnLimit(), &f.Holder().Spec
 	limit := scaled(holder.MaxUnavailableOrDefault(), selected+others)
-	f.limit = limit.IntValue()
+	f.limit, f.own = limit.IntValue(), limit.IntValue()
 	if holder.Concurrency == nil {
 		holder.Concurrency = &v1alpha1.Concurrency{}
 	}
 	holder.Concurrency.MaxUnavailable = &limit
 	if f.Ledger != nil && own != nil {
 		limit := scaled(*own, selected)
-		f.limit = min(f.limit, limit.IntValue())
+		f.own = limit.IntValue()
 		f.Policy.Spec.Concurrency.MaxUnavailable = &limit
 	}
 	for i := range f.Policy.Spec.Order {

@@ -107,6 +107,7 @@ func stages(p *v1alpha1.RebootPolicy) {
 
 func content(n *plan.Node)      { n.Required = corev1.ConditionFalse }
 func paused(n *plan.Node)       { n.Paused = true }
+func urgently(n *plan.Node)     { n.Urgent = true }
 func notReady(n *plan.Node)     { n.Ready = false }
 func cordoned(n *plan.Node)     { n.Cordoned = true }
 func controlPlane(n *plan.Node) { n.ControlPlane = true }

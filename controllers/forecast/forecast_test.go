@@ -160,7 +160,14 @@ func TestOf(t *testing.T) {
 			policy: policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
 			})),
-			nodes: []*plan.Node{needy("a"), needy("b", func(n *plan.Node) { n.Urgent = true })}, goes: []string{"b 0–6", "a 60–66"},
+			nodes: []*plan.Node{needy("a"), needy("b", urgently)}, goes: []string{"b 0–6", "a 60–66"},
+		},
+		"urgent requests go one after the other where no window opens, and all others stay": {
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+				s.Blackouts = []v1alpha1.Blackout{{Name: "frozen", From: "2026-11-01", To: "2028-11-01"}}
+			})),
+			nodes: []*plan.Node{needy("a"), needy("b", urgently), needy("c", urgently)}, goes: []string{"b 0–6", "c 6–12"}, stays: []string{"a Blackout"},
 		},
 		"each waits for the spacing after the one before": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
@@ -316,6 +323,16 @@ func TestOf(t *testing.T) {
 				needy("a", granted("workers", 7, active, 2*minute), func(n *plan.Node) { n.Grant.Ledger = "limiting" }, progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b"),
 			},
 			goes: []string{"a -2–4", "b 4–10"},
+		},
+		"reboots of a policy whose limit it shares take nothing of its own limit": {
+			policy: policy(sharing, atMost("2")), rivals: []v1alpha1.RebootPolicy{*limiting(atMost("5"), holds("c", 7, 2*minute), holds("d", 8, 2*minute), holds("e", 9, 2*minute))},
+			nodes: []*plan.Node{
+				needy("a"), needy("b"),
+				needy("c", labelled("pool", "other"), granted("limiting", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
+				needy("d", labelled("pool", "other"), granted("limiting", 8, active, 2*minute), progressed(8, protocol.PhaseDraining, 2*minute, 0)),
+				needy("e", labelled("pool", "other"), granted("limiting", 9, active, 2*minute), progressed(9, protocol.PhaseDraining, 2*minute, 0)),
+			},
+			goes: []string{"a 0–6", "b 0–6"},
 		},
 		"the policy whose limit it shares is not there": {
 			policy: policy(sharing), nodes: []*plan.Node{needy("a")}, stays: []string{"a SharedPolicyNotFound"},

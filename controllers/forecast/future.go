@@ -88,7 +88,8 @@ func (u *future) apply(p plan.Plan) (again bool) {
 // idle reports whether nothing can be granted any more, as far as the horizon: what is in progress is all there is.
 func (u *future) idle(p plan.Plan) bool {
 	w := u.fleet.Window
-	never := !w.Open && w.OpensAt.IsZero() && !u.fleet.Policy.Spec.Deadline.IgnoresWindows()
+	spec := &u.fleet.Policy.Spec
+	never := !w.Open && w.OpensAt.IsZero() && !spec.Deadline.IgnoresWindows() && !spec.AllowsUrgentRequests()
 	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 

@@ -144,7 +144,13 @@ func (r *reboots) nextEnd() time.Time {
 
 // room is how many nodes may be granted at once at most.
 func (r *reboots) room() int {
-	return max(0, r.fleet.limit-len(r.fleet.Holder().Status.Grants)+r.ended)
+	grants, own := r.fleet.Holder().Status.Grants, 0
+	for _, e := range grants {
+		if r.fleet.Owns(e) {
+			own++
+		}
+	}
+	return max(0, min(r.fleet.limit-len(grants), r.fleet.own-own)+r.ended)
 }
 
 // domains are those in which nodes are being rebooted.
