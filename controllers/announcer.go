@@ -86,14 +86,22 @@ func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookP
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
-// explained emits an event where a node waits for a reason that needs an administrator.
-func (a *announcer) explained(s *state, node *corev1.Node, d plan.Decision) {
+// overdue are the reasons for which a reboot that keeps its slot counts as failed, and as what.
+var overdue = map[v1alpha1.Reason]string{
+	v1alpha1.ReasonRebootTimedOut: "timed_out", v1alpha1.ReasonAgentSilent: "timed_out",
+	v1alpha1.ReasonHookTimedOut: "hook_failed", v1alpha1.ReasonHookFailed: "hook_failed",
+}
+
+// explained emits an event where a node waits for a reason that needs an administrator. was is the reason before: a reboot that is overdue
+// for one reason, and then for another that counts as the same, has failed once.
+func (a *announcer) explained(s *state, node *corev1.Node, was v1alpha1.Reason, d plan.Decision) {
+	if result := overdue[d.Reason]; result != "" && result != overdue[was] {
+		a.failed(s, node.Name, result, d.Message)
+	}
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent:
-		a.failed(s, node.Name, "timed_out", d.Message)
 		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
-		a.failed(s, node.Name, "hook_failed", d.Message)
 		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
 		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)

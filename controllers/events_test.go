@@ -68,6 +68,7 @@ func TestExplained(t *testing.T) {
 		counts map[string]float64
 	}{
 		v1alpha1.ReasonRebootTimedOut:   {[]string{"Warning RebootTimedOut", "Warning RebootTimedOut"}, map[string]float64{"timed_out": 1}},
+		v1alpha1.ReasonAgentSilent:      {[]string{"Warning AgentSilent", "Warning AgentSilent"}, map[string]float64{"timed_out": 1}},
 		v1alpha1.ReasonHookTimedOut:     {[]string{"Warning HookTimedOut", "Warning HookTimedOut"}, map[string]float64{"hook_failed": 1}},
 		v1alpha1.ReasonHookFailed:       {[]string{"Warning HookFailed", "Warning HookFailed"}, map[string]float64{"hook_failed": 1}},
 		v1alpha1.ReasonDrainTimedOut:    {[]string{"Warning DrainTimedOut", "Warning DrainTimedOut"}, map[string]float64{}},
@@ -80,11 +81,30 @@ func TestExplained(t *testing.T) {
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			r, recorder, s := announcing(t)
-			r.explained(s, s.nodes[0], plan.Decision{Node: s.nodes[0].Name, Reason: reason, Message: "why"})
+			r.explained(s, s.nodes[0], "", plan.Decision{Node: s.nodes[0].Name, Reason: reason, Message: "why"})
 			if diff := cmp.Diff([]any{tc.events, tc.counts}, []any{emitted(recorder), r.measured(t, "reboots_total", "result")}); diff != "" {
 				t.Errorf("events and failures (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestExplained_Again: a reboot that is overdue counts as failed once, also where the reason changes: a machine comes and goes, and its agent is
+// silent. Each reason is an event.
+func TestExplained_Again(t *testing.T) {
+	r, recorder, s := announcing(t)
+	was := v1alpha1.ReasonGranted
+	for _, reason := range []v1alpha1.Reason{
+		v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent, v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed,
+	} {
+		r.explained(s, s.nodes[0], was, plan.Decision{Node: s.nodes[0].Name, Reason: reason, Message: "why"})
+		was = reason
+	}
+	if diff := cmp.Diff(map[string]float64{"timed_out": 1, "hook_failed": 1}, r.measured(t, "reboots_total", "result")); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+	if got := emitted(recorder); len(got) != 10 {
+		t.Errorf("events: %v", got)
 	}
 }
 

@@ -70,12 +70,12 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 
 func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
 	n := s.Nodes[s.Index[d.Node]]
-	before := n.Permitted.DeepCopy()
+	before := ptr.Deref(n.Permitted, corev1.NodeCondition{})
 	patch := nodepatch.New("")
 	if d.Status == "" {
 		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	} else {
-		patch.Condition(w.condition(v1alpha1.NodeRebootPermitted, d, before))
+		patch.Condition(w.condition(v1alpha1.NodeRebootPermitted, d, n.Permitted))
 	}
 	w.writeFailed(patch, n, d.RebootFailed())
 	if d.PlanOver {
@@ -89,9 +89,9 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 	if err != nil {
 		return err
 	}
-	if d.Status != "" && (before == nil || before.Reason != string(d.Reason)) {
+	if was := v1alpha1.Reason(before.Reason); d.Status != "" && was != d.Reason {
 		ctrl.LoggerFrom(ctx).V(1).Info("Reported to a node why", "Node", klog.KObj(node), "status", d.Status, "reason", d.Reason)
-		w.announce.explained(s, node, d)
+		w.announce.explained(s, node, was, d)
 	}
 	return nil
 }
