@@ -25,6 +25,8 @@ type Metrics struct {
 	phases, needAge        *prometheus.HistogramVec
 	grantLatency           prometheus.Histogram
 	times                  *policyTimes
+	// gone are the policies that were forgotten. Messages about them may still be on the way.
+	gone sync.Map
 }
 
 // NewMetrics registers the manager's metrics; a registry takes them once.
@@ -71,6 +73,7 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 // observe sets the gauges of one policy from its plan.
 func (m *Metrics) observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	name := policy.Name
+	m.gone.Delete(name)
 	for state, count := range map[string]int32{
 		"selected": p.Counts.Selected, "reporting": p.Counts.Reporting, "reboot_required": p.Counts.RebootRequired,
 		"permitted": p.Counts.Permitted, "rebooting": p.Counts.Rebooting, "blocked": p.Counts.Blocked,
@@ -155,12 +158,20 @@ func (m *Metrics) observeUngoverned(decisions []plan.Decision) {
 
 // forget drops the series of a policy that is gone.
 func (m *Metrics) forget(policy string) {
+	m.gone.Store(policy, true)
 	m.times.forget(policy)
 	labels := prometheus.Labels{"policy": policy}
 	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
 		m.nodes, m.blocked, m.limit, m.open, m.next, m.halted, m.run, m.gate, m.reboots, m.notifications, m.phases, m.needAge,
 	} {
 		v.DeletePartialMatch(labels)
+	}
+}
+
+// notified counts a message. One about a policy that is gone would bring a series back that nothing removes.
+func (m *Metrics) notified(policy, event, result string) {
+	if _, gone := m.gone.Load(policy); !gone {
+		m.notifications.WithLabelValues(policy, event, result).Inc()
 	}
 }
 

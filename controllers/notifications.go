@@ -26,7 +26,7 @@ const named = 10
 func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, metrics *Metrics, namespace string, clock clock.WithTicker) (*notify.Notifier, error) {
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: namespace}
 	n := notify.New(secrets, clock, func(m notify.Message, r notify.Result, err error) {
-		metrics.notifications.WithLabelValues(m.Policy, string(m.Event), string(r)).Inc()
+		metrics.notified(m.Policy, string(m.Event), string(r))
 		if err != nil {
 			notificationFailed(recorder, m.Policy, err.Error())
 		}
