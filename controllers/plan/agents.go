@@ -61,13 +61,13 @@ func (c *agentCount) add(n *Node, held bool) {
 	}
 }
 
-// miss counts a node without an agent that works once agentGrace is over. A time ahead of this clock is not believed: otherwise the
-// node would never be missed.
+// miss counts a node without an agent that works once agentGrace is over. A time that is further ahead than clocks differ is not
+// believed: otherwise the node would never be missed.
 func (c *agentCount) miss(n *Node, changed time.Time) {
 	since := timing.Latest(n.ReadySince, changed)
 	due := since.Add(agentGrace)
 	switch {
-	case since.After(c.now) || !c.now.Before(due):
+	case since.Sub(c.now) > clockOff || !c.now.Before(due):
 		c.missing = append(c.missing, n.Name)
 	default:
 		c.missedAt = timing.Earliest(c.missedAt, due)

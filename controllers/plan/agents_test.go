@@ -41,6 +41,7 @@ func TestReboots_Agents(t *testing.T) {
 		"one is Ready and has not reported":  {two(silent), pods(ready, ready), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"one was replaced just now":          {two(), pods(ready, pod(false, 0)), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(grace)},
 		"one was replaced, and does not run": {two(), pods(ready, pod(false, -grace)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"its clock is a little ahead":        {two(), pods(ready, pod(false, 2*time.Second)), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(2*time.Second + grace)},
 		"its clock is ahead":                 {two(), pods(ready, pod(false, time.Hour)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"its node has just come": {
 			two(nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -time.Second)), pods(ready, plan.AgentPod{}), "1/2", nil,
