@@ -41,18 +41,19 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	for _, s := range t.Stays {
 		delete(t.WaitsFor, s.Node)
 	}
-	c := calendar.Of(policy, f.Now, min(t.openings()+1, mostOpenings))
+	c := calendarTo(policy, f.Now, t.end())
 	t.Calendar, t.Always = until(c.Entries, t.end()), c.Always
 	return t
 }
 
-// openings is in how many windows reboots start.
-func (t Timetable) openings() int {
-	seen := map[time.Time]bool{}
-	for _, r := range t.Reboots {
-		seen[r.ClosesAt] = true
+// calendarTo is the windows of a policy up to an instant, and a few more. No reboot may start in some of them.
+func calendarTo(policy *v1alpha1.RebootPolicy, now, end time.Time) calendar.Calendar {
+	for next := 2; ; next *= 2 {
+		c := calendar.Of(policy, now, min(next, mostOpenings))
+		if last := len(c.Entries) - 1; next >= mostOpenings || last < 0 || !c.Entries[last].From.Before(end) {
+			return c
+		}
 	}
-	return max(1, len(seen))
 }
 
 // end is when there is nothing more to show: all is done, or the window has closed in which that is to be.

@@ -2,6 +2,7 @@ package timetable_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -98,5 +100,20 @@ func TestLines(t *testing.T) {
 				terminaltest.Fits(t, tc.look.Width, lines)
 			}
 		})
+	}
+}
+
+// TestOf_Calendar: the windows reach as far as the reboots, also where none starts in the first ones.
+func TestOf_Calendar(t *testing.T) {
+	is := timetableOf(Now, needy(2, "node-%d"), Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Pause = &v1alpha1.Pause{Until: new(metav1.NewTime(Now.AddDate(0, 0, 14)))}
+	}))
+	for _, r := range is.Reboots {
+		if !slices.ContainsFunc(is.Calendar, func(e calendar.Period) bool { return !r.StartsAt.Before(e.From) && r.StartsAt.Before(e.To) }) {
+			t.Errorf("%s starts %s, in no window of %v", r.Node, r.StartsAt, is.Calendar)
+		}
+	}
+	if len(is.Reboots) != 2 {
+		t.Errorf("reboots: %v", is.Reboots)
 	}
 }
