@@ -112,10 +112,14 @@ var _ = Describe("pause --all", func() {
 				s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{ignore}}
 			})
 		}
-		pauses, windows := newPool(0, paused, urgent(v1alpha1.UrgentIgnoresPause)), newPool(0, urgent(v1alpha1.UrgentIgnoresWindows))
+		pauses, windows := newPool(0, urgent(v1alpha1.UrgentIgnoresPause)), newPool(0, urgent(v1alpha1.UrgentIgnoresWindows))
+		held := newPool(0, paused, urgent(v1alpha1.UrgentIgnoresPause))
 		Expect(ok("status", pauses.policy)).To(ContainSubstring("! policy " + pauses.policy + " is urgent until "))
-		Expect(ok("pause", "--all", "--reason=incident")).To(ContainSubstring(pauses.policy + " paused, no longer urgent\n"))
+		Expect(ok("pause", "--all", "--reason=incident", "--until=2h")).To(And(MatchRegexp(pauses.policy+" paused until .*, no longer urgent\n"),
+			ContainSubstring(held.policy+" already paused (test), no longer urgent\n")))
 		Expect(pauses.get().Spec.Urgent).To(BeNil())
+		Expect(held.get().Spec.Urgent).To(BeNil())
+		Expect(held.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "test"}), "it lasts longer")
 		Expect(windows.get().Spec.Urgent).NotTo(BeNil(), "the pause counts")
 	})
 

@@ -67,10 +67,14 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 		done += " until " + r.pause.Until.UTC().Format(time.RFC3339)
 	}
 	there := p.Spec.Pause
+	stays := r.all && there.InForce(r.now) && (there.Until == nil || r.pause.Until != nil && !there.Until.Before(r.pause.Until))
 	overridden := p.Spec.Urgent != nil && slices.Contains(p.Spec.Urgent.Ignore, v1alpha1.UrgentIgnoresPause)
 	switch {
-	case r.all && p.Spec.PausedAt(r.now) && (there.Until == nil || r.pause.Until != nil && !there.Until.Before(r.pause.Until)):
+	case stays && p.Spec.PausedAt(r.now):
 		return "already " + pauseOf(p, r.now), nil
+	case stays:
+		p.Spec.Urgent = nil
+		return "already " + pauseOf(p, r.now) + ", no longer urgent", nil
 	case overridden:
 		p.Spec.Urgent = nil
 		done += ", no longer urgent"
