@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
@@ -94,6 +95,18 @@ var _ = Describe("Rights", Ordered, func() {
 		operator := as("operator", "reboot-operator-fleet-operator")
 		try(operator, looks(), true, "")
 		try(operator, append(acts(), []string{"resume", p.nodes[0]}), true, "")
+	})
+
+	It("of a user who may not read policies are not enough to wait, and nothing is written", func() {
+		nodes := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "nodes-only"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		}}
+		Expect(api.Create(context.Background(), nodes)).To(Succeed())
+		user, asks := as("nodes-only", nodes.Name), newPool(1, paused)
+		request := []string{"request", asks.nodes[0], "--reason=why"}
+		try(user, [][]string{append(request, "--wait", "--timeout=5s")}, false, "reboot-operator-fleet-viewer lets you look")
+		Expect(node(asks.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		try(user, [][]string{request}, true, "")
 	})
 
 	It("of a user without a role are enough for nothing, and the sentence names the role that is missing", func() {

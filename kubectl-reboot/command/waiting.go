@@ -64,6 +64,16 @@ func notInService(object *corev1.Node, n *plan.Node) string {
 	return ""
 }
 
+// mayRead fails where policies or nodes cannot be listed: the watches would try again for ever, before there is anything to report.
+func (w *waiting) mayRead(ctx context.Context, c client.Client) error {
+	for _, list := range []client.ObjectList{&v1alpha1.RebootPolicyList{}, &corev1.NodeList{}} {
+		if err := c.List(ctx, list, client.Limit(1)); err != nil {
+			return fmt.Errorf("nothing was written, as --wait cannot read how far all is: %w", err)
+		}
+	}
+	return nil
+}
+
 // follow reports progress until all nodes of what was written are done. An end before that is an error.
 func (w *waiting) follow(ctx context.Context, s *Session, written []client.Object) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -70,6 +70,11 @@ func (w *writing) each(ctx context.Context, arguments []string, find finder, e e
 	if err != nil {
 		return err
 	}
+	if w.wait.on {
+		if err := w.wait.mayRead(ctx, c); err != nil {
+			return err
+		}
+	}
 	var errs []error
 	var written []client.Object
 	edited := func(object client.Object, err error) {
