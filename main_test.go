@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -122,6 +123,51 @@ func TestReadyOnceListed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "readiness", func() bool { return testenv.Probe(t.Context(), address, "/readyz") == "200 ok" })
+	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nor is one with --manage-agents before it has read the DaemonSet: it ends when it may not.
+func TestReadyOnceListed_ManageAgents(t *testing.T) {
+	env := testenv.StartFor(t)
+	port, err := embedded.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(env.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	may := func(name string, rules ...rbacv1.PolicyRule) {
+		if err := errors.Join(
+			api.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}),
+			api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager"}},
+			}),
+		); err != nil {
+			t.Fatal(err)
+		}
+	}
+	may("all-but-daemonsets", rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io", v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate.UserName = "manager"
+	command := exec.CommandContext(t.Context(), buildManager(t), "--leader-elect=false", "--namespace=default", "--metrics-bind-address=0",
+		"--health-probe-bind-address="+address, "--manage-agents", "--agent-image=agent:1", "--kubeconfig="+kubeconfig(t, config))
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "life", func() bool { return testenv.Probe(t.Context(), address, "/healthz") == "200 ok" })
+	for range 10 {
+		if got := testenv.Probe(t.Context(), address, "/readyz"); !strings.HasPrefix(got, "500 ") {
+			t.Fatalf("/readyz: %s", got)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	may("daemonsets", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"*"}})
 	eventually(t, "readiness", func() bool { return testenv.Probe(t.Context(), address, "/readyz") == "200 ok" })
 	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
 		t.Error(err)

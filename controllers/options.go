@@ -167,7 +167,10 @@ func NewManager(config *rest.Config, o Options, edit ...func(*ctrl.Options)) (ct
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	ready := readiness{Listed: make(lifecycle.Listed), cache: mgr.GetCache()}
+	ready := readiness{Listed: make(lifecycle.Listed), cache: mgr.GetCache(), kinds: []client.Object{&corev1.Node{}, &v1alpha1.RebootPolicy{}}}
+	if o.ManageAgents {
+		ready.kinds = append(ready.kinds, &appsv1.DaemonSet{})
+	}
 	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", ready.Checker(errNotListed)), mgr.Add(ready))
 }
 
