@@ -41,7 +41,7 @@ func (u *future) extrapolate() int {
 			at = timing.Latest(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
 		}
 		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
-		if at = f.start(at, u.end, slots, reserve, plan.IgnoresWindowsFrom(f.Policy, n)); at.IsZero() {
+		if at = f.start(n, at, u.end, slots, reserve); at.IsZero() {
 			u.beyond = !f.pausedForGood()
 			break
 		}
@@ -110,12 +110,12 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
 }
 
-// start is the first instant from t on at which a reboot may begin, as opening gives it, and spec.concurrency.spacing after the last end.
+// start is the first instant from t on at which the reboot of a node may begin, as opening gives it, and spec.concurrency.spacing after the last end.
 // The ends are those that are known, in order.
-func (f *fleet) start(t, end time.Time, ends []time.Time, reserve time.Duration, ignores time.Time) time.Time {
+func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve time.Duration) time.Time {
 	spacing := f.Policy.Spec.Spacing()
 	for {
-		at := f.opening(t, end, reserve, ignores)
+		at := f.opening(n, t, end, reserve)
 		if at.IsZero() || spacing == 0 {
 			return at
 		}
@@ -131,9 +131,9 @@ func (f *fleet) start(t, end time.Time, ends []time.Time, reserve time.Duration,
 	}
 }
 
-// opening is the first instant from t on at which windows and pauses let a reboot begin. It ignores windows from an instant on; where that is zero it
-// never does. Zero: none before the end.
-func (f *fleet) opening(t, end time.Time, reserve time.Duration, ignores time.Time) time.Time {
+// opening is the first instant from t on at which windows and pauses let the reboot of a node begin. Zero: none before the end.
+func (f *fleet) opening(n *plan.Node, t, end time.Time, reserve time.Duration) time.Time {
+	urgent, ignores := plan.Urgent(f.Policy, n), plan.IgnoresWindowsFrom(f.Policy, n)
 	for !t.IsZero() && t.Before(end) {
 		f.Now = t
 		if f.Policy.Spec.PausedAt(t) { // spec.urgent may have ignored the pause until now
@@ -143,6 +143,8 @@ func (f *fleet) opening(t, end time.Time, reserve time.Duration, ignores time.Ti
 		f.look()
 		ignored := !ignores.IsZero() && !t.Before(ignores)
 		switch w := f.Window; {
+		case urgent:
+			return t
 		case ignored && w.Blackout:
 			t = w.Next
 		case ignored:

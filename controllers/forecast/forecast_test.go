@@ -479,6 +479,7 @@ func TestOf_Extrapolates(t *testing.T) {
 	labels := func(nodes []*plan.Node) []*plan.Node {
 		for i := range nodes {
 			nodes[i].Labels = map[string]string{"zone": string(rune('a' + i%3))}
+			urgently(nodes[i]) // no policy but one allows that
 		}
 		return nodes
 	}
@@ -491,6 +492,9 @@ func TestOf_Extrapolates(t *testing.T) {
 		"spacing":            policy(spaced),
 		"spacing of several": policy(weeknights, spaced, atMost("5")),
 		"rings":              policy(atMost("10"), stages),
+		"urgent requests": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+		})),
 		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: 2 * minute} })),
 	} {
 		t.Run(name, func(t *testing.T) {
