@@ -161,11 +161,11 @@ func TestReadyOnceListed_ManageAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "life", func() bool { return testenv.Probe(t.Context(), address, "/healthz") == "200 ok" })
-	for range 10 {
-		if got := testenv.Probe(t.Context(), address, "/readyz"); !strings.HasPrefix(got, "500 ") {
-			t.Fatalf("/readyz: %s", got)
-		}
-		time.Sleep(500 * time.Millisecond)
+	ready := func(context.Context) (bool, error) {
+		return testenv.Probe(t.Context(), address, "/readyz") == "200 ok", nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 5*time.Second, true, ready); !wait.Interrupted(err) {
+		t.Fatalf("ready before it may read the DaemonSet (%v)", err)
 	}
 	may("daemonsets", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"*"}})
 	eventually(t, "readiness", func() bool { return testenv.Probe(t.Context(), address, "/readyz") == "200 ok" })
