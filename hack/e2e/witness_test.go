@@ -67,10 +67,13 @@ func (w *witness) testify(ctx context.Context) {
 	}
 	j.End(time.Now())
 	Expect(j.Violations()).To(BeEmpty())
-	for _, run := range w.runs() {
+	runs := w.runs()
+	for _, run := range runs {
 		Expect(graceful).To(HaveKeyWithValue(run.Node, true), "its kubelet has ended its pods before the machine went down")
 	}
-	Expect(budgets).To(BeNumerically(">", 2), "evictions pass by the budgets")
+	if len(runs) >= len(w.site.rack.Machines) { // the pods of one machine alone may all have gone to others in the reboot before
+		Expect(budgets).To(BeNumerically(">", 2), "evictions pass by the budgets")
+	}
 	w.site.logf("at most 1 node unavailable at any moment; the judge finds nothing in %d revisions, %d of budgets", revisions, budgets)
 }
 
