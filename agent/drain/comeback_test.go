@@ -172,11 +172,7 @@ func TestComebacks(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := tc.script(t)
-			send, _ := s.p.next(at(0))
-			var goes []types.UID
-			for _, t := range send {
-				goes = append(goes, t.uid)
-			}
+			goes, _ := s.goes(0)
 			if diff := cmp.Diff(tc.goes, goes); diff != "" {
 				t.Errorf("to leave (-want +got):\n%s", diff)
 			}
@@ -259,11 +255,7 @@ func TestLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.script(t)
-			send, _ := s.p.next(at(0))
-			var goes []types.UID
-			for _, t := range send {
-				goes = append(goes, t.uid)
-			}
+			goes, _ := s.goes(0)
 			if diff := cmp.Diff(tc.goes, goes); diff != "" {
 				t.Errorf("to leave (-want +got):\n%s", diff)
 			}

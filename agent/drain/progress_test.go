@@ -99,14 +99,19 @@ func (s *script) budget(now float64, b budget) *script {
 	return s
 }
 
+// goes are the pods that are to be asked at a time, and when the drain wants to look again.
+func (s *script) goes(now float64) (uids []types.UID, wake time.Time) {
+	send, wake := s.p.next(at(now))
+	for _, t := range send {
+		uids = append(uids, t.uid)
+	}
+	return uids, wake
+}
+
 // next asserts which pods are to be asked at a time, and when the drain wants to look again (0: not by time).
 func (s *script) next(now, wake float64, uids ...types.UID) *script {
 	s.t.Helper()
-	send, gotWake := s.p.next(at(now))
-	var got []types.UID
-	for _, t := range send {
-		got = append(got, t.uid)
-	}
+	got, gotWake := s.goes(now)
 	if diff := cmp.Diff(uids, got); diff != "" {
 		s.t.Errorf("to send at %vs (-want +got):\n%s", now, diff)
 	}
