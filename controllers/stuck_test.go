@@ -80,6 +80,7 @@ var _ = Describe("A reboot that goes another way", func() {
 			cond(corev1.NodeMaintenanceInProgress, "False", "Restarted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
 		}})
 		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))
+		Expect(f.condition(down, v1alpha1.NodeRebootFailed)).To(BeNil(), "it is Ready: a health controller would power it off")
 		Expect(f.granted()).To(Equal([]string{down}))
 		Expect(policyStatus(p).Grants).To(HaveLen(1))
 		Expect(f.get(down).Spec.Unschedulable).To(BeTrue(), "nobody uncordons a node that was not rebooted")

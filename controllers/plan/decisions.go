@@ -58,7 +58,10 @@ func (t Reboot) decision(policy string) (Decision, bool) {
 	if t.Action != Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantActive {
 		return Decision{}, false
 	}
-	d := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
+	d := Decision{
+		Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message,
+		MachineLost: t.Reason == v1alpha1.ReasonRebootTimedOut && !t.Node.Ready,
+	}
 	if d.Reason == v1alpha1.ReasonGranted {
 		if !t.Node.NeedsReboot() && t.Node.Permitted == nil { // the agent has taken question and answer away in one write
 			return Decision{}, false
@@ -69,9 +72,9 @@ func (t Reboot) decision(policy string) (Decision, bool) {
 }
 
 // RebootFailed is what condition RebootFailed of the node should be: True while its machine is not back in time from a granted
-// reboot, as the condition RebootPermitted specifies. An empty Status: there should be none.
+// reboot, with what condition RebootPermitted reports. An empty Status: there should be none.
 func (d Decision) RebootFailed() Decision {
-	if d.Status != corev1.ConditionTrue || d.Reason != v1alpha1.ReasonRebootTimedOut {
+	if !d.MachineLost {
 		return Decision{Node: d.Node}
 	}
 	return Decision{Node: d.Node, Status: corev1.ConditionTrue, Reason: d.Reason, Message: d.Message}

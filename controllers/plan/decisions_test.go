@@ -127,6 +127,31 @@ func TestReboots_Decisions(t *testing.T) {
 	}
 }
 
+// TestReboots_AMachineThatIsReadyHasNotFailed: health controllers power off what has condition RebootFailed. A node that is Ready still
+// runs the boot from before, where an inhibitor may hold the reboot up, or shows a progress that nobody can read.
+func TestReboots_AMachineThatIsReadyHasNotFailed(t *testing.T) {
+	const none, failed = corev1.ConditionStatus(""), corev1.ConditionTrue
+	long := grant(1, protocol.GrantActive, grantedAt(-2*time.Hour))
+	reboots, unreadable := progress(1, protocol.PhaseRebooting, phaseAt(-2*time.Hour)), annotated(v1alpha1.AnnotationProgress, "?")
+	for name, tc := range map[string]struct {
+		node []func(*host)
+		want corev1.ConditionStatus
+	}{
+		"it is down":                                   {options(long, reboots, notReady), failed},
+		"it is Ready on the boot from before":          {options(long, reboots), none},
+		"its progress cannot be read, and it is down":  {options(long, unreadable, notReady), failed},
+		"its progress cannot be read, and it is Ready": {options(long, unreadable), none},
+		"it is up, and its agent does not report":      {options(long, reboots, bootID("two"), nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)), none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decisions := one(policy("workers", holding(1, entry("a", 1))), newHost("a", tc.node...)).plan().Decisions
+			if len(decisions) != 1 || decisions[0].Reason == v1alpha1.ReasonGranted || decisions[0].RebootFailed().Status != tc.want {
+				t.Errorf("decided %+v, want RebootFailed %q", decisions, tc.want)
+			}
+		})
+	}
+}
+
 // TestUngoverned: what is reported on nodes that no policy selects, by name.
 func TestUngoverned(t *testing.T) {
 	s := situation{

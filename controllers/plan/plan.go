@@ -86,6 +86,9 @@ type Decision struct {
 	Message string
 	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
 	ShortLived bool
+	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the boot from before: a health
+	// controller must not power it off, because an inhibitor may hold the reboot up.
+	MachineLost bool
 	// PlanOver reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
 	PlanOver bool
 	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
