@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -104,6 +105,16 @@ func TestReboots_Halt(t *testing.T) {
 	goneInReboot := entry("a", 5)
 	goneInReboot.RebootingAt, goneInReboot.NodeUID = new(at(-10*minute)), "uid"
 	lateReboot := options(grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), notReady)
+	// refusedAt is a node that is back, whose hook was asked half an hour ago, and which shows since then that it refused.
+	refusedAt := func(since time.Duration) []func(*host) {
+		return options(grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
+			phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"), func(h *host) {
+				h.node.Status.Conditions = append(h.node.Status.Conditions, corev1.NodeCondition{
+					Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, Reason: string(v1alpha1.ReasonHookFailed),
+					LastHeartbeatTime: at(since), LastTransitionTime: at(-time.Hour),
+				})
+			})
+	}
 	cases := map[string]struct {
 		situation situation
 		want      plan.Halt
@@ -268,6 +279,23 @@ func TestReboots_Halt(t *testing.T) {
 				progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
 				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
+		},
+		"an after-hook refused after another node was back in service, though it was asked before": {
+			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), succeeded(-10*minute)), newHost("a", refusedAt(-5*minute)...)),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
+		},
+		"an after-hook refused, and a success since": {
+			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), succeeded(-minute)), newHost("a", refusedAt(-5*minute)...)), healthy,
+		},
+		"an after-hook refused, and resumed since": {
+			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute)),
+				newHost("a", refusedAt(-5*minute)...)),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+		},
+		"an after-hook refused, by the clock of a leader that was a day ahead, and resumed since": {
+			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute)),
+				newHost("a", refusedAt(24*time.Hour)...)),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"healthy until now, and the first failures": {
 			one(workers(most(1), halted(false, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),

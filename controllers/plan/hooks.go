@@ -8,6 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // hookBackOff keeps a node whose before-hooks refuse from taking a slot again and again.
@@ -46,7 +47,7 @@ func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
 	switch {
 	case len(refused) > 0:
 		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook refused: "+list(refused), time.Time{}
-		t.FailedAt = t.Node.Hooks.At.Time
+		t.FailedAt = t.refusedAt()
 	case !t.f.Now.Before(deadline):
 		t.Reason, t.FailedAt, t.Until = v1alpha1.ReasonHookTimedOut, deadline, time.Time{}
 		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.f.instant(deadline), list(waiting))
@@ -54,6 +55,16 @@ func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
 		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, deadline
 		t.Message = "waiting until each is \"true\": " + list(waiting)
 	}
+}
+
+// refusedAt is since when the node shows that a hook refused, for an answer has no time. Until it does: when the hooks were asked. A node that was
+// back in service between the two would hide the failure.
+func (t *tracker) refusedAt() time.Time {
+	asked, shown := t.Node.Hooks.At.Time, t.Node.Permitted
+	if shown == nil || shown.Reason != string(v1alpha1.ReasonHookFailed) || !hasCome(shown.LastHeartbeatTime.Time, t.f.Now) {
+		return asked
+	}
+	return timing.Latest(asked, shown.LastHeartbeatTime.Time)
 }
 
 // beforeHooks run before the grant is published, so the agent knows nothing of the grant yet. A hook that refuses, or nothing in time,

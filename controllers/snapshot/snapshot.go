@@ -98,7 +98,9 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	}
 	for _, c := range node.Status.Conditions {
 		if slices.Contains(decisive, c.Type) || slices.Contains(also, c.Type) {
-			c.LastHeartbeatTime = metav1.Time{}
+			if c.Type != v1alpha1.NodeRebootPermitted { // the manager's own, which shows since when it reports what it does
+				c.LastHeartbeatTime = metav1.Time{}
+			}
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
 		}
 	}

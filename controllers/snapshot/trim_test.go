@@ -75,3 +75,17 @@ func TestTrim_KeepsMoreConditionsWhereTheyAreNamed(t *testing.T) {
 		t.Errorf("people are shown %v", got)
 	}
 }
+
+// The manager's own condition shows since when it reports what it does; of all others a heartbeat changes nothing.
+func TestTrim_KeepsWhenTheManagerWroteItsCondition(t *testing.T) {
+	node := decoded("a")
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted})
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].LastHeartbeatTime = metav1.Now()
+	}
+	for _, c := range snapshot.Trim(node).Status.Conditions {
+		if kept := !c.LastHeartbeatTime.IsZero(); kept != (c.Type == v1alpha1.NodeRebootPermitted) {
+			t.Errorf("condition %s keeps its heartbeat: %t", c.Type, kept)
+		}
+	}
+}
