@@ -313,15 +313,16 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	return r.ledger.release(ctx, s)
 }
 
-// report reports what was decided: conditions on the nodes, the status where the ledger did not change it already, and markers.
+// report reports what was decided: the status where the ledger did not change it already, conditions on the nodes, and markers. The status
+// comes first: a webhook that is down keeps each Node from being written, and then nothing else shows why.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
-	if err := r.nodes.writeConditions(ctx, s, p.Decisions); err != nil {
-		return err
-	}
 	if err := r.ledger.reportStatus(ctx, s, p); err != nil {
 		return err
 	}
 	if err := r.ledger.consumeResume(ctx, s); err != nil {
+		return err
+	}
+	if err := r.nodes.writeConditions(ctx, s, p.Decisions); err != nil {
 		return err
 	}
 	r.nodes.writePlanMarkers(ctx, s, p)

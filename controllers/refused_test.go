@@ -147,6 +147,27 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// webhookDown is what the API server answers where a webhook that it has to ask does not answer.
+var webhookDown = apierrors.NewInternalError(errors.New(`failed calling webhook "nodes.example.com": failed to call webhook: connection refused`))
+
+// Where no Node can be written the policy's status can: it is all that shows what goes on.
+func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	s.fault = func(written string) error {
+		if written == workers {
+			return nil
+		}
+		return apierrors.NewTooManyRequests("too many writes of Nodes", 1)
+	}
+	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
+		t.Error("the pass ends as if all were reported")
+	}
+	if s.policy.Status.Window.State != v1alpha1.WindowPaused {
+		t.Errorf("the status shows %s", s.policy.Status.Window.State)
+	}
+}
+
 // reported is what a policy specifies of its granted reboots, in its condition and in the metric.
 type reported struct {
 	Reason  v1alpha1.Reason
