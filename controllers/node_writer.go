@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -222,7 +223,7 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	switch last, now := refused[node], w.clock.Now(); {
 	case err == nil:
 		delete(refused, node)
-	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
+	case !refuses(err):
 	case now.Sub(last.At) >= refusedPause:
 		status, _ := errors.AsType[*apierrors.StatusError](err)
 		if last.Since.IsZero() {
@@ -236,6 +237,13 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	}
 	s.Refused = maps.Clone(refused)
 	return err
+}
+
+// refuses reports whether the write itself was refused, or a webhook that has to be asked about it did not answer: the API server reports that as
+// an error of its own.
+func refuses(err error) bool {
+	down := apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || down
 }
 
 // setMarkers sets what keeps autoscalers and load balancers off the node. The new grant, which is written with it, names it.

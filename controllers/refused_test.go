@@ -262,6 +262,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			step(time.Second, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), first)
 			step(time.Second, apierrors.NewInternalError(errors.New("etcd has no leader")), first)
 			step(time.Minute, apierrors.NewBadRequest("request 3"), refused("request 3"))
+			step(time.Minute, webhookDown, refused(webhookDown.Error()))
 			step(0, nil, fine)
 			// The answer to a write that was accepted in the end reports nothing of the next one.
 			paused := s.node(e.Node)
