@@ -43,6 +43,10 @@ func (s *state) putOff(later time.Duration) {
 	}
 }
 
+// halfOver reports whether a pass has spent half of its time. A webhook that hangs takes ten seconds and more from each write of a Node: the
+// other half is for ledger and status.
+func (s *state) halfOver(now time.Time) bool { return now.Sub(s.Now) >= reconcileTimeout/2 }
+
 // conflictPause is how long to wait after another program's write to the policy.
 func (s *state) conflictPause() time.Duration {
 	if s.listed {

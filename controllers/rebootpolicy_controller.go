@@ -251,6 +251,10 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
 		}
+		if s.halfOver(r.Clock.Now()) {
+			s.putOff(listPause)
+			return wrote
+		}
 		wrote, tried[t.Entry.Node] = true, t.Action
 		switch err := r.applyReboot(ctx, s, p, t); {
 		case apierrors.IsNotFound(err):

@@ -168,6 +168,35 @@ func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 	}
 }
 
+// A webhook that hangs takes all of a pass from a few writes of Nodes. Once half of its time is over, the rest is for ledger and status.
+func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
+	now := testclock.NewFakePassiveClock(time.Now())
+	s := newServer(t, 2*needy, now)
+	back := s.policy.Status.Grants[0].Node
+	s.comeBack(t)
+	s.fault = func(written string) error {
+		if written == back {
+			now.SetTime(now.Now().Add(reconcileTimeout / 2))
+		}
+		return nil
+	}
+	s.read, s.written, s.published = nil, nil, time.Time{}
+	result, err := s.reconciler.Reconcile(t.Context(), request(workers))
+	if err != nil || result.RequeueAfter == 0 || result.RequeueAfter > listPause {
+		t.Errorf("the next pass comes after %s (%v)", result.RequeueAfter, err)
+	}
+	holds := func(node string) bool {
+		return slices.ContainsFunc(s.policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
+	}
+	if len(s.policy.Status.Grants) != slots || holds(back) || !s.published.IsZero() {
+		t.Errorf("the slot was handed over: %t; a grant was published: %t", !holds(back), !s.published.IsZero())
+	}
+	s.fault = nil
+	if s.pass(t); s.published.IsZero() {
+		t.Error("the grant is not published in the next pass")
+	}
+}
+
 // reported is what a policy specifies of its granted reboots, in its condition and in the metric.
 type reported struct {
 	Reason  v1alpha1.Reason
