@@ -196,10 +196,10 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	return time.Time{}, ""
 }
 
-// unused reports whether the last grant of a node came to nothing: its agent was silent, a before-hook refused or was, or the Node took no
-// write. Such a node is tried again after a fixed time, however often that was in vain.
+// unused reports whether the last grant of a node came to nothing: its agent was silent, a before-hook refused or was, its host went down on
+// its own, or the Node took no write. Such a node is tried again at once or after a fixed time, however often that was in vain.
 func (a attempts) unused(n *Node) bool {
-	if n.silent() || n.hookRefused() {
+	if n.silent() || n.hookRefused() || n.crashed() {
 		return true
 	}
 	past := a.last(n)

@@ -276,6 +276,12 @@ func (n *Node) silent() bool {
 	return g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent
 }
 
+// crashed reports whether the last grant ended because its host was rebooted without it, which did not end the need.
+func (n *Node) crashed() bool {
+	g := n.Grant
+	return g != nil && g.State != protocol.GrantFinished && g.BootID != n.BootID && n.RequiredSince.Before(g.At.Time)
+}
+
 // noAnswer is that a node shows no answer any more, and whether it shows one.
 func (n *Node) noAnswer() (Decision, bool) {
 	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()

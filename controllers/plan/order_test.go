@@ -40,11 +40,13 @@ func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 }
 
 // TestReboots_ANodeWhoseLastGrantCameToNothingGoesLast: its back-off is over, and it has waited longest. Four nodes whose agents are dead
-// would else take turns for ever: each holds the slot for 5 minutes and backs off for 15.
+// would else take turns for ever: each holds the slot for 5 minutes and backs off for 15. So would one alone whose host goes down again and again.
 func TestReboots_ANodeWhoseLastGrantCameToNothingGoesLast(t *testing.T) {
 	long, ago := needsSince(50*time.Hour), cancelledAt(-10*time.Hour, v1alpha1.ReasonAgentSilent)
 	silent := grant(5, protocol.GrantCancelled, ago)
 	refused := grant(5, protocol.GrantCancelled, cancelledAt(-10*time.Hour, v1alpha1.ReasonHookTimedOut))
+	crashed := options(grant(5, protocol.GrantCancelled, cancelledAt(-10*time.Hour, v1alpha1.ReasonCancelled)), bootID("two"))
+	crashedInDrain := options(grant(5, protocol.GrantActive, grantedAt(-10*time.Hour)), progress(5, protocol.PhaseAborted, phaseAt(-10*time.Hour)), bootID("two"))
 	inZone := func(name string) func(*host) { return label(corev1.LabelTopologyZone, name) }
 	withdrawn := func(p *v1alpha1.RebootPolicy) {
 		p.Status.History = []v1alpha1.PastReboot{{Node: "a", Seq: 5, Result: v1alpha1.RebootWithdrawn, EndedAt: at(-10 * time.Hour)}}
@@ -59,6 +61,9 @@ func TestReboots_ANodeWhoseLastGrantCameToNothingGoesLast(t *testing.T) {
 		"the Node took no write":                      {[]*host{needy("a", long), needy("b", needsSince(0))}, "b", []func(*v1alpha1.RebootPolicy){withdrawn}},
 		"though its zone comes first":                 {[]*host{needy("a", long, silent, inZone("a")), needy("b", needsSince(0), inZone("b"))}, "b", nil},
 		"behind one whose need has survived a reboot": {[]*host{needy("a", long, silent), needy("b", long, grant(5, protocol.GrantFinished))}, "b", nil},
+		"its host went down before it began":          {[]*host{needy("a", append(crashed, long)...), needy("b", needsSince(0))}, "b", nil},
+		"its host went down in the drain":             {[]*host{needy("a", append(crashedInDrain, long)...), needy("b", needsSince(0))}, "b", nil},
+		"but not for a need since then":               {[]*host{needy("a", append(crashed, needsSince(minute))...), needy("b", needsSince(0))}, "a", nil},
 		"but first if its request is urgent":          {[]*host{needy("a", long, silent, urgently), needy("b", needsSince(0))}, "a", nil},
 		"alone":                                       {[]*host{needy("a", long, silent)}, "a", nil},
 	} {
