@@ -64,11 +64,12 @@ func TestReboots_ANodeWhoseLastGrantCameToNothingGoesLast(t *testing.T) {
 		"its host went down before it began":          {[]*host{needy("a", append(crashed, long)...), needy("b", needsSince(0))}, "b", nil},
 		"its host went down in the drain":             {[]*host{needy("a", append(crashedInDrain, long)...), needy("b", needsSince(0))}, "b", nil},
 		"but not for a need since then":               {[]*host{needy("a", append(crashed, needsSince(minute))...), needy("b", needsSince(0))}, "a", nil},
+		"though it is past its deadline":              {[]*host{needy("a", needsSince(99*time.Hour), silent), needy("b", needsSince(0))}, "b", nil},
 		"but first if its request is urgent":          {[]*host{needy("a", long, silent, urgently), needy("b", needsSince(0))}, "a", nil},
 		"alone":                                       {[]*host{needy("a", long, silent)}, "a", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := policy("workers", append(tc.past, allowsUrgent, holding(5), domains(corev1.LabelTopologyZone))...)
+			p := policy("workers", append(tc.past, allowsUrgent, holding(5), deadline(72*time.Hour), domains(corev1.LabelTopologyZone))...)
 			if diff := cmp.Diff([]string{tc.want}, names(one(p, tc.hosts...).plan().Granted)); diff != "" {
 				t.Errorf("granted (-want +got):\n%s", diff)
 			}

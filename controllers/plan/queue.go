@@ -13,9 +13,9 @@ type candidate struct {
 	ring int
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
-	// urgent: the policy allows its urgent request. overdue: the node is past its deadline. unused: its last grant came to nothing. down: it
+	// urgent: the policy allows its urgent request. unused: its last grant came to nothing. overdue: the node is past its deadline. down: it
 	// is unavailable already. guarded: its drain could only end by its time-out.
-	urgent, overdue, unused, served, down, guarded bool
+	urgent, unused, overdue, served, down, guarded bool
 }
 
 // candidate is what decides when the turn of a node comes.
@@ -40,16 +40,16 @@ func (f *fleet) order(nodes []*Node) {
 
 // compareClasses orders nodes by the first five keys of compareCandidates.
 func compareClasses(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(b.overdue, a.overdue),
-		compareBools(a.unused, b.unused), compareBools(a.served, b.served))
+	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(a.unused, b.unused),
+		compareBools(b.overdue, a.overdue), compareBools(a.served, b.served))
 }
 
 // compareCandidates orders nodes by these keys:
 //
 //  1. the ring, earlier ones first
 //  2. urgent requests
-//  3. nodes past their deadline
-//  4. nodes whose last grant came to nothing last: each of them holds a slot for longer than others wait, and a few could take turns for ever
+//  3. nodes whose last grant came to nothing last: each of them holds a slot for longer than others wait, and a few could take turns for ever
+//  4. nodes past their deadline
 //  5. nodes that were not rebooted since they need it
 //  6. the domain, always in the same order so that one is finished before the next; nodes without the label last
 //  7. nodes that are down already: their reboot costs no slot

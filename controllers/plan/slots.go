@@ -250,10 +250,10 @@ func (v view) precedence(n *Node) string {
 	switch {
 	case ahead.urgent && !other.urgent:
 		return "its request is urgent"
-	case ahead.overdue && !other.overdue:
-		return "it is past its deadline"
 	case !ahead.unused && other.unused:
 		return "the last grant of " + n.Name + " came to nothing"
+	case ahead.overdue && !other.overdue:
+		return "it is past its deadline"
 	}
 	return n.Name + " was rebooted since it needs it"
 }
