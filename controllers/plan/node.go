@@ -183,16 +183,28 @@ func (n *Node) Reports() bool {
 // NeedsReboot reports whether the agent reports it. Unknown is never a need.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 
+// rebootedAt is when the node was back from its last granted reboot. A newer grant hides its end; the agent's first report after it does not go.
+// Zero: it had none.
+func (n *Node) rebootedAt() time.Time {
+	switch g := n.Grant; {
+	case g != nil && g.State == protocol.GrantFinished:
+		return g.At.Time
+	case n.Maintenance:
+		return time.Time{}
+	}
+	return n.MaintenanceSince
+}
+
 // served reports whether the node was rebooted since it needs a reboot: the need has survived that, as where a sentinel does.
 func (n *Node) served() bool {
-	g := n.Grant
-	return g != nil && g.State == protocol.GrantFinished && !g.At.Time.Before(n.RequiredSince)
+	at := n.rebootedAt()
+	return !at.IsZero() && !at.Before(n.RequiredSince)
 }
 
 // WaitsSince is since when the node has waited for a reboot: since it needs one, or since its last reboot did not end that.
 func (n *Node) WaitsSince() time.Time {
 	if n.served() {
-		return n.Grant.At.Time
+		return n.rebootedAt()
 	}
 	return n.RequiredSince
 }
