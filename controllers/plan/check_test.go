@@ -30,6 +30,9 @@ func dryRun(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun }
 func TestReboots_WhyBlocked(t *testing.T) {
 	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
 	closed := &window.State{OpensAt: evening.Add(24 * time.Hour)}
+	back := func(since time.Duration, by string) func(*host) {
+		return grant(1, protocol.GrantFinished, grantedAt(since), givenBy(by))
+	}
 	cases := map[string]struct {
 		situation situation
 		// reason and message of worker-1; an empty reason: it is granted.
@@ -137,6 +140,17 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		},
 		"by the clock of a leader that was a day ahead, which nobody believes": {
 			situation: one(policy("workers", spacing(10*minute), lastReboot(24*time.Hour)), needy("worker-1")),
+		},
+		"a lost status, and another node that shows that it is back for less than the spacing": {
+			one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(-4*minute, "workers"))),
+			v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since Mon 2026-06-01 21:56:00 UTC, " +
+				"and the next reboot may start Mon 2026-06-01 22:06:00 UTC",
+		},
+		"a node that another policy has rebooted": {
+			situation: one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(-4*minute, "others"))),
+		},
+		"a node that is back by the clock of a leader that was half an hour ahead, which nobody believes": {
+			situation: one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(30*minute, "workers"))),
 		},
 		"another node is back, and there is no spacing": {situation: one(policy("workers", lastReboot(-minute)), needy("worker-1"))},
 		"node that cluster-autoscaler is deleting": {

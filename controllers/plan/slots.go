@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -85,7 +86,7 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 			s.use(n.Name, f.rings.Of(n), why(n))
 		}
 	}
-	s.lastBack = LastReboot(f.Policy, f.Now)
+	s.lastBack = lastBack(f)
 	for _, t := range reboots {
 		if t.Action != ReleaseEntry {
 			s.grant(t.Entry.Node, f.rings.Of(t.Node))
@@ -103,6 +104,21 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 		}
 	}
 	return s
+}
+
+// lastBack is when the last rebooted node was back in service, by the status, or by the Nodes where the status was lost. Zero: none was, or
+// nothing depends on it.
+func lastBack(f *fleet) time.Time {
+	if f.Policy.Spec.Spacing() == 0 {
+		return time.Time{}
+	}
+	last := LastReboot(f.Policy, f.Now)
+	for _, n := range f.selected {
+		if g := n.Grant; g != nil && g.State == protocol.GrantFinished && g.Policy == f.name && hasCome(g.At.Time, f.Now) {
+			last = timing.Latest(last, g.At.Time)
+		}
+	}
+	return last
 }
 
 // of are the shares that a node of the ring takes from.
