@@ -57,6 +57,10 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
+	if t.Rebooting() {
+		ctrl.LoggerFrom(ctx).Info("Wrote a grant again that was removed in its reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq)
+		return nil
+	}
 	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
 	w.announce.granted(s, live, n, t)
 	return nil

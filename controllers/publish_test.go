@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -86,5 +87,25 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 				t.Errorf("the grant is %+v (%v), want it %s", grant, err, tc.want)
 			}
 		})
+	}
+}
+
+// A grant that somebody removes in the middle of its reboot is written again, for the reboot could not be finished. It is no new one.
+func TestPublish_AGrantThatWasRemovedInItsRebootIsNoNewOne(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	e := s.policy.Status.Grants[0]
+	node := s.node(e.Node)
+	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: e.BootID, At: e.At}.String()
+	delete(node.Annotations, v1alpha1.AnnotationGrant)
+	s.put(t, node)
+	recorder := events.NewFakeRecorder(10)
+	s.reconciler.announce.recorder = recorder
+	waited := s.reconciler.announce.measured(t, "reboot_duration_seconds", "phase")["waiting"]
+	s.pass(t)
+	if grant, err := protocol.ParseGrant(s.node(e.Node).Annotations); err != nil || grant == nil || grant.Seq != e.Seq || grant.State != protocol.GrantActive {
+		t.Errorf("the grant is %+v (%v)", grant, err)
+	}
+	if got := emitted(recorder); len(got) > 0 || s.reconciler.announce.measured(t, "reboot_duration_seconds", "phase")["waiting"] != waited {
+		t.Errorf("events %v, or it counts as one more that waited", got)
 	}
 }
