@@ -117,11 +117,17 @@ func ConflictMessage(rivals []string) string {
 	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
 }
 
-// Ungoverned decides about nodes that no policy selects.
+// Ungoverned decides about nodes that no policy selects. Those in the middle of a reboot are the affair of the policy that granted it.
 func Ungoverned(g Governor, nodes []*Node) []Decision {
 	var decisions []Decision
 	for _, n := range nodes {
 		switch {
+		case g.abandons(n):
+			decisions = append(decisions, Decision{
+				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Preflight: n.Preflight,
+				Message: "the policy that granted the reboot of this node does not exist any more, and no other one selects it: nothing puts it back in service, " +
+					"or takes the grant back; create a RebootPolicy that selects it" + g.unread(),
+			})
 		case !g.leaves(n):
 		case n.NeedsReboot():
 			decisions = append(decisions, Decision{

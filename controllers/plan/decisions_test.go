@@ -155,13 +155,19 @@ func TestReboots_AMachineThatIsReadyHasNotFailed(t *testing.T) {
 // TestUngoverned: what is reported on nodes that no policy selects, by name.
 func TestUngoverned(t *testing.T) {
 	s := situation{
-		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"))},
+		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"), holding(2, entry("listed", 2)))},
 		hosts: []*host{
 			needy("waits"), newHost("in-service"), newHost("shown", shown), needy("governed", label("pool", "db")),
-			needy("disputed", label("pool", "web")), needy("reboots", grant(1, protocol.GrantActive)),
+			needy("disputed", label("pool", "web")), needy("reboots", grant(1, protocol.GrantActive, givenBy("db"))),
+			newHost("abandoned", shown, grant(1, protocol.GrantActive), progress(1, protocol.PhaseRebooting)), newHost("listed", grant(2, protocol.GrantActive)),
 		},
 	}.snapshot()
 	want := []plan.Decision{
+		{
+			Node: "abandoned", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
+			Message: "the policy that granted the reboot of this node does not exist any more, and no other one selects it: nothing puts it back in service, " +
+				"or takes the grant back; create a RebootPolicy that selects it",
+		},
 		{Node: "shown"},
 		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},
 	}

@@ -122,6 +122,13 @@ func (g Governor) leaves(n *Node) bool {
 	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
 }
 
+// abandons reports whether no policy sees the reboot of a node to its end: none selects it, and the one that granted was removed by force.
+func (g Governor) abandons(n *Node) bool {
+	at := g.Govern(n.Labels)
+	granted := n.Grant != nil && g.knows(n.Grant.Policy)
+	return at.Policy == "" && len(at.Rivals) == 0 && n.Outstanding() && !granted && !g.inLedger[n.Name]
+}
+
 func (g Governor) knows(policy string) bool { return g.names[policy] }
 
 // unread names the policies whose selectors cannot be evaluated: they might select a node.
