@@ -104,6 +104,7 @@ func (a *announcer) explained(s *state, node *corev1.Node, was v1alpha1.Reason, 
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
 		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
+		a.notifyOfFailure(s, node.Name, string(d.Reason), d.Message)
 		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
 		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
@@ -258,9 +259,20 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 			a.lost(s, t)
 		}
 		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == protocol.PhaseAborted {
-			a.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
+			a.aborted(s, t)
 		}
 	}
+}
+
+// aborted counts an attempt that the agent has given up, and reports it where it failed: one that was taken back, or whose host was rebooted
+// otherwise, did not.
+func (a *announcer) aborted(s *state, t plan.Reboot) {
+	const result = "aborted"
+	if t.Reason == v1alpha1.ReasonCancelled {
+		a.metrics.countFailure(s, t.Entry.Node, result)
+		return
+	}
+	a.failed(s, t.Entry.Node, result, string(t.Reason)+": "+t.Message)
 }
 
 // lost reports a reboot that failed because its Node was deleted in it. One that was overdue before has been reported as timed out.

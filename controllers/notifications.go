@@ -58,6 +58,11 @@ func (a *announcer) notifyOfNode(policy *v1alpha1.RebootPolicy, node string, eve
 // failed counts and reports a reboot that failed.
 func (a *announcer) failed(s *state, node, result, message string) {
 	a.metrics.countFailure(s, node, result)
+	a.notifyOfFailure(s, node, result, message)
+}
+
+// notifyOfFailure reports a reboot that failed, or a drain that does not end and counts when it does.
+func (a *announcer) notifyOfFailure(s *state, node, result, message string) {
 	a.notifyOfNode(s.Policy, node, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -131,6 +132,23 @@ var _ = Describe("A service that is notified", func() {
 			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays",
 			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then "+
 				"kubectl annotate rebootpolicy "+p.Name+` reboot-operator.io/resume="what was fixed" goes on`))
+	})
+
+	It("is notified of a drain that does not end, and of none that was taken back", func() {
+		hook := startWebhook("notified-of-drains")
+		f := makeFleet(1)
+		name := f.nodes[0]
+		p := f.policy("workers", notifies("notified-of-drains", v1alpha1.NotifyFailed))
+		f.need(name)
+		Eventually(f.granted).Should(HaveLen(1))
+		f.start(name)
+		f.annotate(name, v1alpha1.AnnotationProgress, f.progress(name, protocol.PhaseAborted, func(p *protocol.Progress) { p.Reason = v1alpha1.ReasonCancelled }))
+		Eventually(func() int64 { return f.grant(name).Seq }).Should(BeNumerically(">", 1), "it is no failure, and holds nothing back")
+		f.start(name)
+		now.forward(time.Hour)
+		f.annotate(name, "example.com/wakes", "true")
+		Eventually(f.reason).WithArguments(name).Should(Equal("True DrainTimedOut"))
+		Eventually(hook.messages).Should(ConsistOf(HavePrefix("Policy " + p.Name + ": the reboot of node " + name + " failed (DrainTimedOut): the drain began at ")))
 	})
 
 	It("is notified of each node where it wants that, in words of the user's", func() {
