@@ -180,7 +180,7 @@ func backingOff(v view, n *Node) *Blocked {
 
 // backOff is until when a node is held back, and why; zero: it is not.
 func (a attempts) backOff(n *Node) (until time.Time, why string) {
-	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn {
+	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn && hasCome(past.EndedAt.Time, a.now) {
 		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
 	}
 	if n.silent() {
