@@ -17,7 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -62,16 +61,12 @@ func SetupAgents(mgr ctrl.Manager, o Options) error {
 
 // SetupWithManager registers the controller. Only the leader reconciles.
 func (r *DaemonSetReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	warm := true
-	options := controller.Options{
-		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
-	}
 	only := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Template.Namespace, Name: agentset.Name}}}
 	})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("daemonset").
-		WithOptions(options).
+		WithOptions(oneWorker()).
 		Watches(&appsv1.DaemonSet{}, only, daemonSetChanges()).
 		Watches(&v1alpha1.RebootPolicy{}, only, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, only, nodeMoves()).

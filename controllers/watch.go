@@ -30,11 +30,7 @@ import (
 // controller runs.
 func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
 	r.assemble()
-	warm := true
-	options := controller.Options{
-		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
-	}
+	options := oneWorker()
 	for _, e := range edit {
 		e(&options)
 	}
@@ -59,6 +55,14 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 		return fmt.Errorf("registering the controller: %w", err)
 	}
 	return nil
+}
+
+// oneWorker is how each controller runs: one pass at a time, bounded, and soon again after an error.
+func oneWorker() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: 1, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
+	}
 }
 
 // allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
