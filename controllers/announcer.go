@@ -124,23 +124,23 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 			a.conditionChanged(after, was, is)
 		}
 	}
-	a.deadlineEvents(before, after)
 	a.runHookEvents(before, after)
 	a.gateEvents(before, after)
 }
 
 // deadlineEvents reports that a first deadline has come near, and each that has passed: a node that is overdue for long, such as a paused
-// one, keeps none of the others.
-func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy) {
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+// one, keeps none of the others. last is when this process wrote the status before: where one node is done as another passes its deadline
+// their number is the same. Zero: it has not.
+func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, is *plan.DeadlinesHealth, last time.Time) {
 	if is == nil {
 		return
 	}
-	near := is.Reason == string(v1alpha1.ReasonDeadlineNear) && !meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
-	if !near && after.Status.Nodes.Overdue <= before.Status.Nodes.Overdue {
+	near := is.Reason == v1alpha1.ReasonDeadlineNear && !meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+	passed := is.Passed > before.Status.Nodes.Overdue || !last.IsZero() && is.PassedAt.After(last)
+	if !near && !passed {
 		return
 	}
-	a.ofPolicy(after, corev1.EventTypeWarning, v1alpha1.Reason(is.Reason), "WatchDeadlines", is.Message)
+	a.ofPolicy(after, corev1.EventTypeWarning, is.Reason, "WatchDeadlines", is.Message)
 	a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, is.Message))
 }
 

@@ -188,6 +188,32 @@ func TestPolicyEvents_Urgent(t *testing.T) {
 	}
 }
 
+// TestDeadlineEvents: each deadline that passes is a warning, also where another node is done meanwhile and as many are overdue as before.
+func TestDeadlineEvents(t *testing.T) {
+	last := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		before, passed int32
+		passedAt, last time.Time
+		want           []string
+	}{
+		"one more is overdue":                             {before: 1, passed: 2, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
+		"one is done as another passes":                   {before: 1, passed: 1, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
+		"one is done":                                     {before: 2, passed: 1, passedAt: last.Add(-time.Hour), last: last},
+		"nothing has changed, by a new leader":            {before: 1, passed: 1, passedAt: last},
+		"one is overdue since its deadline was shortened": {passed: 1, passedAt: last.Add(-time.Hour), last: last, want: []string{"Warning DeadlinePassed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := &v1alpha1.RebootPolicy{}
+			before.Status.Nodes.Overdue = tc.before
+			r, recorder, _ := announcing(t)
+			r.deadlineEvents(before, before, &plan.DeadlinesHealth{Passed: tc.passed, PassedAt: tc.passedAt, Reason: v1alpha1.ReasonDeadlinePassed}, tc.last)
+			if diff := cmp.Diff(tc.want, emitted(recorder)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestGateEvents: a gate that holds reboots up is a warning, once for each state; one that no longer does is none.
 func TestGateEvents(t *testing.T) {
 	const isClear, firing, unreachable, notReady = v1alpha1.GateClear, v1alpha1.GateFiring, v1alpha1.GateUnreachable, v1alpha1.GateNotReady

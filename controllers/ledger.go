@@ -143,9 +143,11 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 		s.Policy = before
 		return err
 	}
-	l.of(s.Policy.UID).wrote = l.clock.Now()
+	known := l.of(s.Policy.UID)
 	l.announce.notifyRun(before, s.Policy, p, s.Now)
 	l.announce.policyEvents(before, s.Policy)
+	l.announce.deadlineEvents(before, s.Policy, p.Deadlines, known.wrote)
+	known.wrote = l.clock.Now()
 	return nil
 }
 

@@ -42,8 +42,8 @@ type DeadlinesHealth struct {
 	// Reason and Message are those of condition DeadlineNear.
 	Reason  v1alpha1.Reason
 	Message string
-	// Next is when the next deadline comes near or ends. Zero: none does.
-	Next time.Time
+	// Next is when the next deadline comes near or ends, and PassedAt when the last one of Passed ended. Zero: none does, or has.
+	Next, PassedAt time.Time
 }
 
 // maxDeadlines is how many nodes condition DeadlineNear names.
@@ -75,6 +75,7 @@ func deadlinesOf(f *fleet) *DeadlinesHealth {
 			r.Near++
 		default:
 			r.Passed++
+			r.PassedAt = timing.Latest(r.PassedAt, due)
 		}
 		listed = append(listed, node{n.Name, due})
 	}

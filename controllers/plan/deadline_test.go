@@ -34,11 +34,11 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			Near: 1, Reason: near, Message: "1 node close to the deadline: a by Tue 2026-06-02 22:00:00 UTC", Next: evening.Add(day),
 		}},
 		"past it": {[]*host{needy("a", needsSince(4*day))}, plan.DeadlinesHealth{
-			Passed: 1, Reason: passed, Message: "1 node past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC",
+			Passed: 1, PassedAt: evening, Reason: passed, Message: "1 node past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC",
 		}},
 		"five nodes, those first that are due first": {
 			append(hosts(needy, "a b c", needsSince(3*day)), needy("d", needsSince(5*day)), needy("e", needsSince(4*day))), plan.DeadlinesHealth{
-				Near: 3, Passed: 2, Reason: passed, Next: evening.Add(day),
+				Near: 3, Passed: 2, PassedAt: evening, Reason: passed, Next: evening.Add(day),
 				Message: "2 nodes past the deadline, 3 close to it: d since Sun 2026-05-31 22:00:00 UTC, " +
 					"e since Mon 2026-06-01 22:00:00 UTC, a by Tue 2026-06-02 22:00:00 UTC and 2 more",
 			},
@@ -46,7 +46,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 		"a paused node, and one that is being rebooted": {
 			[]*host{needy("a", needsSince(4*day), annotated(v1alpha1.AnnotationPaused, "disk")), needy("b", needsSince(4*day), grant(1, protocol.GrantActive))},
 			plan.DeadlinesHealth{
-				Passed: 2, Reason: passed,
+				Passed: 2, PassedAt: evening, Reason: passed,
 				Message: "2 nodes past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC, b since Mon 2026-06-01 22:00:00 UTC",
 			},
 		},
