@@ -58,8 +58,11 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 
 // enough reports whether a pass has written as many conditions, or markers, as it may.
 func (w *nodeWriter) enough(s *state, written int) bool {
-	if written < conditionsAtLeast || written >= conditionsPerPass {
-		return written >= conditionsPerPass
+	if written >= conditionsPerPass || s.halfOver(w.clock.Now()) {
+		return true
+	}
+	if written < conditionsAtLeast {
+		return false
 	}
 	if s.slotWaits || s.Policy == nil {
 		return s.slotWaits
@@ -233,5 +236,5 @@ func (r *refusals) note(node string, now time.Time) {
 // server is down or overloaded, or where a race was lost: the next try may win.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err)
+	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) || webhookFails(err)
 }

@@ -243,11 +243,14 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	return err
 }
 
-// refuses reports whether the write itself was refused, or a webhook that has to be asked about it did not answer: the API server reports that as
-// an error of its own.
+// refuses reports whether the write itself was refused, or a webhook that has to be asked about it did not answer.
 func refuses(err error) bool {
-	down := apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || down
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || webhookFails(err)
+}
+
+// webhookFails reports whether a webhook did not answer, which may hold for one Node alone. The API server reports that as an error of its own.
+func webhookFails(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // setMarkers sets what keeps autoscalers and load balancers off the node. The new grant, which is written with it, names it.

@@ -96,12 +96,15 @@ func TestReconcile_WritesAMessageThatChanges(t *testing.T) {
 // A Node that takes no write keeps no other waiting, nor the policy's status.
 func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 	waits := serverNode(2*slots, true, clock.RealClock{}.Now()).Name
+	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("a webhook says no"))
 	for name, tc := range map[string]struct {
 		refuses func(*server) string
 		lasts   bool // each pass asks it again
+		answer  error
 	}{
-		"to show why it waits":      {refuses: func(*server) string { return waits }},
-		"to be put back in service": {refuses: func(s *server) string { return s.policy.Status.Grants[0].Node }, lasts: true},
+		"to show why it waits":      {refuses: func(*server) string { return waits }, answer: forbidden},
+		"to be put back in service": {refuses: func(s *server) string { return s.policy.Status.Grants[0].Node }, lasts: true, answer: forbidden},
+		"as its webhook fails":      {refuses: func(*server) string { return waits }, answer: webhookDown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
@@ -109,7 +112,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			s.comeBack(t)
 			s.fault = func(written string) error {
 				if written == refuses {
-					return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
+					return tc.answer
 				}
 				return nil
 			}
