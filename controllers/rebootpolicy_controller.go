@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -311,6 +312,10 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 		return nil
 	}
 	all, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
+	if isRefusal(err) {
+		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "Finalize",
+			"the policy stays until its nodes have lost what it has set on them: "+err.Error())
+	}
 	if err != nil || !all {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -197,6 +198,32 @@ func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	s.fault = nil
 	if s.pass(t); s.published.IsZero() {
 		t.Error("the grant is not published in the next pass")
+	}
+}
+
+// A policy that is being deleted stays for a Node that refuses to lose what the policy has set on it, and an event reports that.
+func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	for _, e := range s.policy.Status.Grants {
+		node := s.node(e.Node)
+		delete(node.Annotations, v1alpha1.AnnotationGrant)
+		s.put(t, node)
+	}
+	s.policy.Status.Grants, s.policy.Status.Run, s.policy.DeletionTimestamp = nil, nil, &metav1.Time{Time: time.Now()}
+	refuses := serverNode(2*slots, true, time.Now()).Name
+	s.fault = func(written string) error {
+		if written == refuses {
+			return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
+		}
+		return nil
+	}
+	recorder := events.NewFakeRecorder(100)
+	s.reconciler.announce.recorder = recorder
+	for range 2 * needy / conditionsPerPass {
+		_, _ = s.reconciler.Reconcile(t.Context(), request(workers))
+	}
+	if got := emitted(recorder); !slices.Contains(got, "Warning NodeWriteRefused") || len(s.policy.Finalizers) == 0 {
+		t.Errorf("events %v, finalizers %v", got, s.policy.Finalizers)
 	}
 }
 
