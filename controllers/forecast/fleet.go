@@ -36,7 +36,7 @@ type fleet struct {
 
 // fleetOf begins with what is.
 func fleetOf(s plan.Snapshot) *fleet {
-	s.Nodes = plan.Supposing(s.Policy, s.Nodes)
+	s.Nodes, s.Governor = plan.Supposing(s.Policy, s.Nodes), s.Governor.Sharing(s.Policy.Name, s.Holder().Name)
 	waiting, soaking := plan.Queues(s)
 	f := &fleet{
 		Snapshot: s, queues: queuesOf(s.Policy, waiting), shown: map[string]*plan.Node{}, conflicts: map[string][]string{},

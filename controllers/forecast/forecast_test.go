@@ -334,6 +334,16 @@ func TestOf(t *testing.T) {
 			},
 			goes: []string{"a 0–6", "b 0–6"},
 		},
+		"the policy shares a limit since a reboot in progress was granted": {
+			policy: policy(sharing, holds("a", 7, 2*minute)), rivals: []v1alpha1.RebootPolicy{*limiting()},
+			nodes: []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
+			goes:  []string{"a -2–4", "b 4–10"},
+		},
+		"the policy shares no limit any more since a reboot in progress was granted": {
+			policy: policy(), rivals: []v1alpha1.RebootPolicy{*limiting(holds("a", 7, 2*minute), func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].Policy = "workers" })},
+			nodes: []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
+			goes:  []string{"a -2–4", "b 4–10"},
+		},
 		"the policy whose limit it shares is not there": {
 			policy: policy(sharing), nodes: []*plan.Node{needy("a")}, stays: []string{"a SharedPolicyNotFound"},
 			unknown: "SharedPolicyNotFound: policy workers shares the limit of policy limiting, which does not exist: create it, or correct spec.concurrency.shared",

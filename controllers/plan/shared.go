@@ -59,6 +59,17 @@ func (g Governor) SharedWith(policy string) []string {
 	return all
 }
 
+// Sharing is for looking ahead: as if the limit that counts for a policy were that of the ledger which has its entries, where its spec names
+// another one by now.
+func (g Governor) Sharing(policy, ledger string) Governor {
+	g.shares = maps.Clone(g.shares)
+	delete(g.shares, policy)
+	if ledger != policy {
+		g.shares[policy] = ledger
+	}
+	return g
+}
+
 // OwnerOf is the policy that has to see an entry of a ledger to its end: the one that granted, or where it is not there any more the
 // one with the ledger.
 func (g Governor) OwnerOf(ledger string, e v1alpha1.LedgerEntry) string {
