@@ -56,9 +56,9 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, active), progress(1, protocol.PhaseRebooting))), []plan.Decision{granted},
 		},
 		"a node that is not back in time": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))),
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", notReady, grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))),
 			[]plan.Decision{{
-				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut,
+				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut, MachineLost: true,
 				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
 					"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 			}},

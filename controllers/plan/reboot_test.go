@@ -266,8 +266,8 @@ func TestReboots_UnderWay(t *testing.T) {
 		}},
 		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
-			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
-				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
+			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready on the boot from before, which has not ended within 30m0s; " +
+				"its slot is kept: event RebootRefused on the node reports what keeps it, or a reboot by hand ends it",
 		}},
 		"up in time, and its agent does not report": {node: reboots(bootID("worker-1-boot-2"), notReported), now: 30 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonAgentSilent, FailedAt: instantAfter(30 * minute),

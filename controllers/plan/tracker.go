@@ -211,8 +211,12 @@ func (t *tracker) awaitBoot() {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
 	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot"
-	if booted && n.Ready {
+	switch {
+	case booted && n.Ready:
 		reason, late = v1alpha1.ReasonAgentSilent, "is Ready again, but its agent has not reported within %s; its slot is kept until it does: look at the agent's pod on this node"
+	case n.Ready:
+		late = "is Ready on the boot from before, which has not ended within %s; its slot is kept: event RebootRefused on the node reports what keeps it, " +
+			"or a reboot by hand ends it"
 	}
 	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.f.instant(sent), timeout))
 }
