@@ -27,7 +27,7 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			e := s.policy.Status.Grants[0]
 			s.begin(t, e)
-			s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
+			s.lag(e.Node, s.node(e.Node))
 			if tc.over {
 				node := s.node(e.Node)
 				grant, err := protocol.ParseGrant(node.Annotations)
@@ -39,9 +39,7 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 				s.put(t, node)
 			}
 			if tc.gone {
-				if err := s.nodes.Delete(s.node(e.Node)); err != nil {
-					t.Fatal(err)
-				}
+				s.lose(t, e.Node)
 			}
 			s.policy.Status.Grants = s.policy.Status.Grants[1:]
 			s.pass(t)
@@ -73,7 +71,7 @@ func TestConverge_KnowsANodeByItsUID(t *testing.T) {
 			node.UID = "another"
 			node.Annotations = map[string]string{}
 			if tc.behind {
-				s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
+				s.lag(e.Node, s.node(e.Node))
 				e.NodeUID = "another"
 			}
 			s.put(t, node)

@@ -44,46 +44,46 @@ func (a *announcer) forget(policy string) {
 // maxReason bounds, in bytes, how much of a reason that people wrote on a Node an event repeats.
 const maxReason = 256
 
-func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Reboot) {
+func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
 	a.observeGrant(s, n)
-	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
-		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
-	a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, node.Name))
+	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
+		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, n.Name, t.Entry.Seq)
+	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, n.Name))
 	if due := plan.IgnoresWindowsFrom(s.Policy, n); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
-		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
-			"node %s is rebooted outside the windows: its deadline ended %s", node.Name, timing.Instant(due.UTC()))
+		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
+			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due.UTC()))
 	}
 	if plan.Urgent(s.Policy, n) {
-		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", node.Name, message.Shorten(maxReason, n.UrgentReason))
-		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
-		a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
+		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))
+		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
+		a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
 	}
 }
 
-func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Reboot) {
+func (a *announcer) cancelled(s *state, n *plan.Node, t plan.Reboot) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
-		a.failed(s, node.Name, "hook_failed", t.Message)
-		a.both(s, node, what{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
+		a.failed(s, n.Name, "hook_failed", t.Message)
+		a.both(s, n, what{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", n.Name, t.Message)
 	}
-	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
-		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
+	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
+		"the grant of node %s is taken back (%s): %s", n.Name, t.Reason, t.Message)
 }
 
-func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Reboot, uncordoned bool) {
+func (a *announcer) finished(s *state, n *plan.Node, t plan.Reboot, uncordoned bool) {
 	a.metrics.observeReboot(s, n, t.Entry)
-	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
-		"node %s is back in service", node.Name)
-	a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyBack, fmt.Sprintf("Policy %s: node %s is back in service after %s", s.Policy.Name, node.Name,
+	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
+		"node %s is back in service", n.Name)
+	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyBack, fmt.Sprintf("Policy %s: node %s is back in service after %s", s.Policy.Name, n.Name,
 		s.Now.Sub(t.Entry.At.Time).Round(time.Second)))
 	if uncordoned {
-		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, string(v1alpha1.ReasonUncordoned), "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
+		a.recorder.Eventf(eventing.Node(n.Name, n.UID), nil, corev1.EventTypeNormal, string(v1alpha1.ReasonUncordoned), "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}
 }
 
 // hooksBegan emits which hooks the node waits for.
-func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookPhase) {
-	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
-		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, message.Names(phase.Hooks, len(phase.Hooks)))
+func (a *announcer) hooksBegan(s *state, n *plan.Node, phase protocol.HookPhase) {
+	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
+		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), n.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
 // overdue are the reasons for which a reboot that keeps its slot counts as failed, and as what.
@@ -94,22 +94,22 @@ var overdue = map[v1alpha1.Reason]string{
 
 // explained emits an event where a node waits for a reason that needs an administrator. was is the reason before: a reboot that is overdue
 // for one reason, and then for another that counts as the same, has failed once.
-func (a *announcer) explained(s *state, node *corev1.Node, was v1alpha1.Reason, d plan.Decision) {
+func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d plan.Decision) {
 	if result := overdue[d.Reason]; result != "" && result != overdue[was] {
-		a.failed(s, node.Name, result, d.Message)
+		a.failed(s, n.Name, result, d.Message)
 	}
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent:
-		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
+		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "AwaitBoot"}, "node %s: %s", n.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
-		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
+		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", n.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
-		a.notifyOfFailure(s, node.Name, string(d.Reason), d.Message)
-		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
+		a.notifyOfFailure(s, n.Name, string(d.Reason), d.Message)
+		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "AwaitDrain"}, "node %s: %s", n.Name, d.Message)
 	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
-		a.both(s, node, what{corev1.EventTypeWarning, d.Reason, "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
+		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "Decide"}, "node %s is not rebooted: %s", n.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict, v1alpha1.ReasonRecordUnreadable:
-		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, string(d.Reason), "Decide", "%s", d.Message)
+		a.recorder.Eventf(eventing.Node(n.Name, n.UID), nil, corev1.EventTypeWarning, string(d.Reason), "Decide", "%s", d.Message)
 	}
 }
 
@@ -226,10 +226,10 @@ type what struct {
 
 // both emits an event on the Node and one on the policy, each related to the other. The references have no resourceVersion, so
 // that an event repeated within minutes becomes a series: a node that comes and goes makes no flood of events.
-func (a *announcer) both(s *state, node *corev1.Node, w what, note string, args ...any) {
-	n, p := eventing.Node(node), policyReference(s.Policy)
-	a.recorder.Eventf(n, p, w.kind, string(w.reason), w.action, note, args...)
-	a.recorder.Eventf(p, n, w.kind, string(w.reason), w.action, note, args...)
+func (a *announcer) both(s *state, n *plan.Node, w what, note string, args ...any) {
+	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy)
+	a.recorder.Eventf(node, p, w.kind, string(w.reason), w.action, note, args...)
+	a.recorder.Eventf(p, node, w.kind, string(w.reason), w.action, note, args...)
 }
 
 func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {

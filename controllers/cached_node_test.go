@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
@@ -48,16 +50,16 @@ func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 				Name: "n1", Annotations: map[string]string{"example.com/a": "1"}, Labels: map[string]string{"pool": "a"},
 			}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}}}
 			before := cached.DeepCopy()
-			s := newState([]corev1.Node{*cached}, newView) // as a list without copies: what it refers to is the cache's
-			w := &nodeWriter{client: answering{answer: `{
+			s := newState(snapshot.Views([]corev1.Node{*cached})) // what it refers to is the cache's
+			w := &nodeWriter{changed: &sync.Map{}, client: answering{answer: `{
 				"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}}, "spec": {"taints": [{"key": "b"}]}}`}}
-			if err := w.patchNode(t.Context(), s, s.nodes[0], patch); err != nil {
+			if err := w.patchNode(t.Context(), s, s.Nodes[0], patch); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(before, cached); diff != "" {
 				t.Errorf("the cache has changed (-before +after):\n%s", diff)
 			}
-			if got := s.nodes[0].Labels["pool"]; got != "b" {
+			if got := s.Nodes[0].Labels["pool"]; got != "b" {
 				t.Errorf("the pass goes on with label %q", got)
 			}
 		})

@@ -17,12 +17,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // announcing is an announcer with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
 func announcing(t *testing.T) (*announcer, *events.FakeRecorder, *state) {
 	t.Helper()
-	s := newState([]corev1.Node{*serverNode(1, true, time.Now())}, newView)
+	s := newState(snapshot.Views([]corev1.Node{*serverNode(1, true, time.Now())}))
 	s.Policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: t.Name()}}
 	recorder := events.NewFakeRecorder(10)
 	return &announcer{recorder: recorder, metrics: NewMetrics(prometheus.NewRegistry())}, recorder, s
@@ -81,7 +82,7 @@ func TestExplained(t *testing.T) {
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			r, recorder, s := announcing(t)
-			r.explained(s, s.nodes[0], "", plan.Decision{Node: s.nodes[0].Name, Reason: reason, Message: "why"})
+			r.explained(s, s.Nodes[0], "", plan.Decision{Node: s.Nodes[0].Name, Reason: reason, Message: "why"})
 			if diff := cmp.Diff([]any{tc.events, tc.counts}, []any{emitted(recorder), r.measured(t, "reboots_total", "result")}); diff != "" {
 				t.Errorf("events and failures (-want +got):\n%s", diff)
 			}
@@ -97,7 +98,7 @@ func TestExplained_Again(t *testing.T) {
 	for _, reason := range []v1alpha1.Reason{
 		v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent, v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed,
 	} {
-		r.explained(s, s.nodes[0], was, plan.Decision{Node: s.nodes[0].Name, Reason: reason, Message: "why"})
+		r.explained(s, s.Nodes[0], was, plan.Decision{Node: s.Nodes[0].Name, Reason: reason, Message: "why"})
 		was = reason
 	}
 	if diff := cmp.Diff(map[string]float64{"timed_out": 1, "hook_failed": 1}, r.measured(t, "reboots_total", "result")); diff != "" {
@@ -247,7 +248,7 @@ func TestGranted_Urgently(t *testing.T) {
 		r.clock = clock.RealClock{}
 		s.Policy.Spec.Requests = &v1alpha1.Requests{Urgent: allows}
 		s.Nodes[0].Urgent, s.Nodes[0].UrgentReason = true, "CVE-2026-12345"
-		r.granted(s, s.nodes[0], s.Nodes[0], plan.Reboot{})
+		r.granted(s, s.Nodes[0], plan.Reboot{})
 		if diff := cmp.Diff(want, emitted(recorder)); diff != "" {
 			t.Errorf("urgent requests: %q (-want +got):\n%s", allows, diff)
 		}
@@ -262,7 +263,7 @@ func TestFinished(t *testing.T) {
 	n.Grant = &protocol.Grant{Need: v1alpha1.ReasonUpdateStaged}
 	n.Progress = &protocol.Progress{DrainStartedAt: &began, At: at(130)}
 	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
-	r.finished(s, s.nodes[0], n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
+	r.finished(s, n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
 	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
 	if diff := cmp.Diff(want, r.measured(t, "reboot_duration_seconds", "phase")); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
@@ -270,7 +271,7 @@ func TestFinished(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{"succeeded": 1}, r.measured(t, "reboots_total", "result")); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if text, want := <-recorder.Events, "Normal RebootSucceeded node "+s.nodes[0].Name+" is back in service"; text != want {
+	if text, want := <-recorder.Events, "Normal RebootSucceeded node "+s.Nodes[0].Name+" is back in service"; text != want {
 		t.Errorf("event %q, want %q", text, want)
 	}
 	if diff := cmp.Diff([]string{"Normal RebootSucceeded", "Normal Uncordoned"}, emitted(recorder)); diff != "" {

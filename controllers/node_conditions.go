@@ -45,7 +45,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 			return nil
 		}
 		written++
-		switch err := w.writeCondition(ctx, s, s.nodes[i], d); {
+		switch err := w.writeCondition(ctx, s, s.Nodes[i], d); {
 		case isRefusal(err):
 			w.conditionRefusals.note(d.Node, w.clock.Now())
 			s.refused = errors.Join(s.refused, err)
@@ -71,8 +71,7 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 	return freed
 }
 
-func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
-	n := s.Nodes[s.Index[d.Node]]
+func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *plan.Node, d plan.Decision) error {
 	before := ptr.Deref(n.Permitted, corev1.NodeCondition{})
 	patch := nodepatch.New("")
 	if d.Status == "" {
@@ -85,7 +84,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 		patch.RemoveCondition(corev1.NodeMaintenancePlanned)
 	}
 	annotate(patch, v1alpha1.AnnotationPreflight, n.Preflight, d.Preflight)
-	err := w.patchNode(ctx, s, node, patch)
+	err := w.patchNode(ctx, s, n, patch)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -93,8 +92,8 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 		return err
 	}
 	if was := v1alpha1.Reason(before.Reason); d.Status != "" && was != d.Reason {
-		ctrl.LoggerFrom(ctx).V(1).Info("Reported to a node why", "Node", klog.KObj(node), "status", d.Status, "reason", d.Reason)
-		w.announce.explained(s, node, was, d)
+		ctrl.LoggerFrom(ctx).V(1).Info("Reported to a node why", "Node", klog.KRef("", n.Name), "status", d.Status, "reason", d.Reason)
+		w.announce.explained(s, n, was, d)
 	}
 	return nil
 }
@@ -178,7 +177,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 			break
 		}
 		written++
-		switch err := w.writeMark(ctx, s, s.nodes[i], m); {
+		switch err := w.writeMark(ctx, s, s.Nodes[i], m); {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
@@ -192,9 +191,8 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 	return all, errors.Join(errs...)
 }
 
-func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Markers) error {
-	n := s.Nodes[s.Index[m.Node]]
-	patch := nodepatch.New(node.ResourceVersion)
+func (w *nodeWriter) writeMark(ctx context.Context, s *state, n *plan.Node, m plan.Markers) error {
+	patch := nodepatch.New(n.ResourceVersion)
 	if m.RemoveAnnotations || m.RemoveExclusion {
 		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
@@ -202,9 +200,9 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node,
 	}
 	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime, m.MaxUptime)
 	if n.Pending != m.Pending {
-		patch.Taint(plan.WithPending(node.Spec.Taints, m.Pending))
+		patch.Taint(plan.WithPending(n.Taints, m.Pending))
 	}
-	return w.patchNode(ctx, s, node, patch)
+	return w.patchNode(ctx, s, n, patch)
 }
 
 // refusedPause is how long to wait before a Node is asked again to take what it has refused.

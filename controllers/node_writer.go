@@ -34,6 +34,8 @@ type nodeWriter struct {
 	announce *announcer
 	// freed are the policies of which a slot can be handed over; writes that may wait give way.
 	freed *sync.Map
+	// changed takes the names of the Nodes that were written: the next pass reads them anew.
+	changed *sync.Map
 
 	// conditionRefusals are the Nodes that took no condition lately, markerRefusals those that took no marker.
 	conditionRefusals, markerRefusals refusals
@@ -43,81 +45,81 @@ type nodeWriter struct {
 }
 
 // publish shows the Node its grant: permission and condition in one write.
-func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Publish(n.Record, t.Entry, s.Holder().Name, s.Now)
 	if !ok {
 		return nil
 	}
 	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
 	granted := plan.Decision{Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq)}
-	patch := grantPatch(live, n, grant).Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
+	patch := grantPatch(n, grant).Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
 		Condition(w.condition(v1alpha1.NodeRebootPermitted, granted, n.Permitted))
 	setMarkers(patch, n, &grant)
 	w.announceMaintenance(patch, s, n, t)
-	if err := w.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, n, patch); err != nil {
 		return err
 	}
 	if t.Rebooting() {
-		ctrl.LoggerFrom(ctx).Info("Wrote a grant again that was removed in its reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq)
+		ctrl.LoggerFrom(ctx).Info("Wrote a grant again that was removed in its reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq)
 		return nil
 	}
-	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
-	w.announce.granted(s, live, n, t)
+	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
+	w.announce.granted(s, n, t)
 	return nil
 }
 
 // cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
-func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, s.Now)
 	if !ok {
 		return nil
 	}
 	grant.Reason, grant.Message, grant.Annotations = t.Reason, t.CancelMessage(), n.AnnotationsToKeep(s.Policy)
-	patch := grantPatch(live, n, grant)
+	patch := grantPatch(n, grant)
 	removeMarkers(patch, n, grant)
 	removeConditions(patch, n)
-	if err := w.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, n, patch); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Cancelled a grant", "Node", klog.KObj(live), "seq", t.Entry.Seq, "reason", t.Reason)
-	w.announce.cancelled(s, live, t)
+	ctrl.LoggerFrom(ctx).Info("Cancelled a grant", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "reason", t.Reason)
+	w.announce.cancelled(s, n, t)
 	return nil
 }
 
 // finish puts the node back in service: the uncordon, the end of the grant and that of all it brought, but for what is there for
 // autoscaler.grace, are one write.
-func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot, cordonIsAgents bool) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
 		return nil
 	}
 	grant.Need, grant.Annotations = n.Grant.Need, n.AnnotationsToKeep(s.Policy)
-	patch := grantPatch(live, n, grant)
+	patch := grantPatch(n, grant)
 	removeMarkers(patch, n, grant)
 	if n.Preflight != "" {
 		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
 	}
-	uncordon := n.Progress.Cordoned && protocol.CordonIsAgents(live)
+	uncordon := n.Progress.Cordoned && cordonIsAgents
 	if uncordon {
 		patch.Uncordon()
 	}
 	if n.Pending != "" {
-		patch.Taint(plan.WithPending(live.Spec.Taints, ""))
+		patch.Taint(plan.WithPending(n.Taints, ""))
 	}
 	if patch.Spec == nil { // it goes to the status endpoint
 		removeConditions(patch, n)
 	}
-	if err := w.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, n, patch); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Confirmed a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", n.BootID)
-	w.announce.finished(s, live, n, t, uncordon)
+	ctrl.LoggerFrom(ctx).Info("Confirmed a reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "bootID", n.BootID)
+	w.announce.finished(s, n, t, uncordon)
 	return nil
 }
 
 // grantPatch writes a grant, and ends the hooks before it.
-func grantPatch(live *corev1.Node, n *plan.Node, grant protocol.Grant) *nodepatch.Patch {
-	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
+func grantPatch(n *plan.Node, grant protocol.Grant) *nodepatch.Patch {
+	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
 	endHooks(patch, n, grant.Seq)
 	return patch
 }
@@ -139,21 +141,21 @@ var hookLabels = map[v1alpha1.HookStage]string{
 
 // beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write: no
 // stale answer can be taken for one of this phase.
-func (w *nodeWriter) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	phase := t.Begin(s.Policy, s.Now)
-	patch := nodepatch.New(live.ResourceVersion)
+	patch := nodepatch.New(n.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)
 	removeAnswers(patch, n, phase.Hooks)
 	patch.Annotate(v1alpha1.AnnotationHooks, phase.String()).Label(hookLabels[t.Stage], "true")
 	if t.Stage == v1alpha1.HooksBefore {
 		w.announceMaintenance(patch, s, n, t)
 	}
-	if err := w.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, n, patch); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Began hooks", "Node", klog.KObj(live), "seq", t.Entry.Seq, "step", t.Stage)
+	ctrl.LoggerFrom(ctx).Info("Began hooks", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "step", t.Stage)
 	if len(phase.Hooks) > 0 {
-		w.announce.hooksBegan(s, live, phase)
+		w.announce.hooksBegan(s, n, phase)
 	}
 	return nil
 }
@@ -190,8 +192,8 @@ func removeAnswers(patch *nodepatch.Patch, n *plan.Node, hooks []v1alpha1.Annota
 
 // patchNode writes a Node and puts what came back into the state. What only the metadata and the status change goes to
 // the status endpoint, which takes both for a Node; spec goes to the main one.
-func (w *nodeWriter) patchNode(ctx context.Context, s *state, node *corev1.Node, p *nodepatch.Patch) error {
-	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}} // the answer is read into it, and node is the cache's
+func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *nodepatch.Patch) error {
+	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	owner := client.FieldOwner(v1alpha1.FieldOwnerManager)
 	var err error
 	if p.Spec != nil {
@@ -200,8 +202,9 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, node *corev1.Node,
 		err = w.client.Status().Patch(ctx, written, p, owner)
 	}
 	if err != nil {
-		return fmt.Errorf("writing node %q: %w", node.Name, err)
+		return fmt.Errorf("writing node %q: %w", n.Name, err)
 	}
+	w.changed.Store(n.Name, true)
 	s.replace(snapshot.Trim(written))
 	return nil
 }

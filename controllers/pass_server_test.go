@@ -38,8 +38,8 @@ type server struct {
 	client.Client
 
 	nodes toolscache.Indexer
-	// cache is what the manager's cache has of them. Nil: all, as they are.
-	cache  nodeStore
+	// stale is what the manager's cache has instead of the Node of a name; nil is nothing.
+	stale  map[string]*corev1.Node
 	policy *v1alpha1.RebootPolicy
 	// holder is the policy whose limit and ledger the policy shares. Nil: it has its own.
 	holder  *v1alpha1.RebootPolicy
@@ -57,25 +57,22 @@ type server struct {
 	reconciler *RebootPolicyReconciler
 }
 
-// nodeStore has Nodes.
-type nodeStore interface{ List() []any }
-
 // newServer has a policy all of whose slots are in use, and many nodes that know why they wait.
 func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	t.Helper()
 	limit := intstr.FromInt32(slots)
-	s := &server{nodes: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), policy: &v1alpha1.RebootPolicy{
+	s := &server{nodes: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), stale: map[string]*corev1.Node{}, policy: &v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: workers, UID: "1", ResourceVersion: "1", Finalizers: []string{v1alpha1.Finalizer}},
 		Spec:       v1alpha1.RebootPolicySpec{Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit}, Settle: &metav1.Duration{}},
 	}}
-	for i := range size {
-		s.put(t, serverNode(i, i < needy, now.Now()))
-	}
 	s.reconciler = &RebootPolicyReconciler{
-		Client: s, Live: s, Recorder: &events.FakeRecorder{}, Clock: now,
+		Client: s, Live: live{server: s}, Recorder: &events.FakeRecorder{}, Clock: now,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Paces: DefaultPaces,
 	}
 	s.reconciler.assemble()
+	for i := range size {
+		s.put(t, serverNode(i, i < needy, now.Now()))
+	}
 	for range 2 * needy / conditionsPerPass {
 		s.pass(t)
 	}
@@ -116,6 +113,22 @@ func (s *server) put(t testing.TB, node *corev1.Node) {
 	if err := s.nodes.Update(snapshot.Trim(node)); err != nil {
 		t.Fatal(err)
 	}
+	s.reconciler.fleet.changed.Store(node.Name, true)
+}
+
+// lag has the cache show a Node as it was, or for nil not at all, from now on.
+func (s *server) lag(name string, old *corev1.Node) {
+	s.stale[name] = old
+	s.reconciler.fleet.changed.Store(name, true)
+}
+
+// lose deletes a Node.
+func (s *server) lose(t testing.TB, name string) {
+	t.Helper()
+	if err := s.nodes.Delete(s.node(name)); err != nil {
+		t.Fatal(err)
+	}
+	s.reconciler.fleet.changed.Store(name, true)
 }
 
 func (s *server) node(name string) *corev1.Node {
@@ -178,7 +191,7 @@ func (s *server) comeBack(t testing.TB) {
 	s.put(t, node)
 }
 
-func (s *server) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+func (s *server) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	if policies, ok := list.(*v1alpha1.RebootPolicyList); ok {
 		policies.Items = []v1alpha1.RebootPolicy{*s.policy.DeepCopy()}
 		if s.holder != nil {
@@ -187,17 +200,29 @@ func (s *server) List(_ context.Context, list client.ObjectList, options ...clie
 		return nil
 	}
 	var objects []runtime.Object
-	nodes := s.nodes.List()
-	if live := (&client.ListOptions{}).ApplyOptions(options).Limit > 0; !live && s.cache != nil {
-		nodes = s.cache.List()
-	}
-	for _, node := range nodes {
+	for _, node := range s.nodes.List() {
 		objects = append(objects, node.(runtime.Object))
 	}
 	return meta.SetList(list, objects)
 }
 
+// Get is from the cache.
 func (s *server) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	node, there, _ := s.nodes.GetByKey(key.Name)
+	if old, stale := s.stale[key.Name]; stale {
+		node, there = old, old != nil
+	}
+	if !there {
+		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
+	}
+	*object.(*corev1.Node) = *node.(*corev1.Node)
+	return nil
+}
+
+// live is the server without the cache.
+type live struct{ *server }
+
+func (s live) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	s.read = append(s.read, key.Name)
 	if s.unread != nil && s.unread(key.Name) != nil {
 		return s.unread(key.Name)

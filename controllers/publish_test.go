@@ -39,18 +39,6 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	}
 }
 
-// lagging is a cache that has not detected what happened to one Node, or that it is gone.
-type lagging struct {
-	nodeStore
-
-	old *corev1.Node
-}
-
-func (l lagging) List() []any {
-	objects := slices.DeleteFunc(l.nodeStore.List(), func(object any) bool { return object.(*corev1.Node).Name == l.old.Name })
-	return append(objects, l.old)
-}
-
 // Publishing relies on the cache, and on the Node itself where the API server reports that the cache is behind.
 func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -71,7 +59,7 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			next := serverNode(slots, true, s.reconciler.Clock.Now()).Name // the tenth holds a slot, the eleventh comes next
 			if tc.change != nil {
-				s.cache = lagging{nodeStore: s.nodes, old: s.node(next)}
+				s.lag(next, s.node(next))
 				changed := s.node(next)
 				tc.change(changed)
 				s.put(t, changed)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/listing"
@@ -85,7 +86,7 @@ func (r *RebootPolicyReconciler) assemble() {
 	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freed: map[string]time.Time{}}
 	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, freed: &r.freed}
 	r.nodes = nodeWriter{
-		client: r.Client, clock: r.Clock, freed: &r.freed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
+		client: r.Client, clock: r.Clock, freed: &r.freed, changed: &r.fleet.changed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
 	}
 	r.ledger = ledgerWriter{client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce, memories: map[types.UID]*memory{}}
 }
@@ -276,8 +277,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 // resourceVersion: nothing else matters for it, and it is almost always the newest.
 func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
 	if t.Action == plan.PublishGrant {
-		err := r.nodes.publish(ctx, s, s.nodes[s.Index[t.Entry.Node]], t.Node, t)
-		if !apierrors.IsConflict(err) {
+		if err := r.nodes.publish(ctx, s, t.Node, t); !apierrors.IsConflict(err) {
 			return r.nodes.noteAnswer(s, t.Entry.Node, err)
 		}
 	}
@@ -293,13 +293,13 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 	}
 	switch now.Action {
 	case plan.BeginHooks:
-		err = r.nodes.beginHooks(ctx, s, live, n, now)
+		err = r.nodes.beginHooks(ctx, s, n, now)
 	case plan.PublishGrant:
-		err = r.nodes.publish(ctx, s, live, n, now)
+		err = r.nodes.publish(ctx, s, n, now)
 	case plan.CancelGrant:
-		err = r.nodes.cancel(ctx, s, live, n, now)
+		err = r.nodes.cancel(ctx, s, n, now)
 	case plan.FinishGrant:
-		err = r.nodes.finish(ctx, s, live, n, now)
+		err = r.nodes.finish(ctx, s, n, now, protocol.CordonIsAgents(live))
 	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
 	}
 	return r.nodes.noteAnswer(s, t.Entry.Node, err)

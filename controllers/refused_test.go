@@ -377,7 +377,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	s.begin(t, e)
 	behind := s.node(e.Node)
 	delete(behind.Annotations, v1alpha1.AnnotationGrant)
-	s.cache = lagging{nodeStore: s.nodes, old: behind}
+	s.lag(e.Node, behind)
 	clear(s.reconciler.ledger.memories)
 	s.policy.Status.Grants = s.policy.Status.Grants[1:]
 	s.fault = once(workers, apierrors.NewInternalError(errors.New("etcd has no leader")))
@@ -463,17 +463,6 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 	}
 }
 
-// lost is a cache that has lost one Node.
-type lost struct {
-	nodeStore
-
-	name string
-}
-
-func (l lost) List() []any {
-	return slices.DeleteFunc(l.nodeStore.List(), func(object any) bool { return object.(*corev1.Node).Name == l.name })
-}
-
 // A Node that the cache has lost keeps its slot, and no other waiting, whether or not the API server shows it.
 func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 	for name, unread := range map[string]error{
@@ -485,7 +474,7 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			back, kept := s.policy.Status.Grants[0], s.policy.Status.Grants[1]
 			s.comeBack(t)
-			s.cache = lost{nodeStore: s.nodes, name: kept.Node}
+			s.lag(kept.Node, nil)
 			s.unread = func(name string) error {
 				if name == kept.Node {
 					return unread
@@ -521,7 +510,7 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 			delete(behind.Annotations, v1alpha1.AnnotationGrant)
 			s.put(t, behind)
 			if tc.published {
-				s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
+				s.lag(e.Node, s.node(e.Node))
 				s.put(t, published)
 			}
 			held := *e

@@ -2,14 +2,17 @@ package controllers
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"strconv"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // nodeOfVersion is a Node after its so many-th change.
@@ -19,26 +22,27 @@ func nodeOfVersion(name string, version int) corev1.Node {
 	}}
 }
 
-// shown are the versions that a state shows, by the names of its nodes, read in each of the ways in which it is read.
+// shown are the versions that a state shows, by the names of its nodes.
 func shown(t *testing.T, s *state) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
 	for name, i := range s.Index {
-		if s.nodes[i].Name != name || s.Nodes[i].Name != name || s.nodes[i].Labels["version"] != s.Nodes[i].Labels["version"] {
-			t.Errorf("at the place of %s there are %s and %s", name, s.nodes[i].Name, s.Nodes[i].Name)
+		if n := s.Nodes[i]; n.Name != name || n.ResourceVersion != n.Labels["version"] {
+			t.Errorf("at the place of %s there is %s of version %s", name, n.Name, n.ResourceVersion)
 		}
-		versions[name] = s.Nodes[i].Labels["version"]
+		versions[name] = s.Nodes[i].ResourceVersion
 	}
-	if len(s.nodes) != len(versions) || len(s.Nodes) != len(versions) {
-		t.Errorf("%d nodes, %d views and %d names", len(s.nodes), len(s.Nodes), len(versions))
+	if len(s.Nodes) != len(versions) {
+		t.Errorf("%d nodes and %d names", len(s.Nodes), len(versions))
 	}
 	return versions
 }
 
-// A cache lists its Nodes in no order. What a pass has written or lost is its own: the cache keeps what it has.
+// Nodes come in no order. What a pass has written or lost is its own: what it began with stays as it is.
 func TestState_ShowsWhatThePassHasDone(t *testing.T) {
-	listed := []corev1.Node{nodeOfVersion("c", 1), nodeOfVersion("a", 1), nodeOfVersion("b", 1)}
-	s := newState(listed, newView)
+	began := snapshot.Views([]corev1.Node{nodeOfVersion("c", 1), nodeOfVersion("a", 1), nodeOfVersion("b", 1)})
+	c := began[0]
+	s := newState(began)
 	if diff := gocmp.Diff(map[string]string{"a": "1", "b": "1", "c": "1"}, shown(t, s)); diff != "" {
 		t.Errorf("as it was listed (-want +got):\n%s", diff)
 	}
@@ -51,42 +55,76 @@ func TestState_ShowsWhatThePassHasDone(t *testing.T) {
 	if diff := gocmp.Diff(map[string]string{"b": "2", "c": "2", "d": "2"}, shown(t, s)); diff != "" {
 		t.Errorf("the pass itself (-want +got):\n%s", diff)
 	}
-	if listed[0].ResourceVersion != "1" || listed[2].ResourceVersion != "1" {
-		t.Error("a write has changed what was listed")
+	if c.ResourceVersion != "1" {
+		t.Error("a write has changed what the pass began with")
 	}
 }
 
-// cachedList is a cache that lists these Nodes.
-type cachedList struct {
+// cachedNodes is a cache of these Nodes, of which some cannot be read.
+type cachedNodes struct {
 	client.Client
-	nodes []corev1.Node
+
+	nodes  map[string]corev1.Node
+	broken string
 }
 
-func (c cachedList) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	list.(*corev1.NodeList).Items = slices.Clone(c.nodes)
+func (c cachedNodes) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	node, there := c.nodes[key.Name]
+	switch {
+	case key.Name == c.broken:
+		return errors.New("the cache does not catch up")
+	case !there:
+		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
+	}
+	node.DeepCopyInto(object.(*corev1.Node))
 	return nil
 }
 
-// A Node of the cache is read anew when it has changed, and one that is gone is not remembered.
+// A Node of the cache is read anew when there was an event of it, and one that is gone goes. What one pass does to its nodes, the next
+// one does not see.
 func TestFleetReader_ReadsWhatHasChanged(t *testing.T) {
+	cache := cachedNodes{nodes: map[string]corev1.Node{"a": nodeOfVersion("a", 1), "b": nodeOfVersion("b", 1)}}
 	var f fleetReader
-	read := func(nodes ...corev1.Node) *state {
-		f.client = cachedList{nodes: nodes}
+	read := func(want map[string]string, changed ...string) *state {
+		t.Helper()
+		f.client = cache
+		for _, name := range changed {
+			f.changed.Store(name, true)
+		}
 		s, err := f.cachedNodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
+		if diff := gocmp.Diff(want, shown(t, s)); diff != "" {
+			t.Errorf("after events of %v (-want +got):\n%s", changed, diff)
+		}
 		return s
 	}
-	first := read(nodeOfVersion("a", 1), nodeOfVersion("b", 1))
-	second := read(nodeOfVersion("b", 2), nodeOfVersion("a", 1))
-	if diff := gocmp.Diff(map[string]string{"a": "1", "b": "2"}, shown(t, second)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	first := read(map[string]string{"a": "1", "b": "1"}, "a", "b")
+	cache.nodes["b"] = nodeOfVersion("b", 2)
+	second := read(map[string]string{"a": "1", "b": "2"}, "b")
 	if first.Nodes[first.Index["a"]] != second.Nodes[second.Index["a"]] {
 		t.Error("a Node that has not changed is read anew")
 	}
-	if read(nodeOfVersion("b", 2)); len(f.views) != 1 {
-		t.Errorf("%d Nodes are remembered of one", len(f.views))
+	second.remove("a")
+	second.put(new(nodeOfVersion("b", 3)))
+	read(map[string]string{"a": "1", "b": "2"})
+	delete(cache.nodes, "a")
+	cache.nodes["c"] = nodeOfVersion("c", 1)
+	read(map[string]string{"b": "2", "c": "1"}, "a", "c")
+}
+
+// A change that could not be read is read in the next pass.
+func TestFleetReader_ForgetsNoChange(t *testing.T) {
+	cache := cachedNodes{nodes: map[string]corev1.Node{"a": nodeOfVersion("a", 1)}, broken: "a"}
+	f := fleetReader{client: cache}
+	f.changed.Store("a", true)
+	if _, err := f.cachedNodes(t.Context()); err == nil {
+		t.Error("a Node that cannot be read is left out")
+	}
+	cache.broken = ""
+	f.client = cache
+	if s, err := f.cachedNodes(t.Context()); err != nil || len(s.Nodes) != 1 {
+		t.Errorf("%v, %v", s, err)
 	}
 }

@@ -39,7 +39,7 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 		WithOptions(options).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.fleet.allPolicies), policyChanges()).
 		Watches(&v1alpha1.RebootPolicy{}, r.fleet.slotFreed()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.fleet.policiesOf), nodeChanges())
+		Watches(&corev1.Node{}, r.fleet.nodeChanged())
 	if r.Gates != nil {
 		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
 	}
@@ -164,13 +164,30 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// nodeChanges drops updates in which nothing that a decision looks at has changed: heartbeats above all.
-func nodeChanges() builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.Node)
-		after, ok2 := e.ObjectNew.(*corev1.Node)
-		return !ok || !ok2 || !sameNode(before, after)
-	}})
+// nodeChanged notes the Node before it enqueues the policies that it concerns. An update in which nothing that a decision looks at has
+// changed, above all a heartbeat, enqueues none.
+func (f *fleetReader) nodeChanged() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	policies := handler.EnqueueRequestsFromMapFunc(f.policiesOf)
+	note := func(node client.Object) { f.changed.Store(node.GetName(), true) }
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			note(e.Object)
+			policies.Create(ctx, e, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			note(e.ObjectNew)
+			before, ok := e.ObjectOld.(*corev1.Node)
+			after, ok2 := e.ObjectNew.(*corev1.Node)
+			if !ok || !ok2 || !sameNode(before, after) {
+				policies.Update(ctx, e, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			note(e.Object)
+			policies.Delete(ctx, e, q)
+		},
+	}
 }
 
 func sameNode(before, after *corev1.Node) bool {

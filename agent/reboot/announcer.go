@@ -48,7 +48,7 @@ func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 		first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: blocked[0].Namespace, Name: blocked[0].Name, UID: blocked[0].UID,
 		}}
-		a.recorder.Eventf(eventing.Node(node), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
+		a.recorder.Eventf(eventing.Node(node.Name, node.UID), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
 			"the drain waits for %s", pods(blocked))
 	}
 }
@@ -152,7 +152,7 @@ func (a *Announcer) accepted(node *corev1.Node, o step.Observation) {
 }
 
 func (a *Announcer) refused(node *corev1.Node, message string) {
-	a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
+	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
 }
 
 // refusal is what logind, or the way to it, answered.

@@ -24,6 +24,9 @@ var ControlPlaneLabels = []string{
 type Node struct {
 	Name   string
 	Labels map[string]string
+	// ResourceVersion is what a write that must not miss another one carries. Taints are the node's, of anybody.
+	ResourceVersion string
+	Taints          []corev1.Taint
 	// OS, OSGroup and OSVersion are what the node runs, as its agent labels it; each may be empty.
 	OS, OSGroup, OSVersion string
 	// ControlPlane is true on nodes with one of ControlPlaneLabels.
@@ -85,9 +88,13 @@ type Node struct {
 // NodeOf reads what a decision looks at. Nothing in it can fail: an unreadable record is no permission.
 func NodeOf(node *corev1.Node) Node {
 	n := Node{
-		Name:         node.Name,
-		Record:       protocol.RecordOf(node),
-		Labels:       node.Labels,
+		Name:   node.Name,
+		Record: protocol.RecordOf(node),
+		Labels: node.Labels,
+
+		ResourceVersion: node.ResourceVersion,
+		Taints:          node.Spec.Taints,
+
 		OS:           node.Labels[v1alpha1.LabelOSID],
 		OSGroup:      node.Labels[v1alpha1.LabelOSGroup],
 		OSVersion:    node.Labels[v1alpha1.LabelOSVersion],

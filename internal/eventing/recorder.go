@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -22,6 +23,6 @@ func (r Recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 
 // Node refers to a Node in all its versions, so that an event that is repeated becomes a series. `kubectl describe node` finds
 // events by the UID.
-func Node(node *corev1.Node) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+func Node(name string, uid types.UID) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: uid}
 }
