@@ -37,6 +37,7 @@ type ObjectGate struct {
 	Namespace string `json:"namespace,omitempty"`
 
 	// name is the name of the one object.
+	// Absent: selector selects the objects.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -46,6 +47,7 @@ type ObjectGate struct {
 	// selector selects objects by label: at least one, and at most 1000.
 	// The expression must be true of each.
 	// An empty one selects all.
+	// Absent: name names the one object.
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 

@@ -96,6 +96,7 @@ func crdSchema() schema {
 type schema struct {
 	Description string            `json:"description"`
 	Enum        []string          `json:"enum"`
+	Required    []string          `json:"required"`
 	Properties  map[string]schema `json:"properties"`
 	Items       *schema           `json:"items"`
 }
@@ -135,6 +136,19 @@ var _ = Describe("What kubectl explain shows", func() {
 		each("", crdSchema(), func(path string, s schema) {
 			for line := range strings.SplitSeq(s.Description, "\n") {
 				Expect(line).To(MatchRegexp(wholeLine.String()), path)
+			}
+		})
+	})
+
+	It("states what it means where a field of the spec is absent", func() {
+		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
+			if _, selector := s.Properties["matchLabels"]; selector { // as Kubernetes has them
+				return
+			}
+			for name, inner := range s.Properties {
+				if !slices.Contains(s.Required, name) && !strings.Contains(path, ".matchExpressions") {
+					Expect(inner.Description).To(ContainSubstring("\nAbsent"), path+"."+name)
+				}
 			}
 		})
 	})

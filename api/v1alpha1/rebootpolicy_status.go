@@ -127,7 +127,7 @@ type NodeCounts struct {
 	// rebootRequired nodes need a reboot.
 	// +required
 	RebootRequired int32 `json:"rebootRequired"`
-	// permitted nodes hold a grant.
+	// permitted nodes have an entry in the ledger: a grant, or hooks before it that are asked.
 	// +required
 	Permitted int32 `json:"permitted"`
 	// rebooting nodes hold a grant and have passed the point of no return.
@@ -139,7 +139,7 @@ type NodeCounts struct {
 	// unavailable nodes use up maxUnavailable: granted, not Ready, cordoned by others or being deleted.
 	// +required
 	Unavailable int32 `json:"unavailable"`
-	// failed nodes have an attempt behind them that failed, for whatever reason, or are past a deadline.
+	// failed nodes have a failed attempt and still need the reboot, or are overdue in a granted one.
 	// +required
 	Failed int32 `json:"failed"`
 	// overdue nodes have needed a reboot for longer than spec.deadline.
@@ -150,7 +150,7 @@ type NodeCounts struct {
 
 // AgentsStatus counts the agents that work: those that have reported whether their node needs a reboot, and whose pod is Ready.
 type AgentsStatus struct {
-	// summary is ready and desired in one word, such as 38/40.
+	// summary is ready and desired as one text, such as 38/40.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Summary string `json:"summary"`
@@ -173,7 +173,7 @@ type AgentsStatus struct {
 
 // BlockedNodes states why nodes wait.
 type BlockedNodes struct {
-	// reason is the same word as in the nodes' condition RebootPermitted.
+	// reason is the one of the nodes' condition RebootPermitted.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason"`

@@ -22,8 +22,8 @@ import (
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes this policy governs"
 // +kubebuilder:printcolumn:name="Agents",type=string,JSONPath=`.status.agents.summary`,description="Nodes whose agent works, of all"
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.rebootRequired`,description="Nodes that need a reboot"
-// +kubebuilder:printcolumn:name="Rebooting",type=integer,JSONPath=`.status.nodes.permitted`,description="Nodes being drained or rebooted"
-// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.nodes.failed`,description="Nodes whose drain or reboot failed"
+// +kubebuilder:printcolumn:name="Rebooting",type=integer,JSONPath=`.status.nodes.permitted`,description="Nodes in the ledger: hooks before the drain are asked, or they are drained or rebooted"
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.nodes.failed`,description="Nodes whose hooks, drain or reboot failed"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Max",type=integer,priority=1,JSONPath=`.status.limit`,description="maxUnavailable in nodes"
 // +kubebuilder:printcolumn:name="Next-Open",type=string,priority=1,JSONPath=`.status.window.opensAt`,description="Next opening while the window is closed"
@@ -101,6 +101,8 @@ type RebootPolicySpec struct {
 
 	// pause stops new grants while it is present.
 	// Reboots in progress finish.
+	// Example: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}.
+	// Absent: the policy is not paused.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
 
@@ -116,7 +118,8 @@ type RebootPolicySpec struct {
 	// +optional
 	Requests *Requests `json:"requests,omitempty"`
 
-	// concurrency limits how many nodes may be down at once.
+	// concurrency limits how many nodes may be down at once, such as {maxUnavailable: 10%}.
+	// Absent: the defaults of its fields.
 	// +optional
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
 
@@ -189,6 +192,7 @@ type RebootPolicySpec struct {
 	Hooks *Hooks `json:"hooks,omitempty"`
 
 	// gates are conditions that are checked before each grant.
+	// Absent: none.
 	// +optional
 	Gates *Gates `json:"gates,omitempty"`
 
@@ -208,6 +212,7 @@ type RebootPolicySpec struct {
 // Pause stops new grants.
 type Pause struct {
 	// reason is shown wherever the pause is reported.
+	// Absent: no reason is shown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
@@ -312,6 +317,7 @@ type Reboot struct {
 	// Examples are an active locksmithd, or another update coordinator that holds /run/update-engine/coordinator.conf.
 	// - Respect: no reboot is granted until no other program may reboot the host.
 	// - Ignore: the host is rebooted regardless, by two programs that do not know of each other.
+	// For example: coordinators: Ignore.
 	// Absent: Respect.
 	// +optional
 	Coordinators CoordinatorPolicy `json:"coordinators,omitempty"`

@@ -92,6 +92,7 @@ type Blackout struct {
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// reason is shown wherever the blackout is reported.
+	// Absent: no reason is shown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
