@@ -61,6 +61,9 @@ func calledHook(key string) object {
 	return object{"metadata": object{"annotations": object{"reboot-operator.io/hooks": `{"hooks":["` + key + `"]}`, key: nil}}}
 }
 
+// noHooks are keys that the API server refuses as names of hooks.
+var noHooks = []string{"karpenter.sh/nodepool-hash", "x-k8s.io/owner", "nfd.node.x-k8s.io/owner", "node.k8s.io/owner"}
+
 func pending(effect string) object {
 	return object{"key": "reboot-operator.io/reboot-pending", "effect": effect}
 }
@@ -81,6 +84,9 @@ func createNodeWithRecord(ctx context.Context, c *cluster) {
 		v1alpha1.AnnotationHooks: `{"seq":9,"stage":"Before","hooks":["example.com/ok"]}`, "example.com/ok": "true",
 		"example.com/other": "x", "csi.volume.kubernetes.io/nodeid": "{}",
 	})
+	for _, key := range noHooks {
+		node.Annotations[key] = "x"
+	}
 	node.Labels[v1alpha1.LabelBeforeReboot], node.Labels[v1alpha1.LabelExcludeFromLoadBalancers] = "true", v1alpha1.ExcludedByOperator
 	_, err := c.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -151,6 +152,14 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("an owner of a policy, with whom it would be deleted", mergeIntoPolicy(ownedPolicy), polSpec),
 		Entry("another's finalizer on a policy", mergeIntoPolicy(`{"metadata":{"finalizers":["example.com/mine"]}}`), "the manager may only change its own finalizer"),
 	)
+
+	It("takes no annotation away that no hook may be named after, such as Karpenter's", func(ctx SpecContext) {
+		for _, key := range noHooks {
+			expectRefused(patchNode("n4", calledHook(key))(ctx, it), removed)
+			policy := object{"apiVersion": "reboot-operator.io/v1alpha1", "kind": "RebootPolicy", "metadata": object{"name": "q"}, "spec": object{"hooks": object{"before": []string{key}}}}
+			Expect(post(policies+dry, policy)(ctx, shipped.admin)).To(Satisfy(apierrors.IsInvalid))
+		}
+	})
 
 	DescribeTable("is not to be had by", func(ctx SpecContext, whom rest.ImpersonationConfig) {
 		a := shipped.impersonating(token, whom)
