@@ -10,7 +10,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGES    := ghcr.io/reboot-operator
 IMG       ?= $(IMAGES)/manager:$(VERSION)
 AGENT_IMG ?= $(IMAGES)/agent:$(VERSION)
-# What deploy and undeploy apply (docs/install.md). Empty: what fits the version of the API server.
+# What deploy applies (docs/install.md). Empty: what fits the version of the API server. undeploy without it removes either.
 CONFIG ?=
 # What is added to it: folders of config/components, such as "manage-agents kernel".
 COMPONENTS ?=

@@ -122,6 +122,8 @@ func TestDeploy_AndBack(t *testing.T) {
 	if got := shell("kubectl get deployments,daemonsets -A -o jsonpath='{.items[*].spec.template.spec.containers[*].image}'"); got != "r/manager:1 r/agent:1" {
 		t.Errorf("images %s", got)
 	}
+	shell(target + "deploy CONFIG=config/overlays/rbac-fallback") // as before an upgrade of the cluster to 1.36
+	shell(target + "deploy")
 	shell(`kubectl apply -f ` + testenv.Root() + `/config/samples/minimal.yaml
 kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":["reboot-operator.io/grants"]}}'
 kubectl patch rebootpolicy default --subresource status --type merge -p '{"status":{"limit":1,"seq":1,"grants":[{"node":"n1","seq":1,"at":"2026-11-22T00:00:00Z"}]}}'`)
@@ -129,7 +131,7 @@ kubectl patch rebootpolicy default --subresource status --type merge -p '{"statu
   echo "$line"
   case $line in "default: n1") kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":null}}' >/dev/null ;; esac
 done`)
-	if !strings.Contains(out, "end the granted reboots of these policies (policy: nodes):\ndefault: n1\nremoving config/default\n") || !strings.HasSuffix(out, "The namespace goes with its last pod. kubectl reboot cleanup removes what stays on Nodes.\n") {
+	if !strings.Contains(out, "end the granted reboots of these policies (policy: nodes):\ndefault: n1\nremoving config/overlays/rbac-fallback\n") || !strings.HasSuffix(out, "The namespace goes with its last pod. kubectl reboot cleanup removes what stays on Nodes.\n") {
 		t.Errorf("undeploy printed\n%s", out)
 	}
 	if out := shell("kubectl get crd,clusterroles,validatingadmissionpolicies -o name | grep reboot-operator || true"); out != "" {

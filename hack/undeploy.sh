@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Removes what deploy.sh applied: undeploy.sh [CONFIG]. The policies first: while they have granted reboots, the manager is
-# needed to end them.
+# Removes what deploy.sh applied, whatever the version of the cluster was then: undeploy.sh [CONFIG]. The policies first: while they have
+# granted reboots, the manager is needed to end them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/kubectl.sh
 
-version=$(server_version)
-config=${1:-$(config_for "$version")}
+config=${1:-config/overlays/rbac-fallback} # which has all that config/default has
 kind=rebootpolicies.reboot-operator.io
 
 # policies prints those that are still there, with the nodes they wait for.
