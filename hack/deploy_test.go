@@ -4,9 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -122,8 +124,12 @@ func TestDeploy_AndBack(t *testing.T) {
 	if got := shell("kubectl get deployments,daemonsets -A -o jsonpath='{.items[*].spec.template.spec.containers[*].image}'"); got != "r/manager:1 r/agent:1" {
 		t.Errorf("images %s", got)
 	}
+	givesThePullSecret(t, shell)
 	shell(target + "deploy CONFIG=config/overlays/rbac-fallback") // as before an upgrade of the cluster to 1.36
 	shell(target + "deploy")
+	if got := shell("kubectl get serviceaccounts -n reboot-operator-system -o jsonpath='{.items[*].imagePullSecrets[*].name}'"); got != "registry registry" {
+		t.Errorf("after a deployment the ServiceAccounts pull with %q", got)
+	}
 	shell(`kubectl apply -f ` + testenv.Root() + `/config/samples/minimal.yaml
 kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":["reboot-operator.io/grants"]}}'
 kubectl patch rebootpolicy default --subresource status --type merge -p '{"status":{"limit":1,"seq":1,"grants":[{"node":"n1","seq":1,"at":"2026-11-22T00:00:00Z"}]}}'`)
@@ -137,6 +143,20 @@ done`)
 	if out := shell("kubectl get crd,clusterroles,validatingadmissionpolicies -o name | grep reboot-operator || true"); out != "" {
 		t.Errorf("left over: %s", out)
 	}
+}
+
+// givesThePullSecret runs the commands of docs/install.md.
+func givesThePullSecret(t *testing.T, shell func(text string) string) {
+	t.Helper()
+	blocks, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(blocks, func(b document.Block) bool { return b.Heading == "Images that want a password" })
+	if i < 0 {
+		t.Fatal("docs/install.md has no commands for images that want a password")
+	}
+	shell(blocks[i].Text)
 }
 
 // script runs a script of this folder; the output is both streams'.
