@@ -33,7 +33,7 @@ func (r Reason) IsValid() bool { return reasonPattern.MatchString(string(r)) }
 const (
 	// ReasonNoPolicy means no RebootPolicy selects the node.
 	ReasonNoPolicy Reason = "NoPolicy"
-	// ReasonPolicyConflict means several policies of the same priority select the node.
+	// ReasonPolicyConflict means several policies of the same priority select the node, or not all control-plane nodes fall under one.
 	ReasonPolicyConflict Reason = "PolicyConflict"
 	// ReasonNodePaused means the node carries annotation reboot-operator.io/paused, with a value other than "false".
 	ReasonNodePaused Reason = "NodePaused"
