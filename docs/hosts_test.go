@@ -53,6 +53,7 @@ func TestHosts_HasEveryEngine(t *testing.T) {
 // notOurs are what docs/hosts.md names and the agent does not know, each with who reads it.
 var notOurs = map[string]string{
 	"/etc/apt/apt.conf.d/20auto-upgrades":          "unattended-upgrades",
+	"/etc/dnf/vars/releasever":                     "dnf",
 	"/etc/sysconfig/kernel":                        "the boot loader's tools",
 	"/etc/systemd/system":                          "systemd",
 	"/etc/systemd/system/needs-restarting.service": "systemd",
