@@ -20,7 +20,7 @@ var (
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/README.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/README.md", "config/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("there are no pages %s (%v)", pattern, err)
