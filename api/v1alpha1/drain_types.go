@@ -77,7 +77,7 @@ type Drain struct {
 	// +optional
 	ExcludeFromLoadBalancers bool `json:"excludeFromLoadBalancers,omitempty"`
 
-	// gracePeriodSeconds caps the termination grace period of the pods.
+	// gracePeriodSeconds caps the termination grace period of the pods, such as 120.
 	// Absent: each pod's own.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -100,7 +100,7 @@ type Drain struct {
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
-	// volumeDetachTimeout is how long to wait after the drain until the volumes of the evicted pods are detached.
+	// volumeDetachTimeout is how long to wait after the drain until the volumes of the evicted pods are detached, such as 10m.
 	// It reads status.volumesInUse of the node, without the volumes of pods that stay.
 	// When the time has passed, the reboot goes on.
 	// 0s does not wait.
@@ -125,7 +125,7 @@ type Drain struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriodSeconds goes with action Evict or Delete only"
 type DrainRule struct {
-	// podSelector selects pods by label.
+	// podSelector selects pods by label, such as {matchLabels: {app: db}}.
 	// It must not be empty: the other fields of drain apply to every pod.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
@@ -146,7 +146,7 @@ type DrainRule struct {
 	// +optional
 	Action DrainAction `json:"action,omitempty"`
 
-	// order puts the pods in a sequence.
+	// order puts the pods in a sequence, such as 10 for a database after its clients.
 	// Pods with a lower order leave first, and the next ones only after all of these are gone.
 	// Pods without a rule have order 0.
 	// Absent: 0.
@@ -155,7 +155,7 @@ type DrainRule struct {
 	// +kubebuilder:validation:Maximum=1000
 	Order int32 `json:"order,omitempty"`
 
-	// gracePeriodSeconds caps the pods' termination grace period.
+	// gracePeriodSeconds caps the pods' termination grace period, such as 30.
 	// Absent: drain.gracePeriodSeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

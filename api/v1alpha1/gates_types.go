@@ -45,7 +45,7 @@ type Hooks struct {
 	// +kubebuilder:validation:MaxItems=20
 	RunAfter []AnnotationKey `json:"runAfter,omitempty"`
 
-	// timeout is how long each phase may take, of a node or of a run.
+	// timeout is how long each phase may take, of a node or of a run, such as 30m.
 	// After that, the node counts as failed.
 	// Absent: 1h.
 	// +optional
@@ -95,7 +95,7 @@ type Gates struct {
 
 // BlockingPod selects pods that keep their node from being rebooted.
 type BlockingPod struct {
-	// podSelector selects pods by label.
+	// podSelector selects pods by label, such as {matchLabels: {app: migration}}.
 	// It must not be empty.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
@@ -163,7 +163,7 @@ type PrometheusGate struct {
 	// +optional
 	FailurePolicy GateFailurePolicy `json:"failurePolicy,omitempty"`
 
-	// secretRef names a Secret in the operator's namespace with credentials.
+	// secretRef names a Secret in the operator's namespace with credentials, such as {name: prometheus}.
 	// Its keys are token, or username and password; ca.crt; tls.crt and tls.key.
 	// Absent: none.
 	// +optional

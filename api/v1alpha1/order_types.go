@@ -15,12 +15,12 @@ type Ring struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// nodeSelector selects the nodes of this ring among those that no earlier ring has.
+	// nodeSelector selects the nodes of this ring among those that no earlier ring has, such as {matchLabels: {stage: canary}}.
 	// Empty: all of them.
 	// +required
 	NodeSelector LabelSelector `json:"nodeSelector"`
 
-	// maxUnavailable is the most nodes of this ring that may be unavailable at once, as a number or as a percentage of its nodes.
+	// maxUnavailable is the most nodes of this ring that may be unavailable at once, such as 2, or 10% of its nodes.
 	// It counts as concurrency.maxUnavailable does, which limits all rings together.
 	// Absent: only concurrency.maxUnavailable counts.
 	// +optional

@@ -78,7 +78,7 @@ const (
 // Every field is optional.
 // The empty spec reboots every node that needs a reboot, one at a time, at any hour, after draining it.
 type RebootPolicySpec struct {
-	// nodeSelector selects the nodes this policy governs.
+	// nodeSelector selects the nodes this policy governs, such as {matchLabels: {pool: blue}}.
 	// Absent or empty: every Node.
 	// +optional
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
@@ -230,7 +230,7 @@ func (p *Pause) InForce(now time.Time) bool {
 
 // Concurrency limits how many nodes may be down at once.
 type Concurrency struct {
-	// maxUnavailable is the most nodes that may be unavailable at once, as a number or as a percentage of the selected nodes.
+	// maxUnavailable is the most nodes that may be unavailable at once, such as 2, or 10% of the selected nodes.
 	// A percentage rounds down, to at least 1.
 	// 0 and 0% allow none.
 	// Nodes that are unavailable for other reasons count: not Ready, cordoned by others, or being deleted.
@@ -296,7 +296,7 @@ const (
 
 // Reboot states how the node is rebooted.
 type Reboot struct {
-	// timeout is how long a node may take from the point of no return until it is Ready on a new boot ID.
+	// timeout is how long a node may take from the point of no return until it is Ready on a new boot ID, such as 30m.
 	// After that, the node counts as failed and keeps its slot.
 	// Absent: 30m.
 	// +optional
@@ -339,7 +339,7 @@ type Autoscaler struct {
 
 // Failures configures when the policy halts by itself.
 type Failures struct {
-	// max is how many nodes may fail since the last success before the policy halts.
+	// max is how many nodes may fail since the last success before the policy halts, such as 1.
 	// A halted policy has condition Halted and grants nothing.
 	// To resume it, run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
 	// Absent: 2.

@@ -70,13 +70,13 @@ type Blackout struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// from is the first day of the blackout, as YYYY-MM-DD, from its first instant in timeZone.
+	// from is the first day of the blackout, from its first instant in timeZone, such as "2026-12-19".
 	// +required
 	// +kubebuilder:validation:Format=date
 	// +kubebuilder:validation:MaxLength=32
 	From string `json:"from"`
 
-	// to is the day after the last day of the blackout, as YYYY-MM-DD.
+	// to is the day after the last day of the blackout, such as "2027-01-04".
 	// The blackout ends with the first instant of that day.
 	// +required
 	// +kubebuilder:validation:Format=date
