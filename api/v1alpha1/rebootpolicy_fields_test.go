@@ -2,18 +2,21 @@ package v1alpha1_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -151,6 +154,36 @@ var _ = Describe("What kubectl explain shows", func() {
 				}
 			}
 		})
+	})
+
+	It("states the defaults that the accessors apply", func() {
+		var spec v1alpha1.RebootPolicySpec
+		limit, drain, reboot := spec.MaxUnavailableOrDefault(), spec.DrainOrDefault(), spec.RebootOrDefault()
+		for path, want := range map[string]any{
+			"mode": spec.ModeOrDefault(), "concurrency.maxUnavailable": limit.String(), "settle": spec.SettleOrDefault(), "failures.max": spec.FailuresMaxOrDefault(),
+			"drain.timeout": drain.TimeoutOrDefault(), "drain.onTimeout": drain.OnTimeoutOrDefault(), "drain.emptyDirData": drain.EmptyDirDataOrDefault(),
+			"drain.unmanagedPods": drain.UnmanagedPodsOrDefault(), "drain.volumeDetachTimeout": drain.VolumeDetachTimeoutOrDefault(),
+			"drain.rules.action": v1alpha1.DrainRule{}.ActionOrDefault(), "reboot.timeout": reboot.TimeoutOrDefault(),
+			"reboot.inhibitors": reboot.InhibitorsOrDefault(), "reboot.coordinators": reboot.CoordinatorsOrDefault(),
+			"hooks.timeout": spec.HooksOrDefault().TimeoutOrDefault(), "autoscaler.grace": spec.AutoscalerGraceOrDefault(),
+			"windows.timeZone": v1alpha1.Window{}.TimeZoneOrDefault(), "blackouts.timeZone": v1alpha1.Blackout{}.TimeZoneOrDefault(),
+			"gates.prometheus.failurePolicy": v1alpha1.PrometheusGate{}.FailurePolicyOrDefault(), "deadline.action": new(v1alpha1.Deadline).ActionOrDefault(),
+		} {
+			of := crdSchema().Properties["spec"]
+			for name := range strings.SplitSeq(path, ".") {
+				if of.Items != nil {
+					of = *of.Items
+				}
+				of = of.Properties[name]
+			}
+			stated := regexp.MustCompile(`(?m)^Absent(?: or empty)?: (\w+)`).FindStringSubmatch(of.Description)
+			Expect(stated).NotTo(BeNil(), path)
+			if is, err := time.ParseDuration(stated[1]); err == nil {
+				Expect(is).To(Equal(want), path)
+				continue
+			}
+			Expect(stated[1]).To(Equal(fmt.Sprint(want)), path)
+		}
 	})
 
 	It("lists the values of a field of the spec, and what each does", func() {
