@@ -156,7 +156,12 @@ func TestChart_Refuses(t *testing.T) {
 		"no agent to replace":  {[]string{"--set=image.tag=v1,agent.maxUnavailable=0%"}, "/agent/maxUnavailable"},
 		"more than all agents": {[]string{"--set=image.tag=v1,agent.maxUnavailable=101%"}, "/agent/maxUnavailable"},
 		"no name of a policy":  {[]string{"--set=image.tag=v1", `--set-json=policies={"Workers":{}}`}, "Workers"},
-		"an old cluster":       {[]string{"--set=image.tag=v1", "--kube-version=1.29.9"}, "which is incompatible with Kubernetes v1.29.9"},
+		"an unknown field":     {[]string{"--set=image.tag=v1", `--set-json=policies={"workers":{"window":[]}}`}, "policies.workers.window: a RebootPolicy has no such field"},
+		"one further in": {
+			[]string{"--set=image.tag=v1", `--set-json=policies={"workers":{"drain":{"rules":[{"podSelector":{"matchLabels":{"any":"x"}},"acton":"Skip"}]}}}`},
+			"policies.workers.drain.rules[0].acton: a RebootPolicy has no such field",
+		},
+		"an old cluster": {[]string{"--set=image.tag=v1", "--kube-version=1.29.9"}, "which is incompatible with Kubernetes v1.29.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

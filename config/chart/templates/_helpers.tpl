@@ -52,3 +52,23 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/*
+Refuses fields that a RebootPolicy does not have. Helm 3 would only print the API server's warning, and a policy without its windows
+reboots at any hour. Arguments: path, value, schema.
+*/}}
+{{- define "reboot-operator.checkFields" -}}
+{{- $path := .path -}}
+{{- $fields := .schema.properties -}}
+{{- $items := .schema.items -}}
+{{- if and $fields (kindIs "map" .value) -}}
+{{- range $name, $value := .value -}}
+{{- if not (hasKey $fields $name) }}{{ fail (printf "%s.%s: a RebootPolicy has no such field; kubectl explain rebootpolicy.spec lists them" $path $name) }}{{ end -}}
+{{- include "reboot-operator.checkFields" (dict "path" (printf "%s.%s" $path $name) "value" $value "schema" (get $fields $name)) -}}
+{{- end -}}
+{{- else if and $items (kindIs "slice" .value) -}}
+{{- range $i, $value := .value -}}
+{{- include "reboot-operator.checkFields" (dict "path" (printf "%s[%d]" $path $i) "value" $value "schema" $items) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
