@@ -58,11 +58,12 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 	if _, err := cluster.Kubectl(t.Context(), []byte(helm(t, "show", "crds", chart)), "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
+	kubectl("patch", "rebootpolicy", "workers", "--type=merge", `-p={"spec":{"pause":{"reason":"stop"}}}`) // docs/operations.md: it stays
 	helm(t, upgrade...)
 	if got, want := kubectl("get", "daemonset", "-n", "ops", "reboot-operator-agent", image), "ghcr.io/reboot-operator/agent:v1.2.3 1Gi"; got != want {
 		t.Errorf("after the upgrade the agents run %s, want %s", got, want)
 	}
-	if got, want := kubectl("get", "rebootpolicies", "-o=jsonpath={.items[*].metadata.name} {.items[*].spec.mode}"), "workers Enforce"; got != want {
+	if got, want := kubectl("get", "rebootpolicies", "-o=jsonpath={.items[*].metadata.name} {.items[*].spec.mode} {.items[*].spec.pause.reason}"), "workers Enforce stop"; got != want {
 		t.Errorf("after the upgrade there are policies %s, want %s", got, want)
 	}
 
