@@ -46,7 +46,8 @@ type Hooks struct {
 	RunAfter []AnnotationKey `json:"runAfter,omitempty"`
 
 	// timeout is how long each phase may take, of a node or of a run, such as 30m.
-	// After that, the node counts as failed.
+	// After that, a node counts as failed, and a run does not begin.
+	// Hooks after a run are reported then, and still waited for.
 	// Absent: 1h.
 	// +optional
 	// +kubebuilder:validation:Type=string
