@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 //go:embed files
@@ -34,18 +33,10 @@ type Machine struct {
 	mu sync.Mutex
 	// supervisor is the process of systemd-nspawn; 0 while the machine is off.
 	supervisor int
-	boots      []Boot
+	boots      int
 	unplugged  bool
 	plugged    chan struct{}
 	err        error
-}
-
-// Boot is one time a machine was on.
-type Boot struct {
-	// On is when it was switched on.
-	On time.Time
-	// Off is when its last process had ended. Zero: it is on.
-	Off time.Time
 }
 
 // Folder is where it keeps its files on this machine: its disk is changes, its console console.log.

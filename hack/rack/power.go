@@ -7,10 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // wantsReboot is the exit status of systemd-nspawn when the machine has asked for a reboot.
@@ -42,7 +40,7 @@ func (m *Machine) boot() (exitCode int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	groups, err := m.cgroup.forBoot(len(m.Boots()))
+	groups, err := m.cgroup.forBoot(m.Boots())
 	if err != nil {
 		return 0, err
 	}
@@ -74,14 +72,13 @@ func (m *Machine) on(supervisor int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.supervisor = supervisor
-	m.boots = append(m.boots, Boot{On: time.Now()})
+	m.boots++
 }
 
 func (m *Machine) off() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.supervisor = 0
-	m.boots[len(m.boots)-1].Off = time.Now()
 }
 
 // hasPower waits while the machine is unplugged. False: the rack is being taken down.
@@ -120,11 +117,11 @@ func (m *Machine) PlugIn() {
 	}
 }
 
-// Boots are all the times it was on, the last one last.
-func (m *Machine) Boots() []Boot {
+// Boots is how often it has been switched on.
+func (m *Machine) Boots() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.boots)
+	return m.boots
 }
 
 // IsOn reports whether it is on.
