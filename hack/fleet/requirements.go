@@ -3,7 +3,6 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,34 +47,11 @@ func BuildControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// InstallBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others get its
-// name.
+// InstallBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others get its name.
 func InstallBus(ctx context.Context) error {
-	if _, err := exec.LookPath("dbus-daemon"); err == nil {
-		return nil
-	}
-	apt, err := exec.LookPath("apt-get")
-	if err != nil || os.Geteuid() != 0 {
-		return errors.New("dbus-daemon is not installed: it is in package dbus-daemon (Debian 12 and later, Fedora) or dbus (elsewhere)")
-	}
-	// Fresh images have no package lists, and older releases have the daemon in package dbus.
-	var failed error
-	for _, args := range [][]string{{"install", "dbus-daemon"}, {"update"}, {"install", "dbus-daemon"}, {"install", "dbus"}} {
-		install := exec.CommandContext(ctx, apt, append([]string{"--yes", "--no-install-recommends"}, args...)...)
-		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		failed = run(install)
-		if _, err := exec.LookPath("dbus-daemon"); err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("installing dbus-daemon: %w", failed)
-}
-
-// run runs a program; what it reports is reported only in an error.
-func run(command *exec.Cmd) error {
-	output, err := command.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(output))
+	script := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "prerequisites.sh"), "dbus-daemon")
+	if output, err := script.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing dbus-daemon: %w: %s", err, bytes.TrimSpace(output))
 	}
 	return nil
 }
