@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -55,14 +56,17 @@ func (c *chaos) run(ctx context.Context) error {
 	})
 	c.result.took = time.Since(began)
 	if c.result.schedules > 0 {
-		c.screen.Print(c.result.report(c.screen.Theme)...)
+		c.screen.Print("", c.result.text())
+		for _, o := range c.result.failed { // once more, as the end of a log is what is read first
+			c.screen.Print(violated(o, c.screen.Theme)...)
+		}
 	}
 	floor := 0
 	if c.options.schedules >= enough {
 		floor = atLeast
 	}
 	if c.options.docs != "" && err == nil {
-		err = c.result.write(c.options.docs)
+		err = document.Edit(c.options.docs, "at length", func(string) string { return c.result.text() })
 	}
 	return errors.Join(err, c.result.failure(floor))
 }

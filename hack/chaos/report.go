@@ -102,30 +102,9 @@ func (r *result) faults() [][]string {
 	return rows
 }
 
-// report draws the result.
-func (r *result) report(theme terminal.Theme) (lines []string) {
-	for _, part := range []struct {
-		title string
-		rows  [][]string
-	}{{"FAULTS (SCHEDULES WITH THEM)", r.faults()}, {"RESULT", r.rows()}} {
-		lines = append(lines, "", theme.Paint(terminal.Quiet, "  "+part.title))
-		for _, row := range part.rows {
-			lines = append(lines, fmt.Sprintf("  %-34s %s", row[0], row[1]))
-		}
-	}
-	for _, o := range r.failed { // once more, as the end of a log is what is read first
-		for _, v := range o.Violations {
-			lines = append(lines, theme.Paint(terminal.Bad, fmt.Sprintf("  seed %d: %s", o.Schedule.Seed, v)))
-		}
-	}
-	return lines
-}
-
-// write puts the result into the documentation.
-func (r *result) write(page string) error {
-	return document.Edit(page, "at length", func(string) string {
-		return document.Rows([]string{"result", ""}, r.rows()) + "\n" + document.Rows([]string{"fault", "times (schedules)"}, r.faults())
-	})
+// text is the result as tables.
+func (r *result) text() string {
+	return document.Rows([]string{"result", ""}, r.rows()) + "\n" + document.Rows([]string{"fault", "times (schedules)"}, r.faults())
 }
 
 // violated reports a schedule that failed.
