@@ -55,12 +55,12 @@ func (i injector) deleteBusy(h *host, d Fault) bool {
 	}) && process.Wait(i.ctx, h.random.Between(0, 2*busyLook)) && i.deleteNode(h, d)
 }
 
-// granted waits until a policy has granted something, and reports whether it has.
-func (i injector) granted(name string) bool {
+// granted waits until a policy has granted something, and for a while after that, and reports whether it has.
+func (i injector) granted(as *v1alpha1.RebootPolicy, after time.Duration) bool {
 	return i.await(busyLook, busyWithin, func() bool {
-		policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, name)
+		policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name)
 		return there && len(policy.Status.Grants) > 0
-	})
+	}) && process.Wait(i.ctx, after)
 }
 
 // deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.

@@ -119,6 +119,13 @@ func (h *host) goDown(ctx context.Context, bootID string, event judge.MachineEve
 	return true
 }
 
+// process is that of the agent. Nil: none runs.
+func (h *host) process() *process.Process {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.agent
+}
+
 // killAgent ends the agent with its machine: it is not begun again.
 func (h *host) killAgent() {
 	h.mu.Lock()

@@ -1,9 +1,12 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
@@ -26,10 +29,72 @@ func (i injector) perform() {
 	process.Wait(i.ctx, time.Until(began.Add(i.script.Faulty)))
 }
 
-// do does a fault, and counts it where it struck: a machine that is down loses no power.
+// strikes are all kinds of faults, and how each is done. False: there was nothing to strike; a machine that is down loses no power.
+var strikes = map[What]func(injector, Fault) bool{
+	KillManager:   func(i injector, d Fault) bool { return kill(i.replicas[d.Target].now()) },
+	FreezeManager: func(i injector, d Fault) bool { return i.replicas[d.Target].freeze(d.For) },
+	Outage:        injector.outage,
+	Compact:       func(i injector, _ Fault) bool { i.store.Compact(); return true },
+
+	StageUpdate:   ofHost(func(_ injector, h *host, _ Fault) bool { return h.Stage() }),
+	LosePower:     ofHost(func(i injector, h *host, d Fault) bool { return h.goDown(i.ctx, h.BootID(), judge.Lost, d.For) }),
+	JumpClock:     ofHost(func(_ injector, h *host, d Fault) bool { h.Clock.Set(d.For); return true }),
+	KillAgent:     ofHost(func(_ injector, h *host, _ Fault) bool { return kill(h.process()) }),
+	FreezeAgent:   ofHost(injector.freezeAgent),
+	DeleteNode:    ofHost(injector.deleteNode),
+	DeleteBusy:    ofHost(injector.deleteBusy),
+	Recordon:      ofHost(injector.recordon),
+	Relabel:       ofHost(injector.relabel),
+	CordonNode:    ofHost(func(i injector, h *host, _ Fault) bool { return i.cordon(h, true) }),
+	UncordonNode:  ofHost(func(i injector, h *host, _ Fault) bool { return i.cordon(h, false) }),
+	RequestReboot: annotate(v1alpha1.AnnotationRebootRequested, "because"),
+	PauseNode:     annotate(v1alpha1.AnnotationPaused, "true"),
+	ResumeNode:    ofHost(func(i injector, h *host, _ Fault) bool { return apiserver.Change(i.store, h.name, judge.Admin, resume) }),
+
+	DeletePolicy: ofPolicy(injector.deletePolicy),
+	DeleteBusyPolicy: ofPolicy(func(i injector, as *v1alpha1.RebootPolicy, d Fault) bool {
+		return i.granted(as, 0) && i.deletePolicy(as, d)
+	}),
+	WipeStatus: ofPolicy(injector.wipeStatus),
+	WipeBusyStatus: ofPolicy(func(i injector, as *v1alpha1.RebootPolicy, d Fault) bool {
+		return i.granted(as, d.For) && i.wipeStatus(as, d)
+	}),
+	SetLimit: edit(func(policy *v1alpha1.RebootPolicy, d Fault) {
+		policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(int32(d.Number)))
+	}),
+	PausePolicy: edit(func(policy *v1alpha1.RebootPolicy, d Fault) {
+		policy.Spec.Pause = &v1alpha1.Pause{Reason: "because", Until: new(metav1.NewTime(time.Now().Add(d.For)).Rfc3339Copy())}
+	}),
+	ResumePolicy: edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Pause = nil }),
+	DryRun:       edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Mode = v1alpha1.ModeDryRun }),
+	Enforce:      edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Mode = v1alpha1.ModeEnforce }),
+	EndHalt:      edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { endHalt(policy) }),
+}
+
+func ofHost(strike func(injector, *host, Fault) bool) func(injector, Fault) bool {
+	return func(i injector, d Fault) bool { return strike(i, i.hosts[d.Target], d) }
+}
+
+func annotate(key, value string) func(injector, Fault) bool {
+	return ofHost(func(i injector, h *host, _ Fault) bool {
+		return apiserver.Change(i.store, h.name, judge.Admin, func(node *corev1.Node) { metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value) })
+	})
+}
+
+func ofPolicy(strike func(injector, *v1alpha1.RebootPolicy, Fault) bool) func(injector, Fault) bool {
+	return func(i injector, d Fault) bool { return strike(i, i.script.Policies[d.Target], d) }
+}
+
+func edit(change func(*v1alpha1.RebootPolicy, Fault)) func(injector, Fault) bool {
+	return ofPolicy(func(i injector, as *v1alpha1.RebootPolicy, d Fault) bool {
+		return apiserver.Change(i.store, as.Name, judge.Admin, func(policy *v1alpha1.RebootPolicy) { change(policy, d) })
+	})
+}
+
+// do does a fault, and counts it where it struck.
 func (i injector) do(d Fault) {
 	strike := func() {
-		if i.strike(d) {
+		if strikes[d.What](i, d) {
 			i.counts.Add(string(d.What))
 		}
 	}
@@ -41,69 +106,41 @@ func (i injector) do(d Fault) {
 	}
 }
 
-func (i injector) strike(d Fault) bool {
-	switch d.What {
-	case KillManager:
-		return kill(i.replicas[d.Target].now())
-	case FreezeManager:
-		return i.replicas[d.Target].freeze(d.For)
-	case Outage:
-		i.outage(d.For)
-		return true
-	case Compact:
-		i.store.Compact()
-		return true
-	case DeletePolicy, DeleteBusyPolicy, WipeStatus, WipeBusyStatus, SetLimit, PausePolicy, ResumePolicy, EndHalt, DryRun, Enforce:
-		return i.strikePolicy(i.script.Policies[d.Target], d)
-	default:
-		return i.strikeHost(i.hosts[d.Target], d)
+func (i injector) cordon(h *host, on bool) bool {
+	return apiserver.Change(i.store, h.name, judge.Admin, func(node *corev1.Node) { node.Spec.Unschedulable = on })
+}
+
+// relabel moves a node to another pool.
+func (i injector) relabel(h *host, d Fault) bool {
+	pools := i.script.Pools
+	return apiserver.Change(i.store, h.name, judge.Admin, func(node *corev1.Node) {
+		at := slices.Index(pools, node.Labels[labelPool])
+		metav1.SetMetaDataLabel(&node.ObjectMeta, labelPool, pools[(at+d.Number)%len(pools)])
+	})
+}
+
+func resume(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPaused) }
+
+func endHalt(policy *v1alpha1.RebootPolicy) {
+	if halted(policy) {
+		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationResume, "because")
 	}
 }
 
-func (i injector) strikePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
-	switch d.What {
-	case DeletePolicy:
-		return i.deletePolicy(as, d)
-	case DeleteBusyPolicy:
-		return i.granted(as.Name) && i.deletePolicy(as, d)
-	case WipeStatus:
-		return i.admin.wipeStatus(as.Name)
-	case WipeBusyStatus:
-		return i.granted(as.Name) && process.Wait(i.ctx, d.For) && i.admin.wipeStatus(as.Name)
-	default:
-		return i.admin.editPolicy(as.Name, d)
+// wipeStatus takes from a status all that the API server lets go.
+func (i injector) wipeStatus(as *v1alpha1.RebootPolicy, _ Fault) bool {
+	policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name)
+	if !there {
+		return false
 	}
+	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
+	_, err := i.store.PutPolicyStatus(policy, judge.Admin)
+	return err == nil
 }
 
-func (i injector) strikeHost(h *host, d Fault) bool {
-	switch d.What {
-	case StageUpdate:
-		return h.Stage()
-	case LosePower:
-		return h.goDown(i.ctx, h.BootID(), judge.Lost, d.For)
-	case JumpClock:
-		h.Clock.Set(d.For)
-		return true
-	case KillAgent, FreezeAgent:
-		return i.strikeAgent(h, d)
-	case DeleteNode:
-		return i.deleteNode(h, d)
-	case DeleteBusy:
-		return i.deleteBusy(h, d)
-	case Recordon:
-		return i.recordon(h.name, d.For)
-	default:
-		return i.admin.editNode(h.name, d)
-	}
-}
-
-func (i injector) strikeAgent(h *host, d Fault) bool {
-	h.mu.Lock()
-	p := h.agent
-	h.mu.Unlock()
-	if d.What == KillAgent {
-		return kill(p)
-	}
+// freezeAgent stops an agent for a while.
+func (i injector) freezeAgent(h *host, d Fault) bool {
+	p := h.process()
 	if p == nil || !p.Alive() {
 		return false
 	}
@@ -125,31 +162,32 @@ func kill(p *process.Process) bool {
 }
 
 // outage lets no request through for a while. A leader that cannot renew its lease ends.
-func (i injector) outage(d time.Duration) {
+func (i injector) outage(d Fault) bool {
 	i.conditions.outages.Add(1)
 	for _, r := range i.replicas {
-		r.disconnect(d)
+		r.disconnect(d.For)
 	}
 	i.Go(func() {
-		process.Wait(i.ctx, d)
+		process.Wait(i.ctx, d.For)
 		i.conditions.outages.Add(-1)
 	})
+	return true
 }
 
 // recordonLook is how often an administrator looks for a cordon to take over.
 const recordonLook = 2 * time.Minute
 
 // recordon takes over the agent's cordon of a node, as soon as there is one within a day.
-func (i injector) recordon(name string, after time.Duration) bool {
+func (i injector) recordon(h *host, d Fault) bool {
 	cordoned := i.await(recordonLook, day, func() bool {
-		node, there := apiserver.Read[*corev1.Node](i.store, name)
+		node, there := apiserver.Read[*corev1.Node](i.store, h.name)
 		return there && cordonedBy(node, v1alpha1.FieldOwnerAgent)
 	})
-	if !cordoned || !i.admin.editNode(name, Fault{What: UncordonNode}) { // the operator may be faster
+	if !cordoned || !i.cordon(h, false) { // the operator may be faster
 		return false
 	}
-	process.Wait(i.ctx, after)
-	i.admin.editNode(name, Fault{What: CordonNode})
+	process.Wait(i.ctx, d.For)
+	i.cordon(h, true)
 	return true
 }
 

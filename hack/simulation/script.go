@@ -78,13 +78,6 @@ const (
 	Enforce       What = "enforce"
 )
 
-// kinds are all of them.
-var kinds = []What{
-	StageUpdate, DeleteNode, DeleteBusy, DeletePolicy, DeleteBusyPolicy, WipeStatus, WipeBusyStatus, JumpClock, RequestReboot, CordonNode,
-	UncordonNode, Recordon, Relabel, PauseNode, ResumeNode, LosePower, KillAgent, KillManager, FreezeManager, FreezeAgent, Outage, Compact,
-	SetLimit, PausePolicy, ResumePolicy, EndHalt, DryRun, Enforce,
-}
-
 // Fault happens to a node, a policy or a manager: Target is its number among its kind.
 type Fault struct {
 	At     time.Duration

@@ -25,9 +25,8 @@ const (
 func (w *World) settle() (left []string) {
 	w.conditions.calm.Store(true)
 	for i := range w.script.Policies {
-		for _, what := range []What{ResumePolicy, Enforce} {
-			w.admin.editPolicy(w.script.Policies[i].Name, Fault{What: what})
-		}
+		strikes[ResumePolicy](injector{w}, Fault{Target: i})
+		strikes[Enforce](injector{w}, Fault{Target: i})
 	}
 	for _, n := range w.script.Nodes {
 		apiserver.Change(w.store, n.Name, judge.Admin, release)
@@ -49,16 +48,14 @@ func (w *World) settle() (left []string) {
 
 // endHalts is an administrator who looks at failures and goes on.
 func (w *World) endHalts() {
-	for _, policy := range apiserver.ReadAll[*v1alpha1.RebootPolicy](w.store) {
-		if halted(policy) {
-			w.admin.editPolicy(policy.Name, Fault{What: EndHalt})
-		}
+	for _, policy := range w.script.Policies {
+		apiserver.Change(w.store, policy.Name, judge.Admin, endHalt)
 	}
 }
 
 // release ends what an administrator has done to a node. Nodes that are cordoned use up the limit for as long as they are.
 func release(node *corev1.Node) {
-	delete(node.Annotations, v1alpha1.AnnotationPaused)
+	resume(node)
 	if cordonedBy(node, judge.Admin) {
 		node.Spec.Unschedulable = false
 	}

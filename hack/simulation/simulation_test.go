@@ -2,8 +2,10 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -118,6 +120,8 @@ var faults = []What{
 	"requests while the API server was down", "heartbeats between a read and its write", "watches dropped", "watches compacted", "answers lost",
 	"writes that came late", "409 without a reason", "429", "500", "crashes between requests", "leaders that went on after their lease",
 }
+
+var kinds = slices.Sorted(maps.Keys(strikes))
 
 // lacks is what a run has not shown: fewer worlds than the floor, or kinds of faults that have not happened so often.
 func (f *Figures) lacks(floor, often int) (lacks []string) {

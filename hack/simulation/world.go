@@ -27,7 +27,6 @@ type World struct {
 	folder string
 	scheme *runtime.Scheme
 	store  *apiserver.Store
-	admin  admin
 	counts *process.Counts
 	// conditions are those of all requests.
 	conditions *conditions
@@ -99,7 +98,6 @@ func newWorld(ctx context.Context, script Script, folder string, record func(jud
 		conditions: &conditions{foul: script.Foul, fair: script.Fair}, lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
 	}
 	w.store = apiserver.New(policies, w.witness)
-	w.admin = admin{store: w.store, pools: script.Pools}
 	return w, end, nil
 }
 
