@@ -11,9 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,11 +83,7 @@ func (s *site) startCluster(ctx context.Context) {
 	s.cluster, err = embedded.Start(ctx, embedded.Options{KubeletGrace: kubeletGrace})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(s.cluster.Stop)
-	scheme := runtime.NewScheme()
-	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	Expect(corev1.AddToScheme(scheme)).To(Succeed())
-	Expect(policyv1.AddToScheme(scheme)).To(Succeed())
-	s.WithWatch, err = client.NewWithWatch(s.cluster.Config(), client.Options{Scheme: scheme})
+	s.WithWatch, err = testenv.NewClient(s.cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 	s.logf("control plane up")
 }

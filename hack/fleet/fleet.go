@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
@@ -53,6 +54,8 @@ type Options struct {
 type Fleet struct {
 	// Cluster is where they live.
 	Cluster *embedded.Cluster
+	// Client is the administrator's.
+	Client client.WithWatch
 	// Hosts are the machines, by number.
 	Hosts []*Host
 	// Recorder has the timeline of all nodes.

@@ -6,9 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -19,9 +17,9 @@ import (
 // Policy is the RebootPolicy that governs the fleet.
 type Policy struct {
 	// Name is its name.
-	Name   string
-	client client.Client
-	fleet  *Fleet
+	Name string
+
+	fleet *Fleet
 }
 
 // ApplyPolicy applies config/samples/minimal.yaml with a spec adapted, and returns when the manager acts on it.
@@ -36,15 +34,8 @@ func (f *Fleet) ApplyPolicy(ctx context.Context, adapt func(*v1alpha1.RebootPoli
 		return nil, fmt.Errorf("reading %s: %w", sample, err)
 	}
 	adapt(&object.Spec)
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering the API: %w", err)
-	}
 	p := &Policy{Name: object.Name, fleet: f}
-	if p.client, err = client.New(f.Cluster.Config(), client.Options{Scheme: scheme}); err != nil {
-		return nil, fmt.Errorf("building a client: %w", err)
-	}
-	if err := p.client.Create(ctx, &object); err != nil {
+	if err := f.Client.Create(ctx, &object); err != nil {
 		return nil, fmt.Errorf("creating policy %s: %w", p.Name, err)
 	}
 	return p, f.Await(ctx, "the manager to act on policy "+p.Name, func() bool {
@@ -56,7 +47,7 @@ func (f *Fleet) ApplyPolicy(ctx context.Context, adapt func(*v1alpha1.RebootPoli
 // Status reads what the manager reports.
 func (p *Policy) Status(ctx context.Context) (v1alpha1.RebootPolicyStatus, error) {
 	var policy v1alpha1.RebootPolicy
-	if err := p.client.Get(ctx, types.NamespacedName{Name: p.Name}, &policy); err != nil {
+	if err := p.fleet.Client.Get(ctx, types.NamespacedName{Name: p.Name}, &policy); err != nil {
 		return policy.Status, fmt.Errorf("reading policy %s: %w", p.Name, err)
 	}
 	return policy.Status, nil

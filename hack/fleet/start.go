@@ -82,6 +82,9 @@ func namesOf(n int) []string {
 // apply brings the pods, and everything that makes them run: kubelet and reboots.
 func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	var err error
+	if f.Client, err = testenv.NewClient(f.Cluster.Config()); err != nil {
+		return err
+	}
 	if f.Recorder, err = Record(ctx, f.Cluster.Client()); err != nil {
 		return err
 	}

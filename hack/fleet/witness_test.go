@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
@@ -16,12 +14,7 @@ import (
 // newWitness has every revision of every Node and policy since it was made.
 func newWitness(t *testing.T, f *Fleet) *feed.Feed {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, corev1.AddToScheme(scheme))
-	must(t, v1alpha1.AddToScheme(scheme))
-	api, err := client.NewWithWatch(f.Cluster.Config(), client.Options{Scheme: scheme})
-	must(t, err)
-	seen, err := feed.Watch(t.Context(), api, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}})
+	seen, err := feed.Watch(t.Context(), f.Client, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}})
 	must(t, err)
 	return seen
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -66,7 +65,7 @@ func run(m *testing.M) (code int, err error) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	defer processes.Stop(now)
-	if api, err = client.New(env.Config, client.Options{Scheme: scheme.Scheme}); err != nil {
+	if api, err = testenv.NewClient(env.Config); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil

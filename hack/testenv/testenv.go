@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -45,6 +46,18 @@ func Assets() string {
 
 // register happens once: the scheme is everybody's, and managers that have just been stopped may still read it.
 var register = sync.OnceValue(func() error { return v1alpha1.AddToScheme(scheme.Scheme) })
+
+// NewClient is a client of the project's kinds and of all of Kubernetes, which can watch.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	if err := register(); err != nil {
+		return nil, fmt.Errorf("registering the API: %w", err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("building a client: %w", err)
+	}
+	return c, nil
+}
 
 // patience is how long etcd and the API server may take to start, and to stop: it takes seconds on an idle machine. envtest's
 // own 20 seconds are too short for one on which several suites start at once.

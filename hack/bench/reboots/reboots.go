@@ -105,12 +105,8 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	if b.server != nil {
-		c, err := rules.NewClient(b.fleet.Cluster.Config())
-		if err != nil {
-			return err
-		}
-		go func() { fail(rules.Approve(ctx, c, &corev1.NodeList{})) }()
-		go func() { fail(rules.Approve(ctx, c, &v1alpha1.RebootPolicyList{})) }()
+		go func() { fail(rules.Approve(ctx, b.fleet.Client, &corev1.NodeList{})) }()
+		go func() { fail(rules.Approve(ctx, b.fleet.Client, &v1alpha1.RebootPolicyList{})) }()
 	}
 	from := time.Now()
 	if err := b.fleet.Stage(); err != nil {

@@ -8,27 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
-
-// NewClient is a client of the kinds that the manager reads and writes.
-func NewClient(config *rest.Config) (client.WithWatch, error) {
-	scheme, err := controllers.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("building a client: %w", err)
-	}
-	return c, nil
-}
 
 // Approve plays the hooks, each of which approves as soon as it is asked, until ctx ends: those of the objects of a list, which are Nodes or
 // policies.

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -72,7 +71,7 @@ spec: {concurrency: {maxUnavailable: %d}, settle: 0s}
 		return err
 	}
 	l := &lab{cluster: cluster}
-	if l.client, err = rules.NewClient(cluster.Config()); err != nil {
+	if l.client, err = testenv.NewClient(cluster.Config()); err != nil {
 		return err
 	}
 	return run(l)

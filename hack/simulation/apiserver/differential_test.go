@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -280,14 +279,7 @@ type really struct {
 
 func newReal(t *testing.T) *really {
 	t.Helper()
-	env := testenv.StartFor(t)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	c, err := testenv.NewClient(testenv.StartFor(t).Config)
 	if err != nil {
 		t.Fatal(err)
 	}
