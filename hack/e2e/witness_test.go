@@ -19,12 +19,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
-// witness watches a site by itself, from the begin of a reboot to its end, and takes nothing from the operator: nodes
-// through the fleet's recorder, and each revision of nodes, policies, the shop's pods and their budgets for the judge.
+// witness watches a site by itself, from the begin of a reboot to its end, and takes nothing from the operator: each
+// revision of nodes, policies, the shop's pods and their budgets.
 type witness struct {
 	site  *site
 	nodes *fleet.Recorder
-	feed  *feed.Feed
 }
 
 // witnessed starts one that sees all until the spec ends.
@@ -32,15 +31,11 @@ func witnessed(s *site) *witness {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
-	w := &witness{site: s}
-	var err error
-	w.nodes, err = fleet.Record(ctx, s.cluster.Client())
-	Expect(err).NotTo(HaveOccurred())
 	shop := []client.ListOption{client.InNamespace("shop")}
-	w.feed, err = feed.Watch(ctx, s, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}},
+	seen, err := feed.Watch(ctx, s, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}},
 		feed.Kind{List: &corev1.PodList{}, Options: shop}, feed.Kind{List: &policyv1.PodDisruptionBudgetList{}, Options: shop})
 	Expect(err).NotTo(HaveOccurred())
-	return w
+	return &witness{site: s, nodes: &fleet.Recorder{Feed: seen}}
 }
 
 // testify states what must have held at every moment: the judge finds nothing, at most one node was unavailable, and whoever was
@@ -54,7 +49,7 @@ func (w *witness) testify(ctx context.Context) {
 	graceful, ended, revisions, budgets := map[string]bool{}, false, 0, 0
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	history, err := w.feed.Await(ctx)
+	history, err := w.nodes.Feed.Await(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	for _, r := range history {
 		j.Take(r)

@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -85,9 +87,11 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	if f.Client, err = testenv.NewClient(f.Cluster.Config()); err != nil {
 		return err
 	}
-	if f.Recorder, err = Record(ctx, f.Cluster.Client()); err != nil {
+	nodes, err := feed.Watch(ctx, f.Client, feed.Kind{List: &corev1.NodeList{}})
+	if err != nil {
 		return err
 	}
+	f.Recorder = &Recorder{Feed: nodes}
 	f.kubelet = &kubelet{
 		cluster: f.Cluster, programs: programs, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},

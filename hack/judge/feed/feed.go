@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/hack/judge"
@@ -36,11 +39,22 @@ type Kind struct {
 	Options []client.ListOption
 }
 
-// Watch collects objects, those that are there and all later revisions, until ctx ends.
+// Watch collects objects, those that are there and all later revisions, until ctx ends. A watch that ends before is opened again.
 func Watch(ctx context.Context, api client.WithWatch, kinds ...Kind) (*Feed, error) {
 	f := &Feed{api: api, kinds: kinds}
 	for _, k := range kinds {
-		events, err := api.Watch(ctx, k.List, k.Options...)
+		present, err := f.list(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range present {
+			f.take(watch.Event{Type: watch.Added, Object: object})
+		}
+		events, err := watchtools.NewRetryWatcherWithContext(ctx, k.List.GetResourceVersion(), &cache.ListWatch{
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return api.Watch(ctx, k.List, append(slices.Clip(k.Options), &client.ListOptions{Raw: &options})...)
+			},
+		})
 		if err != nil {
 			return nil, fmt.Errorf("watching %T: %w", k.List, err)
 		}
@@ -76,18 +90,33 @@ func (f *Feed) Await(ctx context.Context) (history []judge.Change, err error) {
 	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		var present []client.Object
 		for _, k := range f.kinds {
-			if err := f.api.List(ctx, k.List, k.Options...); err != nil {
-				return false, fmt.Errorf("listing %T: %w", k.List, err)
+			objects, err := f.list(ctx, k)
+			if err != nil {
+				return false, err
 			}
-			_ = meta.EachListItem(k.List, func(object runtime.Object) error {
-				present = append(present, object.DeepCopyObject().(client.Object))
-				return nil
-			})
+			present = append(present, objects...)
 		}
 		history, err = f.History(present...)
 		return history != nil, err
 	})
 	return history, err
+}
+
+func (f *Feed) list(ctx context.Context, k Kind) (objects []client.Object, err error) {
+	if err := f.api.List(ctx, k.List, k.Options...); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", k.List, err)
+	}
+	return objects, meta.EachListItem(k.List, func(object runtime.Object) error {
+		objects = append(objects, object.DeepCopyObject().(client.Object))
+		return nil
+	})
+}
+
+// Since is what has come in after the first n records.
+func (f *Feed) Since(n int) []judge.Change {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.records[n:])
 }
 
 // History is all that was seen, in the order of the store, as soon as it has the present revision of each object. Until then it is nil;
