@@ -76,6 +76,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	d.screen.Print("")
+	result.err = errors.Join(result.err, d.plugin(ctx, d.screen, "history"))
 	d.screen.Print(result.summary(d.screen.Theme)...)
 	if d.options.picture != "" {
 		if err := d.film.write(d.options.picture); err != nil {
@@ -118,9 +120,7 @@ func (d *demo) reboot(ctx context.Context) result {
 		})
 	}
 	r := result{began: began, ended: ended, limit: d.options.limit(), engines: engines, err: err}
-	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.runs, r.peak = line.Views(), line.Runs(), line.Peak() })
-	requests, err := d.fleet.Cluster.Requests(r.began, r.ended)
-	r.asked, r.err = fleet.Account(requests), errors.Join(r.err, err)
+	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.peak = line.Views(), line.Peak() })
 	return r
 }
 
@@ -144,19 +144,25 @@ func (d *demo) show(ctx context.Context, done func() bool) error {
 
 // status runs `kubectl reboot status --watch` until ctx ends.
 func (d *demo) status(ctx context.Context) error {
-	screen, kubeconfig := d.screen, d.fleet.Cluster.Kubeconfig()
+	screen := d.screen
 	if d.options.picture != "" {
 		screen = d.film.terminal()
 	}
+	if err := d.plugin(ctx, screen, "status", "--watch"); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// plugin runs `kubectl reboot`.
+func (d *demo) plugin(ctx context.Context, screen *terminal.Terminal, args ...string) error {
+	kubeconfig := d.fleet.Cluster.Kubeconfig()
 	plugin := command.Session{
 		IOStreams: genericiooptions.IOStreams{Out: os.Stdout, ErrOut: io.Discard}, // its error is returned, too
 		Config:    genericclioptions.NewConfigFlags(false), Clock: d.clock, Zone: time.Local, Screen: screen,
 	}
 	plugin.Config.KubeConfig = &kubeconfig
-	if err := plugin.Run(ctx, []string{"kubectl-reboot", "status", "--watch"}); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return plugin.Run(ctx, append([]string{"kubectl-reboot"}, args...))
 }
 
 // keep leaves everything running until the user has seen enough.

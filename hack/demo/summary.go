@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -15,11 +14,9 @@ import (
 type result struct {
 	began, ended time.Time
 	views        []timeline.View
-	runs         []timeline.Run
 	peak         []string
 	limit        int
 	engines      []engine
-	asked        fleet.Asked
 	// err is why the demo ended before its time; nil: it did not.
 	err error
 }
@@ -79,10 +76,7 @@ func (r result) kept() bool {
 
 // summary draws the result.
 func (r result) summary(theme terminal.Theme) []string {
-	lines := append([]string{""}, r.phases(theme)...)
-	lines = append(lines, "")
-	lines = append(lines, r.requests(theme)...)
-	lines = append(lines, "")
+	lines := []string{""}
 	for _, c := range r.checks() {
 		mark := theme.Paint(terminal.Good, "✓")
 		if !c.kept {
@@ -91,30 +85,4 @@ func (r result) summary(theme terminal.Theme) []string {
 		lines = append(lines, "  "+mark+" "+c.text)
 	}
 	return append(lines, "  "+theme.Paint(terminal.Strong, terminal.Seconds(r.ended.Sub(r.began))+" in all"), "")
-}
-
-// phases are one line for each reboot, in the order in which they were granted.
-func (r result) phases(theme terminal.Theme) []string {
-	lines := []string{theme.Paint(terminal.Quiet, "  ORDER  NODE      WAITED    START    DRAIN   REBOOT   SETTLE    TOTAL")}
-	for i, run := range r.runs {
-		p := run.Phases()
-		lines = append(lines, fmt.Sprintf("  %-5d  %s %s %s %s %s %s %s", i+1, terminal.Fit(run.Node, 8),
-			cell(p.Waiting), cell(p.Granting), cell(p.Drain), cell(p.Reboot), cell(p.Settle), cell(run.Done.Sub(run.Granted))))
-	}
-	return lines
-}
-
-func cell(d time.Duration) string { return fmt.Sprintf("%8s", terminal.Seconds(d)) }
-
-// requests are the writes per reboot.
-func (r result) requests(theme terminal.Theme) []string {
-	reboots := max(1, len(r.runs))
-	each := func(n int) string { return fmt.Sprintf("%.1f", float64(n)/float64(reboots)) }
-	lines := []string{theme.Paint(terminal.Quiet, "  API REQUESTS PER REBOOT")}
-	for _, l := range r.asked.Writes {
-		lines = append(lines, fmt.Sprintf("  %5s  %-8s %-6s %s", each(l.Count), l.Program, l.Verb, l.Resource))
-	}
-	lines = append(lines, fmt.Sprintf("  %5s  writes in all, beside %s evictions and %s events; %s reads", theme.Paint(terminal.Strong, each(fleet.Total(r.asked.Writes))),
-		each(r.asked.Evictions), each(r.asked.Events), each(fleet.Total(r.asked.Reads))))
-	return lines
 }

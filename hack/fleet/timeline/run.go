@@ -23,17 +23,11 @@ type Run struct {
 }
 
 // Phases are how long each phase of a run took. Zero: it has not ended.
-type Phases struct{ Waiting, Granting, Drain, Reboot, Settle time.Duration }
+type Phases struct{ Drain, Reboot, Settle time.Duration }
 
 // Phases are how long each phase took.
 func (r Run) Phases() Phases {
-	return Phases{
-		Waiting:  between(r.Needed, r.Granted),
-		Granting: between(r.Granted, r.Drain),
-		Drain:    between(r.Drain, r.Reboot),
-		Reboot:   between(r.Reboot, r.Up),
-		Settle:   between(r.Up, r.Done),
-	}
+	return Phases{Drain: between(r.Drain, r.Reboot), Reboot: between(r.Reboot, r.Up), Settle: between(r.Up, r.Done)}
 }
 
 func between(from, to time.Time) time.Duration {

@@ -114,7 +114,7 @@ func TestTimeline_Run(t *testing.T) {
 	if diff := cmp.Diff(want, line.Runs()); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	phases := Phases{Waiting: time.Second, Granting: time.Second, Drain: time.Second, Reboot: 2 * time.Second, Settle: 2 * time.Second}
+	phases := Phases{Drain: time.Second, Reboot: 2 * time.Second, Settle: 2 * time.Second}
 	if diff := cmp.Diff(phases, line.Runs()[0].Phases()); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
