@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -94,12 +95,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 }
 
 func (d *demo) policyStep() string {
-	return fmt.Sprintf("a RebootPolicy: maxUnavailable %s, settle %s", d.options.maxUnavailable.String(), settle)
+	return fmt.Sprintf("a RebootPolicy: maxUnavailable %d, settle %s", d.options.limit, settle)
 }
 
 func (d *demo) applyPolicy(ctx context.Context) (err error) {
 	d.policy, err = d.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
-		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &d.options.maxUnavailable}
+		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(d.options.limit))}
 		spec.Settle = &metav1.Duration{Duration: settle}
 	})
 	return err
@@ -119,7 +120,7 @@ func (d *demo) reboot(ctx context.Context) result {
 			return d.policy.Finished(ctx)
 		})
 	}
-	r := result{began: began, ended: ended, limit: d.options.limit(), engines: engines, err: err}
+	r := result{began: began, ended: ended, limit: d.options.limit, engines: engines, err: err}
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.peak = line.Views(), line.Peak() })
 	return r
 }

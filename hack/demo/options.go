@@ -5,21 +5,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
 // options are the demo's flags.
 type options struct {
-	engines        []fleet.Engine
-	nodes          int
-	maxUnavailable intstr.IntOrString
-	keep           bool
-	picture        string
+	engines      []fleet.Engine
+	nodes, limit int
+	keep         bool
+	picture      string
 }
 
 const usage = `Reboots a simulated cluster, for real: etcd, kube-apiserver, controllers, the manager and one agent per node.
@@ -34,7 +30,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.SetOutput(io.Discard)
 	engine := flags.String("engine", fleet.DefaultEngine, "What the machines' updates come by: "+strings.Join(fleet.EngineNames(), ", ")+"; several for a mixed cluster.")
 	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 2 to 100.")
-	maxUnavailable := flags.String("max-unavailable", "1", "How many may be unavailable at once: a number, or a percentage such as 40%.")
+	flags.IntVar(&o.limit, "max-unavailable", 1, "How many may be unavailable at once.")
 	flags.BoolVar(&o.keep, "keep", false, "Leave the cluster running until Ctrl-C, and print its KUBECONFIG.")
 	flags.StringVar(&o.picture, "picture", "", "Write what the terminal showed to this file, as an SVG that moves.")
 	err := flags.Parse(args)
@@ -49,38 +45,22 @@ func parse(args []string, out io.Writer) (options, error) {
 	if o.engines, err = fleet.ParseEngines(*engine); err != nil {
 		return o, fmt.Errorf("--engine: %w", err)
 	}
-	o.maxUnavailable = intstr.Parse(*maxUnavailable)
 	return o, o.check(flags.Args())
 }
 
 // check reports in one sentence what cannot work.
 func (o options) check(args []string) error {
-	switch limit := o.limit(); {
+	switch {
 	case len(args) > 0:
 		return fmt.Errorf("unexpected argument %q", args[0])
 	case o.nodes < 2 || o.nodes > 100:
 		return fmt.Errorf("--nodes is %d: 2 to 100 can be simulated", o.nodes)
 	case len(o.engines) > o.nodes:
 		return fmt.Errorf("--engine names %d engines for --nodes %d", len(o.engines), o.nodes)
-	case limit < 1:
-		return fmt.Errorf("--max-unavailable %q is neither a number from 1 nor a percentage from 1%% to 100%%", o.maxUnavailable.String())
-	case limit >= o.nodes:
-		return fmt.Errorf("--max-unavailable %s of %d nodes leaves none for the pods, which PodDisruptionBudgets would not allow", o.maxUnavailable.String(), o.nodes)
+	case o.limit < 1:
+		return fmt.Errorf("--max-unavailable is %d: at least 1", o.limit)
+	case o.limit >= o.nodes:
+		return fmt.Errorf("--max-unavailable %d of %d nodes leaves none for the pods, which PodDisruptionBudgets would not allow", o.limit, o.nodes)
 	}
 	return nil
-}
-
-// percentage is what the API takes for maxUnavailable.
-var percentage = regexp.MustCompile(`^(100|[1-9][0-9]?)%$`)
-
-// limit is maxUnavailable in nodes: a percentage rounds down, to at least 1. 0: it is neither a number nor a percentage.
-func (o options) limit() int {
-	limit, err := intstr.GetScaledValueFromIntOrPercent(&o.maxUnavailable, o.nodes, false)
-	switch {
-	case o.maxUnavailable.Type == intstr.Int:
-		return limit
-	case err != nil || !percentage.MatchString(o.maxUnavailable.StrVal):
-		return 0
-	}
-	return max(1, limit)
 }
