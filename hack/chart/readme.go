@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // value is one of values.yaml: what `helm install --set` takes, with the comment above it and its default.
@@ -39,57 +39,45 @@ func readme(chart string) ([]byte, error) {
 	return []byte(table.String()), nil
 }
 
-// values reads values.yaml, in which each value has its comment above it; a comment of a section is about the section.
+// values reads values.yaml, in which each value has its comment above it.
 func values(path string) ([]value, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err // it names the file
 	}
-	tree := map[string]any{}
-	if err := yaml.Unmarshal(text, &tree); err != nil {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	var all []value
-	var section, comment string
-	for line := range strings.Lines(string(text)) {
-		trimmed := strings.TrimSpace(line)
-		name, rest, isKey := strings.Cut(trimmed, ":")
-		inner := strings.HasPrefix(line, " ")
-		switch {
-		case strings.HasPrefix(trimmed, "#"):
-			comment = strings.TrimSpace(comment + " " + strings.TrimSpace(strings.TrimPrefix(trimmed, "#")))
-		case trimmed == "":
-			comment = ""
-		case !isKey || (inner && section == ""):
-			return nil, fmt.Errorf("%s: %q is no value", path, trimmed)
-		case !inner && rest == "":
-			section, comment = name, ""
-		default:
-			if !inner {
-				section = ""
-			}
-			v, err := valueOf(tree, section, name, comment)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			all, comment = append(all, v), ""
-		}
-	}
-	return all, nil
+	return valuesOf(document.Content[0], "")
 }
 
-func valueOf(tree map[string]any, section, name, comment string) (value, error) {
-	full := name
-	if section != "" {
-		full = section + "." + name
-		tree, _ = tree[section].(map[string]any)
+// valuesOf are those of a section: a mapping that is not in braces.
+func valuesOf(section *yaml.Node, prefix string) (all []value, err error) {
+	for i := 0; i < len(section.Content); i += 2 {
+		key, is := section.Content[i], section.Content[i+1]
+		name := prefix + key.Value
+		if is.Kind == yaml.MappingNode && is.Style != yaml.FlowStyle {
+			inner, err := valuesOf(is, name+".")
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, inner...)
+			continue
+		}
+		comment, commented := strings.CutPrefix(key.HeadComment, "# ")
+		if !commented {
+			return nil, fmt.Errorf("%s has no comment", name)
+		}
+		var of any
+		if err := is.Decode(&of); err != nil {
+			return nil, fmt.Errorf("reading the default of %s: %w", name, err)
+		}
+		fallback, err := json.Marshal(of)
+		if err != nil {
+			return nil, fmt.Errorf("reading the default of %s: %w", name, err)
+		}
+		all = append(all, value{name: name, comment: strings.ReplaceAll(comment, "\n# ", " "), fallback: string(fallback)})
 	}
-	if comment == "" {
-		return value{}, fmt.Errorf("%s has no comment", full)
-	}
-	fallback, err := json.Marshal(tree[name])
-	if err != nil {
-		return value{}, fmt.Errorf("reading the default of %s: %w", full, err)
-	}
-	return value{name: full, comment: comment, fallback: string(fallback)}, nil
+	return all, nil
 }
