@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,72 +22,52 @@ import (
 // A resourceVersion in it makes it a compare-and-swap.
 func (s *Store) Patch(key Key, kind types.PatchType, status bool, patch []byte, by string) (client.Object, error) {
 	return s.write(key, by, func(object client.Object) error {
-		var err error
-		switch after := object.(type) {
-		case *corev1.Node:
-			err = patchNode(after, kind, status, patch)
-		case *v1alpha1.RebootPolicy:
-			err = patchPolicy(after, kind, status, patch)
-		}
-		if err != nil {
+		if err := merge(object, kind, status, patch); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 		return nil
 	})
 }
 
-func patchNode(node *corev1.Node, kind types.PatchType, status bool, patch []byte) error {
-	if kind != types.StrategicMergePatchType {
-		return fmt.Errorf("a Node is patched by %s", kind)
-	}
-	var asked map[string]any
-	if err := json.Unmarshal(patch, &asked); err != nil {
-		return fmt.Errorf("reading the patch: %w", err)
-	}
-	current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+func merge(object client.Object, kind types.PatchType, status bool, patch []byte) error {
+	text, err := json.Marshal(object)
 	if err != nil {
-		return fmt.Errorf("encoding the Node: %w", err)
+		return fmt.Errorf("encoding what is patched: %w", err)
 	}
-	schema, err := strategicpatch.NewPatchMetaFromStruct(&corev1.Node{})
-	if err != nil {
-		return fmt.Errorf("reading how a Node is patched: %w", err)
+	before := copied(object)
+	switch after := object.(type) {
+	case *corev1.Node:
+		if kind != types.StrategicMergePatchType {
+			return fmt.Errorf("a Node is patched by %s", kind)
+		}
+		text, err = strategicpatch.StrategicMergePatch(text, patch, corev1.Node{})
+		*after = corev1.Node{}
+	case *v1alpha1.RebootPolicy:
+		if kind != types.MergePatchType || status {
+			return fmt.Errorf("a policy is patched by %s, its status %t", kind, status)
+		}
+		text, err = jsonpatch.MergePatch(text, patch)
+		*after = v1alpha1.RebootPolicy{}
 	}
-	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(current, asked, schema)
-	if err != nil {
-		return fmt.Errorf("merging the patch: %w", err)
-	}
-	before := *node
-	*node = corev1.Node{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, node); err != nil {
-		return fmt.Errorf("reading the patched Node: %w", err)
-	}
-	node.UID, node.CreationTimestamp, node.ManagedFields = before.UID, before.CreationTimestamp, before.ManagedFields
-	if status {
-		node.Spec = before.Spec
-	} else {
-		node.Status = before.Status
-	}
-	return nil
-}
-
-func patchPolicy(policy *v1alpha1.RebootPolicy, kind types.PatchType, status bool, patch []byte) error {
-	if kind != types.MergePatchType || status {
-		return fmt.Errorf("a policy is patched by %s, its status %t", kind, status)
-	}
-	current, err := json.Marshal(policy)
-	if err != nil {
-		return fmt.Errorf("encoding the policy: %w", err)
-	}
-	merged, err := jsonpatch.MergePatch(current, patch)
 	if err != nil {
 		return fmt.Errorf("merging the patch: %w", err)
 	}
-	before := *policy
-	*policy = v1alpha1.RebootPolicy{}
-	if err := json.Unmarshal(merged, policy); err != nil {
-		return fmt.Errorf("reading the patched policy: %w", err)
+	if err := json.Unmarshal(text, object); err != nil {
+		return fmt.Errorf("reading what was patched: %w", err)
 	}
-	policy.UID, policy.CreationTimestamp, policy.Status = before.UID, before.CreationTimestamp, before.Status
+	object.SetUID(before.GetUID())
+	object.SetCreationTimestamp(before.GetCreationTimestamp())
+	object.SetManagedFields(before.GetManagedFields())
+	switch after := object.(type) {
+	case *corev1.Node:
+		if was, _ := before.(*corev1.Node); status {
+			after.Spec = was.Spec
+		} else {
+			after.Status = was.Status
+		}
+	case *v1alpha1.RebootPolicy:
+		after.Status = before.(*v1alpha1.RebootPolicy).Status
+	}
 	return nil
 }
 
