@@ -48,7 +48,7 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries have put flags of theirs into the other one
-	all := []figures.Part{drains.New(flags), reboots.New(flags), agents.New(flags), scale.New(flags), scale.NewWatches(flags)}
+	all := []figures.Part{drains.Part, reboots.Part, agents.Part, scale.Part, scale.Watches}
 	names, about := make([]string, len(all)), make([]string, len(all))
 	for i, p := range all {
 		names[i], about[i] = p.Name, fmt.Sprintf("  %-8s %s\n", p.Name, p.About)

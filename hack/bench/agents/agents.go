@@ -4,7 +4,6 @@ package agents
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"time"
@@ -21,39 +20,33 @@ import (
 // empty is a workload that runs nothing.
 const empty = "apiVersion: v1\nkind: Namespace\nmetadata: {name: empty}\n"
 
-// options are the part's flags.
-type options struct {
-	nodes, signals int
-	rest           time.Duration
-}
+const (
+	nodes   = 5
+	signals = 20
+	// rest is how long is watched what is asked at rest.
+	rest = time.Minute
+)
 
 // bench is one run.
 type bench struct {
-	options options
-	screen  *terminal.Terminal
-	fleet   *fleet.Fleet
-	result  result
+	screen *terminal.Terminal
+	fleet  *fleet.Fleet
+	result result
 }
 
-// New is the part. Its flags are added to those of the program.
-func New(flags *flag.FlagSet) figures.Part {
-	var o options
-	flags.IntVar(&o.nodes, "agents-nodes", 5, "How many nodes there are.")
-	flags.IntVar(&o.signals, "agents-signals", 20, "How many signals that a reboot is needed are timed.")
-	flags.DurationVar(&o.rest, "agents-rest", time.Minute, "How long to watch what is asked at rest.")
-	return figures.Part{
-		Name: "agents", About: "the agent: memory, size, requests at rest, time from D-Bus signal to condition",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-			b := &bench{options: o, screen: screen}
-			err := b.run(ctx)
-			return b.result.report(o), err
-		},
-	}
+// Part is the part.
+var Part = figures.Part{
+	Name: "agents", About: "the agent: memory, size, requests at rest, time from D-Bus signal to condition",
+	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
+		b := &bench{screen: screen}
+		err := b.run(ctx)
+		return b.result.report(), err
+	},
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: b.options.nodes, Workload: []byte(empty), Shipped: true, Step: b.screen.Step,
+		Nodes: nodes, Workload: []byte(empty), Shipped: true, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err
@@ -63,10 +56,10 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if _, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) { spec.Pause = &v1alpha1.Pause{Reason: "this is a benchmark"} }); err != nil {
 		return err
 	}
-	if err := b.screen.Step(fmt.Sprintf("at rest for %s", b.options.rest), func() error { return b.rest(ctx) }); err != nil {
+	if err := b.screen.Step(fmt.Sprintf("at rest for %s", rest), func() error { return b.rest(ctx) }); err != nil {
 		return err
 	}
-	if err := b.screen.Step(fmt.Sprintf("%d signals", b.options.signals), func() error { return b.signals(ctx) }); err != nil {
+	if err := b.screen.Step(fmt.Sprintf("%d signals", signals), func() error { return b.signals(ctx) }); err != nil {
 		return err
 	}
 	return b.weigh()
@@ -76,7 +69,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 func (b *bench) rest(ctx context.Context) error {
 	from := time.Now()
 	select {
-	case <-time.After(b.options.rest):
+	case <-time.After(rest):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -88,7 +81,7 @@ func (b *bench) rest(ctx context.Context) error {
 
 // signals has the engines report that a reboot is needed, and take it back, one machine after the other.
 func (b *bench) signals(ctx context.Context) error {
-	for i := range b.options.signals {
+	for i := range signals {
 		host := b.fleet.Hosts[i%len(b.fleet.Hosts)]
 		took, err := b.broadcast(ctx, host, hosttest.NeedReboot(fmt.Sprintf("4230.2.%d", i+1)), timeline.Waiting)
 		if err != nil {

@@ -32,7 +32,7 @@ type result struct {
 }
 
 // report is the result as tables.
-func (r result) report(o options) figures.Result {
+func (r result) report() figures.Result {
 	watches, others := 0, 0
 	for _, l := range r.asked.All {
 		switch {
@@ -46,34 +46,34 @@ func (r result) report(o options) figures.Result {
 	return figures.Result{
 		Setting: fmt.Sprintf("%d simulated nodes under a paused policy, at rest for %s, then %d signals of update_engine that a reboot is needed, one "+
 			"machine after the other; from each signal to the revision of the Node with RebootRequired=True, as a watch brings it. The "+
-			"program is stripped, as in the image.", o.nodes, o.rest, o.signals),
+			"program is stripped, as in the image.", nodes, rest, signals),
 		Tables: []figures.Table{
 			{Columns: []string{"figure", "measured"}, Rows: []figures.Row{
 				figures.Judged("largest agent at rest", figures.Memory(r.atRest), r.atRest.Resident < goalMemory, "below "+figures.Mebibytes(goalMemory)),
 				figures.Figure("the most that any agent has held since it started", figures.Mebibytes(r.peak)),
 				figures.Judged("program", fmt.Sprintf("%.1f MB", float64(r.program)/1e6), r.program < goalProgram, fmt.Sprintf("below %d MB", goalProgram/1_000_000)),
 				figures.Judged("requests of all agents at rest, beside watches", strconv.Itoa(others), others == 0, "none"),
-				figures.Figure("watches begun anew, by each agent in an hour", r.hourly(watches, o, o.nodes)),
+				figures.Figure("watches begun anew, by each agent in an hour", hourly(watches, nodes)),
 				figures.Figure("from D-Bus signal to RebootRequired: median", figures.QuantileText(r.detected, 0.5)),
 				figures.Figure("the same: longest", figures.QuantileText(r.detected, 1)),
 			}},
-			{Title: fmt.Sprintf("Requests at rest, scaled from %s to an hour", o.rest), Columns: []string{">in an hour", "who", "verb", "what"}, Rows: r.rows(o)},
+			{Title: fmt.Sprintf("Requests at rest, scaled from %s to an hour", rest), Columns: []string{">in an hour", "who", "verb", "what"}, Rows: r.rows()},
 		},
 	}
 }
 
 // rows are the requests of the operator's programs, one program after the other.
-func (r result) rows(o options) []figures.Row {
+func (r result) rows() []figures.Row {
 	lines := slices.Clone(r.asked.All)
 	slices.SortStableFunc(lines, func(a, b fleet.Line) int { return cmp.Compare(a.Program, b.Program) })
 	var rows []figures.Row
 	for _, l := range lines {
-		rows = append(rows, figures.Row{Cells: []string{r.hourly(l.Count, o, 1), "all " + l.Program + "s", l.Verb, l.Resource}})
+		rows = append(rows, figures.Row{Cells: []string{hourly(l.Count, 1), "all " + l.Program + "s", l.Verb, l.Resource}})
 	}
 	return rows
 }
 
 // hourly scales a count from the time at rest to an hour, for each of so many.
-func (r result) hourly(count int, o options, each int) string {
-	return fmt.Sprintf("%.0f", float64(count)*time.Hour.Seconds()/max(o.rest.Seconds(), 1e-9)/float64(max(each, 1)))
+func hourly(count, each int) string {
+	return fmt.Sprintf("%.0f", float64(count)*time.Hour.Seconds()/rest.Seconds()/float64(each))
 }

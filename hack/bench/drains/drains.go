@@ -4,7 +4,6 @@ package drains
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"time"
 
@@ -14,37 +13,35 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// New is the part. Its flags are added to those of the program.
-func New(flags *flag.FlagSet) figures.Part {
-	pods := []int{30, 110, 250}
-	flags.Func("drains-pods", "How many pods there are on the node, once for each measurement, the fewest first. (default 30,110,250)", func(text string) (err error) {
-		pods, err = figures.Sizes(text, 1, room/2)
-		return err
-	})
-	enough := flags.Int("drains-enough", 5, "kubectl is ended once it has taken so many times as long as the operator. 0: it is not.")
-	return figures.Part{
-		Name: "drains", About: "a node emptied by the operator and by kubectl: wall time, API requests",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-			rig, err := newRig(ctx, screen)
-			if err != nil {
-				return figures.Result{}, err
-			}
-			defer rig.Stop()
-			pairs, err := rig.measure(ctx, pods, *enough)
-			return report(pairs), err
-		},
-	}
+// enough is how many times as long as the operator kubectl may take before it is ended.
+const enough = 5
+
+// sizes are how many pods there are on the node, once for each measurement: what is there is only ever added to.
+var sizes = []int{30, 110, 250}
+
+// Part is the part.
+var Part = figures.Part{
+	Name: "drains", About: "a node emptied by the operator and by kubectl: wall time, API requests",
+	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
+		rig, err := newRig(ctx, screen)
+		if err != nil {
+			return figures.Result{}, err
+		}
+		defer rig.Stop()
+		pairs, err := rig.measure(ctx)
+		return report(pairs), err
+	},
 }
 
 // measure drains a node of each size, first without budgets and then with them. The operator moves the pods over to the
 // other node, and kubectl moves the same pods back.
-func (r *rig) measure(ctx context.Context, pods []int, enough int) (pairs []pair, err error) {
-	for _, n := range pods {
+func (r *rig) measure(ctx context.Context) (pairs []pair, err error) {
+	for _, n := range sizes {
 		if err := r.screen.Step(fmt.Sprintf("%d pods", n), func() error { return r.fill(ctx, n) }); err != nil {
 			return pairs, err
 		}
 		for _, tight := range []bool{false, true} {
-			p, err := r.pair(ctx, n, tight, enough)
+			p, err := r.pair(ctx, n, tight)
 			if err != nil {
 				return pairs, err
 			}
@@ -57,7 +54,7 @@ func (r *rig) measure(ctx context.Context, pods []int, enough int) (pairs []pair
 	return pairs, nil
 }
 
-func (r *rig) pair(ctx context.Context, pods int, tight bool, enough int) (p pair, err error) {
+func (r *rig) pair(ctx context.Context, pods int, tight bool) (p pair, err error) {
 	p = pair{pods: pods, tight: tight}
 	if tight {
 		if err := r.guard(ctx, pods); err != nil {
@@ -73,7 +70,7 @@ func (r *rig) pair(ctx context.Context, pods int, tight bool, enough int) (p pai
 		return p, err
 	}
 	return p, r.screen.Step(name+"kubectl", func() (err error) {
-		p.kubectl, err = r.byKubectl(ctx, pods, time.Duration(enough)*p.operator.took)
+		p.kubectl, err = r.byKubectl(ctx, pods, enough*p.operator.took)
 		return err
 	})
 }
@@ -101,13 +98,9 @@ func (r *rig) runs() (runs []timeline.Run) {
 	return runs
 }
 
-// byKubectl drains the node, and returns when the pods are back on the other one. Where kubectl takes longer than is enough
-// it is ended; 0: it is not.
-func (r *rig) byKubectl(ctx context.Context, pods int, enough time.Duration) (m measured, err error) {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if enough > 0 {
-		limited, cancel = context.WithTimeout(ctx, enough)
-	}
+// byKubectl drains the node, and returns when the pods are back on the other one. Where kubectl takes longer than the limit it is ended.
+func (r *rig) byKubectl(ctx context.Context, pods int, limit time.Duration) (m measured, err error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	from := time.Now()
 	_, err = r.Cluster.Kubectl(limited, nil, "--kubeconfig="+r.kubeconfig, "drain", r.theirs, "--ignore-daemonsets", "--delete-emptydir-data")

@@ -3,10 +3,8 @@ package figures
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/hack/document"
@@ -24,22 +22,6 @@ type Part struct {
 	About string
 	// Run measures, step by step on the screen.
 	Run func(ctx context.Context, screen *terminal.Terminal) (Result, error)
-}
-
-// Sizes reads numbers with commas between, the smallest first: what is measured is only ever added to.
-func Sizes(text string, least, most int) ([]int, error) {
-	var sizes []int
-	for field := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || n < least || n > most {
-			return nil, fmt.Errorf("%q is no number from %d to %d", field, least, most)
-		}
-		sizes = append(sizes, n)
-	}
-	if !slices.IsSorted(sizes) {
-		return nil, errors.New("the smallest number comes first")
-	}
-	return sizes, nil
 }
 
 // Result is what a part found out.

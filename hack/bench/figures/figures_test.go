@@ -1,7 +1,6 @@
 package figures
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -49,25 +48,5 @@ func TestQuantile(t *testing.T) {
 	}
 	if got := Quantile(nil, 0.5); got != 0 {
 		t.Errorf("%d of none", got)
-	}
-}
-
-func TestSizes(t *testing.T) {
-	cases := map[string]struct {
-		want []int
-		err  string
-	}{
-		"1000, 5000,15000": {[]int{1000, 5000, 15000}, ""},
-		"2":                {[]int{2}, ""},
-		"5000,1000":        {nil, "the smallest number comes first"},
-		"many":             {nil, `"many" is no number from 2 to 65536`},
-		"":                 {nil, `"" is no number from 2 to 65536`},
-		"70000":            {nil, `"70000" is no number from 2 to 65536`},
-	}
-	for text, tc := range cases {
-		got, err := Sizes(text, 2, 1<<16)
-		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil || tc.err != "") && fmt.Sprint(err) != tc.err {
-			t.Errorf("%q: %v, want %q (-want +got):\n%s", text, err, tc.err, diff)
-		}
 	}
 }

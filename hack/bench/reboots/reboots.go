@@ -5,7 +5,6 @@ package reboots
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -25,56 +24,46 @@ import (
 )
 
 const (
+	// nodes are how many are rebooted, pods how many there are for each of them, and down is how long a machine is down.
+	nodes, pods = 10, 20
+	down        = 5 * time.Second
 	// sample is how often memory is looked at, and whether the reboots are done.
 	sample = 200 * time.Millisecond
 	// patience is how much longer than the machines are down the reboots may take, for each node.
 	patience = time.Minute
 )
 
-// options are the part's flags.
-type options struct {
-	nodes, pods int
-	down        time.Duration
-}
-
 // bench is one run.
 type bench struct {
-	options options
-	screen  *terminal.Terminal
-	fleet   *fleet.Fleet
+	screen *terminal.Terminal
+	fleet  *fleet.Fleet
 	// server plays whom the rules ask. Nil: the policy has no rules.
 	server *httptest.Server
 	result result
 }
 
-// New is the part. Its flags are added to those of the program.
-func New(flags *flag.FlagSet) figures.Part {
-	var o options
-	flags.IntVar(&o.nodes, "reboots-nodes", 10, "How many nodes to reboot.")
-	flags.IntVar(&o.pods, "reboots-pods", 20, "How many pods there are for each of them.")
-	flags.DurationVar(&o.down, "reboots-down", 5*time.Second, "How long a machine is down.")
-	return figures.Part{
-		Name: "reboots", About: "a rolling reboot, one node at a time: overhead, API requests, memory",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-			server := rules.Serve()
-			defer server.Close()
-			without, with := &bench{options: o, screen: screen}, &bench{options: o, screen: screen, server: server}
-			err := without.run(ctx)
-			if err == nil {
-				err = with.run(ctx)
-			}
-			return report(o, without.result, with.result), err
-		},
-	}
+// Part is the part.
+var Part = figures.Part{
+	Name: "reboots", About: "a rolling reboot, one node at a time: overhead, API requests, memory",
+	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
+		server := rules.Serve()
+		defer server.Close()
+		without, with := &bench{screen: screen}, &bench{screen: screen, server: server}
+		err := without.run(ctx)
+		if err == nil {
+			err = with.run(ctx)
+		}
+		return report(without.result, with.result), err
+	},
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
-	pods := workload(b.options)
+	load := workload()
 	if b.server != nil {
-		pods = slices.Concat(pods, []byte("---\n"), rules.Objects(b.server, 1))
+		load = slices.Concat(load, []byte("---\n"), rules.Objects(b.server, 1))
 	}
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: b.options.nodes, Workload: pods, RebootDuration: b.options.down, Shipped: true, Step: b.screen.Step,
+		Nodes: nodes, Workload: load, RebootDuration: down, Shipped: true, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err
@@ -91,7 +80,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", b.options.nodes, b.options.pods)
+	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", nodes, pods)
 	if b.server != nil {
 		name += ", with every rule"
 	}
@@ -100,7 +89,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 
 // reboot reboots every node once, and looks at the programs' memory meanwhile.
 func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.options.nodes)*(b.options.down+patience+b.result.spacing))
+	ctx, cancel := context.WithTimeout(ctx, nodes*(down+patience+b.result.spacing))
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -58,7 +58,7 @@ func (r result) handovers() (fromService, fromReady []time.Duration) {
 func (r result) each(n int) float64 { return float64(n) / float64(max(1, len(r.runs))) }
 
 // report is two results beside each other, without rules and with all of them. The goals are those of the first.
-func report(o options, without, with result) figures.Result {
+func report(without, with result) figures.Result {
 	rows, all := append(without.time(), without.cost()...), append(with.time(), with.cost()...)
 	for i := range rows {
 		rows[i].Cells = append(rows[i].Cells, all[i].Cells[1])
@@ -69,7 +69,7 @@ func report(o options, without, with result) figures.Result {
 		Setting: fmt.Sprintf("%d simulated nodes of %d pods each, limit 1, machines that are down for %s, settle 0s, on the embedded control plane; "+
 			"everything is real but the machines. Requests are counted from the API server's audit log; memory is the largest "+
 			"resident set seen in any process meanwhile, freshly started agents among them. All rules are "+rules.Setting+"; and "+
-			"`concurrency.spacing: %s`, the shortest, which is no part of the hand-over and counts from a whole second.", o.nodes, o.pods, o.down, rules.Spacing),
+			"`concurrency.spacing: %s`, the shortest, which is no part of the hand-over and counts from a whole second.", nodes, pods, down, rules.Spacing),
 		Tables: []figures.Table{
 			{Columns: []string{"figure", "no rules", "all rules"}, Rows: rows},
 			{Title: requests, Columns: columns, Rows: without.requests()},

@@ -3,10 +3,10 @@ package reboots
 import "fmt"
 
 // workload is so many pods for each node, in four Deployments, spread evenly. Nothing limits their disruption.
-func workload(o options) []byte {
+func workload() []byte {
 	const deployments = 4
 	var manifest []byte
-	left := o.nodes * o.pods
+	left := nodes * pods
 	for i := range deployments {
 		replicas := left / (deployments - i)
 		left -= replicas

@@ -6,7 +6,6 @@ package scale
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"time"
 
@@ -15,8 +14,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// options are the flags of the part.
+// options are what is measured.
 type options struct {
+	// nodes is on how many, the fewest first, and reboots how many of them are rebooted, at most half of them.
 	nodes   []int
 	reboots int
 	// slots is maxUnavailable.
@@ -27,28 +27,18 @@ type options struct {
 	settle time.Duration
 }
 
-// New is the part that measures the manager.
-func New(flags *flag.FlagSet) figures.Part {
-	o := &options{nodes: []int{1000, 5000, 15000}, settle: settle}
-	flags.Func("scale-nodes", "On how many nodes to measure the manager, with commas between. (default 1000,5000,15000)", func(text string) (err error) {
-		o.nodes, err = figures.Sizes(text, 2, 1<<16)
-		return err
-	})
-	flags.IntVar(&o.reboots, "scale-reboots", 300, "How many of the nodes to reboot, at most half of them.")
-	flags.IntVar(&o.slots, "scale-slots", 10, "How many of them to reboot at once.")
-	flags.DurationVar(&o.down, "scale-reboot-duration", time.Second, "How long each of these machines is down.")
-	flags.DurationVar(&o.rest, "scale-rest", 30*time.Second, "How long to watch the manager at rest.")
-	return figures.Part{
-		Name: "scale", About: "the manager on thousands of nodes: memory, CPU, requests, and how fast slots change hands",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-			var sizes []size
-			err := inLab(ctx, o.slots, screen.Step, func(l *lab) (err error) {
-				sizes, err = o.measure(ctx, l, screen.Step)
-				return err
-			})
-			return report(o, sizes), err
-		},
-	}
+// Part is the part that measures the manager.
+var Part = figures.Part{
+	Name: "scale", About: "the manager on thousands of nodes: memory, CPU, requests, and how fast slots change hands",
+	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
+		o := &options{nodes: []int{1000, 5000, 15000}, reboots: 300, slots: 10, down: time.Second, rest: 30 * time.Second, settle: settle}
+		var sizes []size
+		err := inLab(ctx, o.slots, screen.Step, func(l *lab) (err error) {
+			sizes, err = o.measure(ctx, l, screen.Step)
+			return err
+		})
+		return report(o, sizes), err
+	},
 }
 
 func (o *options) measure(ctx context.Context, l *lab, step stepper) (sizes []size, err error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -20,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// watchOptions are the flags of the part that measures the agents' watches.
+// watchOptions are what is measured of the agents' watches: how many watch, each its own node; for how long; changes of a policy.
 type watchOptions struct {
 	agents  int
 	rest    time.Duration
@@ -28,23 +27,18 @@ type watchOptions struct {
 	settle  time.Duration
 }
 
-// NewWatches is the part that measures what the agents' watches cost the API server.
-func NewWatches(flags *flag.FlagSet) figures.Part {
-	o := &watchOptions{settle: settle}
-	flags.IntVar(&o.agents, "watches-agents", 3000, "How many agents watch, each its own node.")
-	flags.DurationVar(&o.rest, "watches-rest", 30*time.Second, "How long to watch the API server at rest, three times.")
-	flags.IntVar(&o.changes, "watches-changes", 100, "How many times to change a policy.")
-	return figures.Part{
-		Name: "watches", About: "what the watches of thousands of agents cost the API server",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-			var stages []stage
-			err := inLab(ctx, 1, screen.Step, func(l *lab) (err error) {
-				stages, err = o.measure(ctx, l, screen.Step)
-				return err
-			})
-			return watchReport(o, stages), err
-		},
-	}
+// Watches is the part that measures what the agents' watches cost the API server.
+var Watches = figures.Part{
+	Name: "watches", About: "what the watches of thousands of agents cost the API server",
+	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
+		o := &watchOptions{agents: 3000, rest: 30 * time.Second, changes: 100, settle: settle}
+		var stages []stage
+		err := inLab(ctx, 1, screen.Step, func(l *lab) (err error) {
+			stages, err = o.measure(ctx, l, screen.Step)
+			return err
+		})
+		return watchReport(o, stages), err
+	},
 }
 
 // stage is what the API server needs while so many watches are open.
