@@ -28,14 +28,6 @@ type Engine struct {
 	install           func(*Host) (updates, error)
 }
 
-// updates is the update engine of one machine.
-type updates interface {
-	// stage brings an update that waits for a reboot.
-	stage() error
-	// boot is the engine after a reboot, before any pod runs. The bus is up.
-	boot() error
-}
-
 // DefaultEngine is the engine of machines of which nobody has reported which they have.
 const DefaultEngine = updateengine.Name
 

@@ -32,6 +32,8 @@ type Host struct {
 	Bus *hosttest.Bus
 	// Engine is what its updates come by.
 	Engine Engine
+	// UpdateEngine is the machine's update_engine. Nil: its updates come by something else.
+	UpdateEngine *hosttest.UpdateEngine
 
 	// kubelet is the node itself to the API server, so that the audit log distinguishes its writes from everybody else's.
 	kubelet kubernetes.Interface
@@ -113,15 +115,6 @@ func (h *Host) Stage() error {
 		return fmt.Errorf("on %s: %w", h.Name, err)
 	}
 	return nil
-}
-
-// UpdateEngine is the machine's update_engine. Nil: its updates come by something else.
-func (h *Host) UpdateEngine() *hosttest.UpdateEngine {
-	u, ok := h.updates.(*flatcarUpdates)
-	if !ok {
-		return nil
-	}
-	return u.engine
 }
 
 // onReboot calls f for each reboot that logind accepts.

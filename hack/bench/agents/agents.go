@@ -98,7 +98,7 @@ func (b *bench) signals(ctx context.Context) error {
 // broadcast broadcasts a status, and returns how long it took until the Node showed what follows from it.
 func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest.Status, want timeline.State) (time.Duration, error) {
 	from := time.Now()
-	if err := host.UpdateEngine().Emit(status); err != nil {
+	if err := host.UpdateEngine.Emit(status); err != nil {
 		return 0, err
 	}
 	var at time.Time
