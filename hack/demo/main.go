@@ -25,8 +25,6 @@ const (
 	exitInterrupted = 130
 )
 
-var errInterrupted = errors.New("interrupted")
-
 func main() {
 	os.Exit(run(os.Args[1:]))
 }
@@ -43,12 +41,13 @@ func run(args []string) int {
 	// The libraries' own logs report nothing that the demo does not.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	ctx, cancel := interruptible(context.Background())
-	defer cancel()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second one kills: the kernel then ends every process of the demo with it
 	screen := terminal.Open(os.Stdout, os.Getenv)
 	defer screen.Close()
 	err = (&demo{options: o, screen: screen, film: film{clock: clock.RealClock{}}}).run(ctx)
-	interrupted := errors.Is(context.Cause(ctx), errInterrupted)
+	interrupted := ctx.Err() != nil
 	if interrupted {
 		screen.Print("  everything has been stopped")
 	}
@@ -60,21 +59,4 @@ func run(args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 	return exitBroken
-}
-
-// interruptible ends with errInterrupted at the first interrupt or termination. A second one kills: the kernel then ends
-// every process of the demo with it.
-func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-signals:
-			signal.Stop(signals)
-			cancel(errInterrupted)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(context.Canceled) }
 }
