@@ -16,72 +16,64 @@ var ErrStopped = errors.New("the group of processes has been stopped")
 
 // Group is the processes of one starter. Its methods may be called from any goroutine.
 type Group struct {
-	dir    string
-	starts chan start
-	stops  chan context.Context
-	done   chan struct{}
-}
-
-type start struct {
-	program Program
-	reply   chan<- started
-}
-
-type started struct {
-	process *Process
-	err     error
+	dir  string
+	work chan func()
+	done chan struct{}
+	// processes are those that were started, to whoever works.
+	processes []*Process
 }
 
 // NewGroup is an empty group whose logs go to dir. The caller stops it.
 func NewGroup(dir string) *Group {
-	g := &Group{dir: dir, starts: make(chan start), stops: make(chan context.Context), done: make(chan struct{})}
+	g := &Group{dir: dir, work: make(chan func()), done: make(chan struct{})}
 	go g.run()
 	return g
 }
 
-// Start starts a program.
-func (g *Group) Start(program Program) (*Process, error) {
-	reply := make(chan started, 1)
-	select {
-	case g.starts <- start{program, reply}:
-		s := <-reply
-		return s.process, s.err
-	case <-g.done:
-		return nil, fmt.Errorf("starting %s: %w", program.Name, ErrStopped)
+// run does all work on one thread that lives as long as the group: the kernel kills a child when the thread that started it ends, and
+// Go ends threads as it likes unless they are locked.
+func (g *Group) run() {
+	runtime.LockOSThread()
+	for {
+		(<-g.work)()
+		select {
+		case <-g.done:
+			return
+		default:
+		}
 	}
+}
+
+// do works on that thread, unless the group has been stopped.
+func (g *Group) do(work func()) {
+	worked := make(chan struct{})
+	select {
+	case g.work <- func() { defer close(worked); work() }:
+		<-worked
+	case <-g.done:
+	}
+}
+
+// Start starts a program.
+func (g *Group) Start(program Program) (p *Process, err error) {
+	err = fmt.Errorf("starting %s: %w", program.Name, ErrStopped)
+	g.do(func() {
+		if p, err = g.start(program); err == nil {
+			g.processes = append(slices.DeleteFunc(g.processes, ended), p)
+		}
+	})
+	return p, err
 }
 
 // Stop asks every process to end, the last started first, kills those that are left when ctx ends, and returns when all
 // are gone. Nothing can be started afterwards.
 func (g *Group) Stop(ctx context.Context) {
-	select {
-	case g.stops <- ctx:
-	case <-g.done:
-	}
-	<-g.done
-}
-
-// run starts every process from one thread that lives as long as the group: the kernel kills a child when the thread
-// that started it ends, and Go ends threads as it likes unless they are locked.
-func (g *Group) run() {
-	runtime.LockOSThread()
-	defer close(g.done)
-	var processes []*Process
-	for {
-		select {
-		case s := <-g.starts:
-			p, err := g.start(s.program)
-			if err == nil {
-				processes = append(slices.DeleteFunc(processes, ended), p)
-			}
-			s.reply <- started{p, err}
-		case ctx := <-g.stops:
-			for _, p := range slices.Backward(processes) {
-				p.Stop(ctx)
-			}
-			return
+	g.do(func() {
+		defer close(g.done)
+		for _, p := range slices.Backward(g.processes) {
+			p.Stop(ctx)
 		}
-	}
+	})
 }
 
 func ended(p *Process) bool { return !p.Alive() }
