@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,31 +14,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// kept are two pods that keep their nodes: one by a budget that allows nothing, one by a gate of the policy.
-const kept = `
+// kept is a pod that keeps a node: one by a budget that allows nothing, one by a gate of the policy.
+const kept = `---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: db, namespace: default}
+metadata: {name: %[1]s, namespace: default}
 spec:
-  replicas: 1
-  selector: {matchLabels: {app: db}}
+  selector: {matchLabels: {app: %[1]s}}
   template:
-    metadata: {labels: {app: db}}
+    metadata: {labels: {app: %[1]s}}
     spec:
-      nodeSelector: {kubernetes.io/hostname: node-1}
-      containers: [{name: db, image: example.com/db}]
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: migration, namespace: default}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: migration}}
-  template:
-    metadata: {labels: {app: migration}}
-    spec:
-      nodeSelector: {kubernetes.io/hostname: node-2}
-      containers: [{name: migration, image: example.com/migration}]
+      nodeSelector: {kubernetes.io/hostname: %[2]s}
+      containers: [{name: %[1]s, image: example.com/%[1]s}]
 `
 
 // protected is the budget.
@@ -51,7 +39,7 @@ spec:
 `
 
 func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testing.T) {
-	s := newTrial(t, Options{Nodes: 3, Workload: []byte(kept)}, func(spec *v1alpha1.RebootPolicySpec) {
+	s := newTrial(t, Options{Nodes: 3, Workload: fmt.Appendf(fmt.Appendf(nil, kept, "db", "node-1"), kept, "migration", "node-2")}, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Settle = &metav1.Duration{}
 		spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{
 			{PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
