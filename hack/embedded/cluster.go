@@ -32,8 +32,6 @@ const (
 
 // Options states how to start a cluster. The zero value is a good choice.
 type Options struct {
-	// Assets is the folder with the programs. Empty: KUBEBUILDER_ASSETS, else bin/k8s of the repository.
-	Assets string
 	// KubeletGrace is how long a node's kubelet may be silent before the node is not Ready: for nodes that have one. Zero: there
 	// are only simulated nodes, and the simulation states when one is down.
 	KubeletGrace time.Duration
@@ -55,7 +53,6 @@ type Cluster struct {
 	credentials
 	kubectl
 
-	assets     string
 	serverArgs []string
 	grace      time.Duration
 	bare       bool
@@ -68,14 +65,11 @@ type Cluster struct {
 // Start starts a cluster and returns when its API server answers and its controllers run. When it fails half-way, or
 // ctx ends before, everything that was started is gone.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	if options.Assets == "" {
-		options.Assets = testenv.Assets()
-	}
 	if options.Step == nil {
 		options.Step = func(_ string, run func() error) error { return run() }
 	}
 	c := &Cluster{
-		assets: options.Assets, grace: cmp.Or(options.KubeletGrace, never), serverArgs: options.ServerArgs, bare: options.Bare,
+		grace: cmp.Or(options.KubeletGrace, never), serverArgs: options.ServerArgs, bare: options.Bare,
 		programs: programs{running: map[string]*process.Process{}, launched: map[string]process.Program{}},
 	}
 	if err := c.start(ctx, options); err != nil {
@@ -208,4 +202,4 @@ func (c *Cluster) Revive(ctx context.Context, name string) error {
 	return c.awaitServer(ctx)
 }
 
-func (c *Cluster) asset(name string) string { return filepath.Join(c.assets, name) }
+func (c *Cluster) asset(name string) string { return filepath.Join(testenv.Assets(), name) }

@@ -42,7 +42,8 @@ func TestStart_HalfWayLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
 			defer cancel()
-			_, err := embedded.Start(ctx, embedded.Options{Assets: tc.assets})
+			t.Setenv("KUBEBUILDER_ASSETS", tc.assets)
+			_, err := embedded.Start(ctx, embedded.Options{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}

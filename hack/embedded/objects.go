@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -25,13 +24,12 @@ const (
 	tokenLife = 7 * 24 * time.Hour
 )
 
-// AddNode adds a simulated node and returns when it is Ready. Its labels may be nil.
-func (c *Cluster) AddNode(ctx context.Context, name string, labels map[string]string) error {
+// AddNode adds a simulated node and returns when it is Ready.
+func (c *Cluster) AddNode(ctx context.Context, name string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"},
 		Annotations: map[string]string{fakeNode: fakeNodeValue},
 	}}
-	maps.Copy(node.Labels, labels)
 	nodes := c.client.CoreV1().Nodes()
 	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating node %q: %w", name, err)

@@ -35,7 +35,7 @@ spec:
 func TestPendingTaint_KeepsAnEvictedPodFromHoppingOntoTheNextNode(t *testing.T) {
 	c := emptyCluster(t, func() [][]byte { return nil })
 	for _, name := range []string{"n1", "n2", "n3"} {
-		must(t, c.AddNode(t.Context(), name, nil))
+		must(t, c.AddNode(t.Context(), name))
 	}
 	h := hop{T: t, c: c}
 	h.fill("n3")

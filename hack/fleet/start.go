@@ -61,7 +61,7 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			if err := f.Cluster.AddNode(ctx, name, nil); err != nil {
+			if err := f.Cluster.AddNode(ctx, name); err != nil {
 				return err
 			}
 			f.Hosts[i], err = newHost(ctx, f.Cluster, f.dir, name, o.Engines[i%len(o.Engines)])
