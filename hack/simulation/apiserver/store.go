@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
@@ -34,11 +35,13 @@ func KindOf(object any) Kind {
 	return ""
 }
 
-// Key names one object.
+// Key names one object, or without a name all of a kind.
 type Key struct {
 	Kind Kind
 	Name string
 }
+
+func (of Key) has(key Key) bool { return of.Kind == key.Kind && (of.Name == "" || of.Name == key.Name) }
 
 // Event is one revision of one object. The objects are never changed: copy them before you do.
 type Event struct {
@@ -58,8 +61,6 @@ type Store struct {
 	mu       sync.Mutex
 	revision int64
 	objects  map[Key]client.Object
-	// names are those of each kind, sorted.
-	names map[Kind][]string
 	// log are the latest revisions; what is older than compacted is forgotten.
 	log       []Event
 	compacted int64
@@ -69,7 +70,7 @@ type Store struct {
 // New makes an empty store, in which policies are what their definition lets them be. The witness, where there is one, sees
 // each revision in its order while nobody else can write.
 func New(definition *definition.Definition, witness func(Event)) *Store {
-	return &Store{definition: definition, witness: witness, objects: map[Key]client.Object{}, names: map[Kind][]string{}, watches: map[Key][]*Watch{}}
+	return &Store{definition: definition, witness: witness, objects: map[Key]client.Object{}, watches: map[Key][]*Watch{}}
 }
 
 // Get reads one object, as a copy.
@@ -107,17 +108,13 @@ func ReadAll[T client.Object](s *Store) (all []T) {
 	return all
 }
 
-func (s *Store) list(of Key) []client.Object {
-	if of.Name != "" {
-		if object, there := s.objects[of]; there {
-			return []client.Object{object}
+func (s *Store) list(of Key) (all []client.Object) {
+	for key, object := range s.objects {
+		if of.has(key) {
+			all = append(all, object)
 		}
-		return nil
 	}
-	all := make([]client.Object, 0, len(s.names[of.Kind]))
-	for _, name := range s.names[of.Kind] {
-		all = append(all, s.objects[Key{of.Kind, name}])
-	}
+	slices.SortFunc(all, func(a, b client.Object) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	return all
 }
 
@@ -131,9 +128,6 @@ func (s *Store) Create(object client.Object, by string) error {
 	}
 	after := copied(object)
 	after.SetGeneration(1)
-	if at, there := slices.BinarySearch(s.names[key.Kind], key.Name); !there {
-		s.names[key.Kind] = slices.Insert(s.names[key.Kind], at, key.Name)
-	}
 	s.put(key, nil, after, by)
 	return nil
 }
@@ -148,9 +142,6 @@ func (s *Store) put(key Key, before, after client.Object, by string) {
 func (s *Store) remove(key Key, before client.Object, by string) {
 	s.revision++
 	delete(s.objects, key)
-	if at, there := slices.BinarySearch(s.names[key.Kind], key.Name); there {
-		s.names[key.Kind] = slices.Delete(s.names[key.Kind], at, at+1)
-	}
 	s.publish(Event{Key: key, Revision: s.revision, Before: before, By: by})
 }
 

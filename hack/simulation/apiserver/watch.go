@@ -37,7 +37,7 @@ func (s *Store) Resume(of Key, since int64) (*Watch, error) {
 	w := s.open(of)
 	first, _ := slices.BinarySearchFunc(s.log, since+1, func(e Event, revision int64) int { return cmp.Compare(e.Revision, revision) })
 	for _, e := range s.log[first:] {
-		if w.wants(e.Key) {
+		if w.of.has(e.Key) {
 			w.pending = append(w.pending, e)
 		}
 	}
@@ -77,10 +77,6 @@ func (s *Store) open(of Key) *Watch {
 	w := &Watch{store: s, of: of, changed: make(chan struct{}, 1)}
 	s.watches[of] = append(s.watches[of], w)
 	return w
-}
-
-func (w *Watch) wants(key Key) bool {
-	return w.of.Kind == key.Kind && (w.of.Name == "" || w.of.Name == key.Name)
 }
 
 func (w *Watch) wake() {
