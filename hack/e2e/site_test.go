@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -200,18 +199,6 @@ func (s *site) policyStatus(ctx context.Context, g Gomega) v1alpha1.RebootPolicy
 	var object v1alpha1.RebootPolicy
 	g.Expect(s.Get(ctx, types.NamespacedName{Name: policy}, &object)).To(Succeed())
 	return object.Status
-}
-
-func grantOf(g Gomega, node *corev1.Node) *protocol.Grant {
-	grant, err := protocol.ParseGrant(node.Annotations)
-	g.Expect(err).NotTo(HaveOccurred())
-	return grant
-}
-
-func progressOf(g Gomega, node *corev1.Node) *protocol.Progress {
-	progress, err := protocol.ParseProgress(node.Annotations)
-	g.Expect(err).NotTo(HaveOccurred())
-	return progress
 }
 
 // events are the messages of a reason that name a node.

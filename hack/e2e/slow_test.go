@@ -53,10 +53,11 @@ func draining(ctx context.Context, s *site, name string) protocol.Progress {
 	GinkgoHelper()
 	node := s.node(ctx, name)
 	Expect(node.Spec.Unschedulable).To(BeTrue())
-	progress, grant := progressOf(Default, node), grantOf(Default, node)
+	progress, err := protocol.ParseProgress(node.Annotations)
+	Expect(err).NotTo(HaveOccurred())
 	Expect(progress).NotTo(BeNil())
 	Expect(progress.Phase).To(Equal(protocol.PhaseDraining))
-	Expect(grant).To(And(HaveField("Seq", progress.Seq), HaveField("State", protocol.GrantActive)))
+	Expect(protocol.ParseGrant(node.Annotations)).To(And(HaveField("Seq", progress.Seq), HaveField("State", protocol.GrantActive)))
 	Expect(s.policyStatus(ctx, Default).Grants).To(ConsistOf(And(HaveField("Node", name), HaveField("Seq", progress.Seq))))
 	return *progress
 }
