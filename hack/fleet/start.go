@@ -56,10 +56,10 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 }
 
 func (f *Fleet) startHosts(ctx context.Context, o Options) error {
-	names := namesOf(o.Nodes)
 	f.Hosts = make([]*Host, o.Nodes)
 	group, ctx := errgroup.WithContext(ctx)
-	for i, name := range names {
+	for i := range f.Hosts {
+		name := fmt.Sprintf("node-%0*d", len(strconv.Itoa(o.Nodes)), i+1) // in the order of numbers and of letters alike
 		group.Go(func() (err error) {
 			if err := f.Cluster.AddNode(ctx, name); err != nil {
 				return err
@@ -69,16 +69,6 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 		})
 	}
 	return group.Wait()
-}
-
-// namesOf are the names of so many nodes: in the order of numbers and of letters alike.
-func namesOf(n int) []string {
-	width := len(strconv.Itoa(n))
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf("node-%0*d", width, i+1)
-	}
-	return names
 }
 
 // apply brings the pods, and everything that makes them run: kubelet and reboots.
