@@ -151,6 +151,61 @@ func TestConvert_UnknownFlagsAreReported(t *testing.T) {
 	}
 }
 
+// The API server refuses a policy with more: the converter must not write one.
+func TestConvert_NodesThatNoSelectorCanHold(t *testing.T) {
+	expressions := func(n int) (all []corev1.NodeSelectorRequirement) {
+		for i := range n {
+			all = append(all, corev1.NodeSelectorRequirement{Key: fmt.Sprintf("example.com/%d", i), Operator: corev1.NodeSelectorOpExists})
+		}
+		return all
+	}
+	names := func(n int) []corev1.NodeSelectorRequirement {
+		r := corev1.NodeSelectorRequirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpNotIn}
+		for i := range n {
+			r.Values = append(r.Values, fmt.Sprintf("node-%d", i))
+		}
+		return []corev1.NodeSelectorRequirement{r}
+	}
+	labelled := func(n int) map[string]string {
+		all := map[string]string{}
+		for i := range n {
+			all[fmt.Sprintf("example.com/%d", i)] = "yes"
+		}
+		return all
+	}
+	tooLarge := func(what string) string {
+		return "the selector of these pods' nodes is too large: it has " + what + ". Label the nodes, select them by that label, and convert again"
+	}
+	for name, tc := range map[string]struct {
+		labels     map[string]string
+		affinity   []corev1.NodeSelectorRequirement
+		intolerant bool // of the control plane's taint, which is an expression, too
+		want       string
+	}{
+		"as much as a policy takes": {labelled(32), append(expressions(7), names(64)...), false, ""},
+		"expressions":               {nil, expressions(9), false, tooLarge("9 expressions; a policy takes 8")},
+		"expressions, with ours":    {nil, expressions(8), true, tooLarge("9 expressions; a policy takes 8")},
+		"values":                    {nil, names(65), false, tooLarge("65 values of kubernetes.io/hostname; a policy takes 64")},
+		"labels":                    {labelled(33), nil, false, tooLarge("33 labels; a policy takes 32")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := makeInstallation()
+			pod := &k.daemonSet.Spec.Template.Spec
+			pod.NodeSelector = tc.labels
+			pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: tc.affinity}},
+			}}}
+			if tc.intolerant {
+				pod.Tolerations = nil
+			}
+			_, err := convert(k)
+			if (err != nil || tc.want != "") && fmt.Sprint(err) != tc.want {
+				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestConvert_SecretsAreNotShown(t *testing.T) {
 	k := makeInstallation("--notify-url=slack://token", "--slack-hook-url=https://hooks.slack.com/services/token")
 	k.container.Env = []corev1.EnvVar{{Name: "KURED_NOTIFY_URL", Value: "teams://token"}}
@@ -183,6 +238,10 @@ func TestConvert_NeverStaysNever(t *testing.T) {
 }
 
 func TestConvert_BadValuesAreOneSentence(t *testing.T) {
+	many := "0"
+	for i := range 64 {
+		many += fmt.Sprintf(",%d", i+1)
+	}
 	for arg, want := range map[string]string{
 		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: parse error`,
 		"--concurrency=many":       `--concurrency is "many", with which kured does not start: parse error`,
@@ -194,13 +253,15 @@ func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 		"--time-zone=Mars/Olympus": `--time-zone "Mars/Olympus" is no zone, and kured does not start with it`,
 		"--prometheus-url=https://me:secret@p": "--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
 			"a Secret for secretRef of the gate",
-		"--prometheus-url=https://p/?a=b":           "--prometheus-url has a ? or #, which the address of a server has not: take it out and convert again",
-		"--prometheus-url=prometheus":               `--prometheus-url "prometheus" must begin with http:// or https:// and name a host; kured is blocked by it for ever`,
-		"--reboot-method=prayer":                    `--reboot-method "prayer" is neither command nor signal, and kured does not start with it`,
-		"--drain-timeout":                           "--drain-timeout has no value, and kured does not start without one",
-		"--drain-pod-selector=a=b=c":                `--drain-pod-selector "a=b=c" is no label selector, and kured drains nothing with it: found '=', expected: ',' or 'end of string'`,
-		"--drain-pod-selector=rank>3":               `--drain-pod-selector "rank>3": a policy cannot compare numbers: rank>3`,
-		"--blocking-pod-selector=a,b,c,d,e,f,g,h,i": `--blocking-pod-selector "a,b,c,d,e,f,g,h,i": it has 9 expressions; a policy takes 8`,
+		"--prometheus-url=https://p/?a=b":             "--prometheus-url has a ? or #, which the address of a server has not: take it out and convert again",
+		"--prometheus-url=prometheus":                 `--prometheus-url "prometheus" must begin with http:// or https:// and name a host; kured is blocked by it for ever`,
+		"--reboot-method=prayer":                      `--reboot-method "prayer" is neither command nor signal, and kured does not start with it`,
+		"--drain-timeout":                             "--drain-timeout has no value, and kured does not start without one",
+		"--drain-pod-selector=a=b=c":                  `--drain-pod-selector "a=b=c" is no label selector, and kured drains nothing with it: found '=', expected: ',' or 'end of string'`,
+		"--drain-pod-selector=rank>3":                 `--drain-pod-selector "rank>3": a policy cannot compare numbers: rank>3`,
+		"--blocking-pod-selector=a in (" + many + ")": `--blocking-pod-selector "a in (` + many + `)": it has 65 values of a; a policy takes 64`,
+		"--drain-pod-selector=a in (" + many + ")":    `--drain-pod-selector "a in (` + many + `)": it has 65 values of a; a policy takes 64`,
+		"--blocking-pod-selector=a,b,c,d,e,f,g,h,i":   `--blocking-pod-selector "a,b,c,d,e,f,g,h,i": it has 9 expressions; a policy takes 8`,
 	} {
 		t.Run(arg, func(t *testing.T) {
 			if _, err := convert(makeInstallation(arg)); err == nil || err.Error() != want {

@@ -90,9 +90,11 @@ func drainSelector(c *conversion, d *v1alpha1.Drain) error {
 			return fmt.Errorf("--drain-pod-selector %q: %w", c.flags.drainPodSelector, err)
 		}
 		turned.Operator = opposite[turned.Operator]
-		d.Rules = append(d.Rules, v1alpha1.DrainRule{
-			PodSelector: v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{turned}}, Action: v1alpha1.DrainSkip,
-		})
+		misses := v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{turned}}
+		if err := fits(misses); err != nil {
+			return fmt.Errorf("--drain-pod-selector %q: %w", c.flags.drainPodSelector, err)
+		}
+		d.Rules = append(d.Rules, v1alpha1.DrainRule{PodSelector: misses, Action: v1alpha1.DrainSkip})
 	}
 	if len(d.Rules) > mostRules {
 		return fmt.Errorf("--drain-pod-selector has %d requirements; a policy takes %d rules", len(d.Rules), mostRules)

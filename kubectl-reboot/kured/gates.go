@@ -16,7 +16,9 @@ import (
 
 const (
 	mostBlockingPods = 20   // gates.blockingPods
-	mostExpressions  = 8    // of a selector of pods
+	mostLabels       = 32   // of a selector
+	mostExpressions  = 8    // of a selector
+	mostValues       = 64   // of an expression
 	longestQuery     = 4096 // gates.prometheus[].query
 	longestURL       = 2048 // gates.prometheus[].url
 )
@@ -72,10 +74,23 @@ func labelSelector(text string) (v1alpha1.LabelSelector, error) {
 		}
 		selector.MatchExpressions = append(selector.MatchExpressions, expression)
 	}
-	if len(selector.MatchExpressions) > mostExpressions {
-		return selector, fmt.Errorf("it has %d expressions; a policy takes %d", len(selector.MatchExpressions), mostExpressions)
+	return selector, fits(selector)
+}
+
+// fits reports what of a selector the API server would refuse.
+func fits(s v1alpha1.LabelSelector) error {
+	if n := len(s.MatchLabels); n > mostLabels {
+		return fmt.Errorf("it has %d labels; a policy takes %d", n, mostLabels)
 	}
-	return selector, nil
+	if n := len(s.MatchExpressions); n > mostExpressions {
+		return fmt.Errorf("it has %d expressions; a policy takes %d", n, mostExpressions)
+	}
+	for _, e := range s.MatchExpressions {
+		if n := len(e.Values); n > mostValues {
+			return fmt.Errorf("it has %d values of %s; a policy takes %d", n, e.Key, mostValues)
+		}
+	}
+	return nil
 }
 
 // operators are those of a policy's selector; it has none that compares numbers.

@@ -29,6 +29,9 @@ func nodeSelector(c *conversion) error {
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		c.policy.Spec.NodeSelector = selector
 	}
+	if err := fits(*selector); err != nil {
+		return fmt.Errorf("the selector of these pods' nodes is too large: %w. Label the nodes, select them by that label, and convert again", err)
+	}
 	return nil
 }
 
