@@ -121,6 +121,19 @@ func TestExamine(t *testing.T) {
 				Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 20*time.Second)(&c.nodes[0])
 			}, nil,
 		},
+		"a node that no agent is meant for": {
+			func(c *installed) { windows(c); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, []string{"Policies Warning [n3] no policy selects n3"},
+		},
+		"a node that the manager brings no agent to": {
+			func(c *installed) { windows(c); c.DaemonSets[0].Spec.Template.Spec.Affinity = &corev1.Affinity{} }, []string{"Policies Warning [n3] no policy selects n3"},
+		},
+		"a policy for nodes that no agent is meant for": {
+			func(c *installed) {
+				windows(c)
+				c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux
+				c.policies = append(c.policies, Policy("windows"))
+			}, []string{"Agents Problem [n3] no agent is Ready on n3", "Engines Problem [n3] no agent has ever reported"},
+		},
 		"an old agent": {
 			func(c *installed) { c.AgentPods[0].Spec.Containers[0].Image = "registry.example.com/agent:v0" }, []string{"Agents Warning [n1] the agents of n1 do not run image registry.example.com/agent:v1"},
 		},
@@ -246,6 +259,18 @@ func TestExamine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// linux is where config/agent runs agents.
+var linux = map[string]string{corev1.LabelOSStable: "linux"}
+
+// windows adds a node of another system, which has no agent. The others are linux nodes.
+func windows(c *installed) {
+	c.nodes = append(c.nodes, Node("n3", "windows"))
+	for i, system := range []string{"linux", "linux", "windows"} {
+		c.nodes[i].Labels[corev1.LabelOSStable] = system
+	}
+	c.nodes[2].Status.Conditions = c.nodes[2].Status.Conditions[:1]
 }
 
 // plain gives the agents rights of their own.

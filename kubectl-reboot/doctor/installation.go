@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -127,11 +128,26 @@ func (c Cluster) withoutAgent() []string {
 	}
 	var missing []string
 	for _, n := range c.Fleet.Views() {
-		if n.Ready && !n.Deleting && !ready[n.Name] && c.Fleet.Now.Sub(n.ReadySince) > agentGrace {
+		if n.Ready && !n.Deleting && !ready[n.Name] && c.Fleet.Now.Sub(n.ReadySince) > agentGrace && c.wantsAgent(n) {
 			missing = append(missing, n.Name)
 		}
 	}
 	return missing
+}
+
+// wantsAgent reports whether a node is one for agents: a policy selects it, or nothing in their DaemonSet keeps them off it. A
+// nodeSelector names the systems that they run on; the manager writes an affinity where it brings agents to selected nodes only.
+func (c Cluster) wantsAgent(n *plan.Node) bool {
+	agent := c.Agent()
+	if agent == nil || len(c.Fleet.Governor.Selecting(n.Labels)) > 0 {
+		return true
+	}
+	for key, value := range agent.Spec.Template.Spec.NodeSelector {
+		if n.Labels[key] != value {
+			return false
+		}
+	}
+	return agent.Spec.Template.Spec.Affinity == nil
 }
 
 // otherVersion finds agents that are not of the DaemonSet's image, and a DaemonSet whose image is not of the manager's tag.

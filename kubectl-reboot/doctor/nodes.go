@@ -37,8 +37,8 @@ func coordinators(c Cluster, f *findings) {
 func engines(c Cluster, f *findings) {
 	c.eachMessage(func(node *corev1.Node, n *plan.Node) (message, command string) {
 		switch {
-		case !n.Ready:
-			return "", "" // its agent is down with it
+		case !n.Ready, !c.wantsAgent(n):
+			return "", "" // its agent is down with it, or it has none
 		case n.Required == "":
 			return "no agent has ever reported", "kubectl logs -n reboot-operator-system -l " + partLabel + "=" + agentPart + " --tail=20"
 		case n.Required == corev1.ConditionUnknown:
