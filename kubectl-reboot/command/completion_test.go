@@ -99,6 +99,8 @@ var _ = Describe("The command line", func() {
 	It("answers a mistake with one sentence", func() {
 		Expect(fails("status", "--bad")).To(Equal("error: unknown flag: --bad\n"))
 		Expect(fails("reboot")).To(HavePrefix("error: unknown command \"reboot\" for \"kubectl reboot\""))
+		Expect(fails("completion", "foo")).To(Equal("error: unknown command \"foo\" for \"kubectl reboot completion\"\n"))
+		Expect(ok("completion")).To(ContainSubstring("bash"))
 		_, stderr, err := run([]string{"status"}, func(c *call) { c.kubeconfig = "/nonexistent" })
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(Equal("error: reading the kubeconfig: stat /nonexistent: no such file or directory\n"))

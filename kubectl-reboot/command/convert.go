@@ -16,8 +16,6 @@ func convertCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert",
 		Short: "A policy made of what another operator is configured to do",
-		Args:  cobra.NoArgs, // what is no command is an error: standard output becomes a policy
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(convertKuredCommand(s))
 	return cmd
