@@ -138,6 +138,22 @@ var _ = Describe("pause --all", func() {
 	})
 })
 
+var _ = Describe("pause --wait", func() {
+	It("waits for a node that has left its policy in the middle of its reboot", func() {
+		p := newPool(1)
+		name := p.nodes[0]
+		p.needs(name)
+		expectPermitted(name, "True Granted")
+		p.progresses(name, protocol.PhaseRebooting)
+		p.patch(name, map[string]any{"metadata": map[string]any{"labels": map[string]any{fleettest.PoolLabel: "left"}}})
+		out, done := begin("pause", "rbp/"+p.policy, "--wait")
+		Eventually(out.String).Should(ContainSubstring("  0 of 1 done, 1 in progress\n"))
+		Expect(done).NotTo(Receive())
+		p.boots(name)
+		Eventually(done).Should(Receive(BeNil()))
+	})
+})
+
 var _ = Describe("resume --all", func() {
 	It("ends no halt", func() {
 		p := halted()

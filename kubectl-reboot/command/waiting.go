@@ -119,7 +119,7 @@ func (w *waiting) follow(ctx context.Context, s *Session, written []client.Objec
 	return fmt.Errorf("--wait ended before all were done: %s", before)
 }
 
-// nodes are those of what was written: nodes, and those that policies govern. Not current: the view is older than the writes.
+// nodes are those of what was written: nodes, those that policies govern, and those whose reboots they have granted. Not current: the view is older than the writes.
 func (w *waiting) nodes(f fleet.Fleet, written []client.Object) (nodes map[string]bool, current bool, err error) {
 	nodes = map[string]bool{}
 	var gone []string
@@ -134,6 +134,11 @@ func (w *waiting) nodes(f fleet.Fleet, written []client.Object) (nodes map[strin
 			seen = p
 			for _, n := range f.Governed(p.Name) {
 				nodes[n.Name] = true
+			}
+			for _, t := range f.Plan(p).Reboots {
+				if t.Node != nil { // also one that has left the policy since
+					nodes[t.Node.Name] = true
+				}
 			}
 		}
 		if seen == nil || seen.GetUID() != object.GetUID() {
