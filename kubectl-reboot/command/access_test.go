@@ -109,6 +109,12 @@ var _ = Describe("Rights", Ordered, func() {
 		try(user, [][]string{request}, true, "")
 	})
 
+	It("of a user whose token has expired are none, and the sentence names what to do", func() {
+		path := kubeconfig(clientcmdapi.AuthInfo{Token: "expired"})
+		expired := func(c *call) { c.kubeconfig = path }
+		try(expired, append(looks()[:5], acts()...), false, "Unauthorized; the API server does not accept your credentials, or no longer: log in to the cluster again")
+	})
+
 	It("of a user without a role are enough for nothing, and the sentence names the role that is missing", func() {
 		nobody := as("nobody", "")
 		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer lets you look")

@@ -136,6 +136,8 @@ func explained(err error) error {
 	switch {
 	case !errors.As(err, &status):
 		return err
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w; the API server does not accept your credentials, or no longer: log in to the cluster again", err)
 	case apierrors.IsForbidden(err) && status.Status().Details != nil && status.Status().Details.Kind == "daemonsets":
 		return fmt.Errorf("%w; ClusterRole reboot-operator-doctor lets you list them", err)
 	case apierrors.IsForbidden(err):
