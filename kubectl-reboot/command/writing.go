@@ -48,6 +48,9 @@ func (w *writing) bind(cmd *cobra.Command) {
 }
 
 func (w *writing) check() error {
+	if _, err := w.print.ToPrinter(); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
 	switch w.dryRun {
 	case dryRunNone:
 		return w.wait.check(*w.print.OutputFormat)

@@ -60,6 +60,12 @@ var _ = Describe("request", func() {
 		Expect(fails("request", p.nodes[0], "--reason=why", "--dry-run=maybe")).To(Equal("error: --dry-run \"maybe\" must be none, server or client\n"))
 	})
 
+	It("writes nothing where it cannot show what it wrote", func() {
+		p := newPool(1, paused)
+		Expect(fails("request", p.nodes[0], "--reason=why", "-o", "wide")).To(HavePrefix("error: --output: unable to match a printer"))
+		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+	})
+
 	It("wants a reason, and goes on after a node that is not there", func() {
 		p := newPool(1, paused)
 		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is shown wherever the request is reported\n"))
