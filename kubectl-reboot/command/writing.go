@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +36,7 @@ type writing struct {
 	session *Session
 	dryRun  string
 	print   *genericclioptions.PrintFlags
+	printer printers.ResourcePrinter
 	wait    waiting
 }
 
@@ -156,15 +158,16 @@ func (w *writing) printDone(object client.Object, done string) error {
 		done += " (" + w.dryRun + " dry run)"
 	}
 	w.print.NamePrintFlags.Operation = terminal.Theme{}.Line(done) // it may quote what a node has for a reason
-	scheme, _, err := kinds()
-	if err != nil {
-		return err
+	if w.printer == nil || *w.print.OutputFormat == "" {           // a line is printed for one object, and documents one after the other
+		scheme, _, err := kinds()
+		if err != nil {
+			return err
+		}
+		if w.printer, err = w.print.WithTypeSetter(scheme).ToPrinter(); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
 	}
-	printer, err := w.print.WithTypeSetter(scheme).ToPrinter()
-	if err != nil {
-		return fmt.Errorf("--output: %w", err)
-	}
-	return printer.PrintObj(object, w.session.Out)
+	return w.printer.PrintObj(object, w.session.Out)
 }
 
 // annotate sets an annotation.

@@ -3,6 +3,7 @@ package command_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -58,6 +60,18 @@ var _ = Describe("request", func() {
 		}
 		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 		Expect(fails("request", p.nodes[0], "--reason=why", "--dry-run=maybe")).To(Equal("error: --dry-run \"maybe\" must be none, server or client\n"))
+	})
+
+	It("shows each object as a document of its own", func() {
+		p := newPool(2, paused)
+		text := ok("request", p.nodes[0], p.nodes[1], "--reason=why", "--dry-run=server", "-o", "yaml")
+		var names []string
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			var n corev1.Node
+			Expect(yaml.UnmarshalStrict([]byte(document), &n)).To(Succeed(), document)
+			names = append(names, n.Name)
+		}
+		Expect(names).To(Equal(p.nodes))
 	})
 
 	It("writes nothing where it cannot show what it wrote", func() {
