@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // gap is what is between two columns of a table.
@@ -48,7 +47,7 @@ func (t Theme) Table(columns []string, rows [][]Cell, width int) []string {
 	widths := make([]int, len(columns))
 	for _, row := range rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+			widths[i] = max(widths[i], textWidth(c.Text))
 		}
 	}
 	lines := make([]string, len(rows))
@@ -72,14 +71,14 @@ func (t Theme) tableRow(columns []string, row []Cell, widths []int, width int) s
 		if width > 0 {
 			text = Cut(text, width-used-len(lead))
 		}
-		used += len(lead) + utf8.RuneCountInString(text)
+		used += len(lead) + textWidth(text)
 		b.WriteString(lead + t.Paint(c.Style, text))
 	}
 	return strings.TrimRight(b.String(), " ")
 }
 
 func align(text string, width int, right bool) string {
-	blanks := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+	blanks := strings.Repeat(" ", max(0, width-textWidth(text)))
 	if right {
 		return blanks + text
 	}
@@ -98,7 +97,7 @@ func Wrap(text string, width int) []string {
 		switch {
 		case line == "":
 			line = field
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(field) <= width:
+		case textWidth(line)+1+textWidth(field) <= width:
 			line += " " + field
 		default:
 			lines, line = append(lines, line), field

@@ -51,6 +51,25 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Letters of East Asia take two columns, and accents none of their own: what is below one another and where a line is cut go by columns.
+func TestTable_ByColumns(t *testing.T) {
+	rows := [][]Cell{
+		{{Text: "磁盘-1"}, {Text: "7"}, {Text: "等待磁盘更换完成"}},
+		{{Text: "n1"}, {Text: "110"}, {Text: "e\u0301te\u0301"}},
+	}
+	want := []string{
+		"NODE    PODS  WHY",
+		"磁盘-1     7  等待磁盘…",
+		"n1       110  e\u0301te\u0301",
+	}
+	if diff := cmp.Diff(want, Look{Width: 24}.Table([]string{"NODE", ">PODS", "WHY"}, rows)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"等待 磁盘", "更换"}, Wrap("等待 磁盘 更换", 9)); diff != "" {
+		t.Errorf("wrapped (-want +got):\n%s", diff)
+	}
+}
+
 func TestWrap(t *testing.T) {
 	cases := map[string]struct {
 		text  string

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
+	"unicode"
+
+	eastasian "golang.org/x/text/width"
 
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -53,7 +55,7 @@ func (t Theme) Paint(style Style, text string) string {
 // Fit makes a text exactly so many columns wide. What is cut off ends in an ellipsis.
 func Fit(text string, width int) string {
 	text = Cut(text, width)
-	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+	return text + strings.Repeat(" ", max(0, width-textWidth(text)))
 }
 
 // Cut makes a text at most so many columns wide. What is cut off ends in an ellipsis.
@@ -61,11 +63,37 @@ func Cut(text string, width int) string {
 	if width <= 0 {
 		return ""
 	}
-	runes := []rune(text)
-	if len(runes) <= width {
+	if textWidth(text) <= width {
 		return text
 	}
-	return strings.TrimRight(string(runes[:width-1]), " ") + "…"
+	used := 0
+	end := strings.IndexFunc(text, func(r rune) bool {
+		used += runeWidth(r)
+		return used >= width
+	})
+	return strings.TrimRight(text[:end], " ") + "…"
+}
+
+// textWidth is how many columns of a terminal a text takes.
+func textWidth(text string) int {
+	sum := 0
+	for _, r := range text {
+		sum += runeWidth(r)
+	}
+	return sum
+}
+
+// runeWidth is how many columns a character takes: letters of East Asia and most pictures two, what joins the letter before none.
+func runeWidth(r rune) int {
+	if unicode.In(harmless(r), unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	switch eastasian.LookupRune(r).Kind() {
+	case eastasian.EastAsianWide, eastasian.EastAsianFullwidth:
+		return 2
+	default:
+		return 1
+	}
 }
 
 // Seconds is a duration for people, in at most six columns: 0.3 s, 99.9 s, 2m05s, 3h07m.
