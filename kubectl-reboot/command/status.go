@@ -91,5 +91,5 @@ func (v *statusView) frame(is status.Status, trouble string) []string {
 	if trouble != "" {
 		foot = screen.Theme.Paint(terminal.Bad, terminal.Cut(trouble, width))
 	}
-	return append(terminal.Crop(lines, height-3), "", foot)
+	return append(screen.Crop(lines, height-3), "", foot)
 }

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -126,13 +125,4 @@ func Blocks(blocks ...[]string) []string {
 		lines = append(lines, block...)
 	}
 	return lines
-}
-
-// Crop leaves out the last of more lines than there is room for, and reports it.
-func Crop(lines []string, height int) []string {
-	height = max(height, 1)
-	if len(lines) <= height {
-		return lines
-	}
-	return append(lines[:height-1:height-1], fmt.Sprintf("… %d more lines", len(lines)-height+1))
 }

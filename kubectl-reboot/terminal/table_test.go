@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,11 +94,19 @@ func TestWrap(t *testing.T) {
 }
 
 func TestCrop(t *testing.T) {
+	screen, _ := shown(true)
 	lines := []string{"a", "b", "c"}
 	cases := map[int][]string{3: lines, 2: {"a", "… 2 more lines"}, 1: {"… 3 more lines"}, -1: {"… 3 more lines"}}
 	for height, want := range cases {
-		if diff := cmp.Diff(want, Crop(lines, height)); diff != "" {
+		if diff := cmp.Diff(want, screen.Crop(lines, height)); diff != "" {
 			t.Errorf("%d lines (-want +got):\n%s", height, diff)
 		}
+	}
+	wide := []string{"a", strings.Repeat("x", 100), "c"}
+	if diff := cmp.Diff([]string{"a", "… 2 more lines"}, screen.Crop(wide, 3)); diff != "" {
+		t.Errorf("a line of two rows (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wide, screen.Crop(wide, 4)); diff != "" {
+		t.Errorf("a line of two rows for which there is room (-want +got):\n%s", diff)
 	}
 }

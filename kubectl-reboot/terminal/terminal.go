@@ -40,8 +40,9 @@ type Terminal struct {
 	size  func() (width, height int)
 	clock clock.Clock
 
-	mu    sync.Mutex
-	drawn int
+	mu sync.Mutex
+	// drawn are the lines above the cursor that the next drawing replaces.
+	drawn []string
 }
 
 // Open shows on a file. Colours are left out where the file is no terminal, TERM is dumb or NO_COLOR is set.
@@ -74,7 +75,7 @@ func (t *Terminal) Size() (width, height int) { return t.size() }
 func (t *Terminal) Print(lines ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.drawn = 0
+	t.drawn = nil
 	fmt.Fprint(t.out, strings.Join(lines, "\n")+"\n")
 }
 
@@ -88,22 +89,55 @@ func (t *Terminal) Draw(lines []string) {
 func (t *Terminal) draw(lines []string) {
 	var b strings.Builder
 	b.WriteString(hideCursor)
-	if t.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", t.drawn)
+	up := 0
+	for _, line := range t.drawn {
+		rows, _ := t.rows(line)
+		up += rows
 	}
-	for _, line := range t.Theme.Lines(lines) { // each is one line, or the next drawing would begin in the wrong one
-		b.WriteString("\r" + line + clearLine + "\n")
+	if up > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", up)
+	}
+	t.drawn = t.Theme.Lines(lines) // each is one line, or the next drawing would begin in the wrong one
+	for _, line := range t.drawn {
+		b.WriteString("\r" + line)
+		if _, full := t.rows(line); !full {
+			b.WriteString(clearLine)
+		}
+		b.WriteString("\n")
 	}
 	b.WriteString(clearBelow)
-	t.drawn = len(lines)
 	fmt.Fprint(t.out, b.String())
+}
+
+// rows is how many rows of the terminal a line takes. Full: it ends in the last column, where the cursor stays until the next letter,
+// so that to clear the rest of the row would erase what is there.
+func (t *Terminal) rows(line string) (rows int, full bool) {
+	width, _ := t.size()
+	takes := textWidth(painted.ReplaceAllString(line, ""))
+	return max(1, (takes+width-1)/width), takes > 0 && takes%width == 0
+}
+
+// Crop leaves out the last of more lines than there is room for, and reports it.
+func (t *Terminal) Crop(lines []string, height int) []string {
+	height = max(height, 1)
+	used, fit := 0, 0 // fit leave a row for the report
+	for _, line := range lines {
+		rows, _ := t.rows(line)
+		if used += rows; used < height {
+			fit++
+		}
+	}
+	if used <= height {
+		return lines
+	}
+	return append(lines[:fit:fit], fmt.Sprintf("… %d more lines", len(lines)-fit))
 }
 
 // Close leaves what is drawn where it is and gives the cursor back.
 func (t *Terminal) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.drawn = 0
+	t.drawn = nil
 	if t.Live {
 		fmt.Fprint(t.out, showCursor)
 	}
@@ -136,7 +170,7 @@ func (t *Terminal) finish(line string) {
 	} else {
 		fmt.Fprintln(t.out, line)
 	}
-	t.drawn = 0
+	t.drawn = nil
 }
 
 func (t *Terminal) spin(name string, began time.Time, done <-chan struct{}) {

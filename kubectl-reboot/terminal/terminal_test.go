@@ -49,6 +49,42 @@ func TestDraw_ReplacesWhatWasDrawnAndNothingElse(t *testing.T) {
 	}
 }
 
+// A line that is wider than the terminal takes more rows of it: from the last of them the cursor goes up to where the drawing begins.
+func TestDraw_GoesUpAsManyRowsAsTheLinesTook(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line string
+		rows string
+	}{
+		"one row":                        {strings.Repeat("x", 79), "2"},
+		"one row, full":                  {strings.Repeat("x", 80), "2"},
+		"two rows":                       {strings.Repeat("x", 81), "3"},
+		"colour takes no room":           {Theme{Color: true}.Paint(Bad, strings.Repeat("x", 80)), "2"},
+		"letters of two columns":         {strings.Repeat("磁", 41), "3"},
+		"an accent on the letter before": {strings.Repeat("e\u0301", 80), "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			screen, out := shown(true)
+			screen.Theme.Color = true
+			screen.Draw([]string{tc.line, "b"})
+			out.Reset()
+			screen.Draw([]string{"c"})
+			if !strings.HasPrefix(out.String(), "\x1b[?25l\x1b["+tc.rows+"A\r") {
+				t.Errorf("the second drawing is %q, want %s rows up", out, tc.rows)
+			}
+		})
+	}
+}
+
+// Terminals stay in the last column until the next letter. To clear the rest of the line there would erase what is in it.
+func TestDraw_ErasesNothingOfALineThatFillsItsRow(t *testing.T) {
+	screen, out := shown(true)
+	full := strings.Repeat("x", 80)
+	screen.Draw([]string{full, ""})
+	if want := "\x1b[?25l\r" + full + "\n\r\x1b[K\n\x1b[J"; out.String() != want {
+		t.Errorf("shown %q, want %q", out, want)
+	}
+}
+
 func TestDraw_EachLineIsOneAndHasTheColoursOfTheThemeAlone(t *testing.T) {
 	screen, out := shown(true)
 	screen.Theme.Color = true
