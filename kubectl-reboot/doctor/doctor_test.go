@@ -302,6 +302,25 @@ func TestAbout(t *testing.T) {
 	}
 }
 
+// TestExamine_AnotherNamespace: commands lead to the operator where it runs.
+func TestExamine_AnotherNamespace(t *testing.T) {
+	c := healthy()
+	c.DaemonSets[0].Namespace, c.Deployments[0].Namespace = "node-ops", "node-ops"
+	c.Deployments[0].Status.ReadyReplicas = 0
+	c.policies[0].Generation = 2
+	c.nodes[1].Status.Conditions = c.nodes[1].Status.Conditions[:1]
+	c.AgentPods = c.AgentPods[1:]
+	found := c.examine().Findings
+	if len(found) != 4 {
+		t.Errorf("found %v", found)
+	}
+	for _, f := range found {
+		if !strings.Contains(f.Command, " -n node-ops ") && !strings.Contains(f.Command, " -A ") {
+			t.Errorf("%s: %s", f.Message, f.Command)
+		}
+	}
+}
+
 // TestNeededRights: of the two identities an agent has one.
 func TestNeededRights(t *testing.T) {
 	verbs := func(c *installed) string {

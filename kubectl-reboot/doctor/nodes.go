@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -40,12 +41,21 @@ func engines(c Cluster, f *findings) {
 		case !n.Ready, !c.wantsAgent(n):
 			return "", "" // its agent is down with it, or it has none
 		case n.Required == "":
-			return "no agent has ever reported", "kubectl logs -n reboot-operator-system -l " + partLabel + "=" + agentPart + " --tail=20"
+			return "no agent has ever reported", c.agentLogs()
 		case n.Required == corev1.ConditionUnknown:
 			return condition(node, v1alpha1.NodeRebootRequired).Message, "kubectl reboot explain " + n.Name
 		}
 		return "", ""
 	}, f.onNodes)
+}
+
+// agentLogs is the command that shows what agents log last, or where they are unknown, whether there are any.
+func (c Cluster) agentLogs() string {
+	agent := c.Agent()
+	if agent == nil {
+		return status.LookAtAgents
+	}
+	return "kubectl logs -n " + agent.Namespace + " -l " + partLabel + "=" + agentPart + " --tail=20"
 }
 
 // onNodes takes a problem of some nodes.

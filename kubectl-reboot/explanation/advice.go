@@ -16,11 +16,8 @@ type Advice struct {
 	Command string `json:"command,omitempty"`
 }
 
-const (
-	agentPods   = "kubectl get pods -n reboot-operator-system --field-selector spec.nodeName=NODE"
-	managerPods = "kubectl get pods -n reboot-operator-system"
-	allPods     = "kubectl get pods -A --field-selector spec.nodeName=NODE"
-)
+// allPods shows the pods of a node, its agent among them, whatever their namespace.
+const allPods = "kubectl get pods -A --field-selector spec.nodeName=NODE"
 
 // waits is the advice for each reason to wait. NODE and POLICY represent their names.
 var waits = map[v1alpha1.Reason]Advice{
@@ -39,7 +36,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonNodeUnavailable:      {"fix the node: its reboot could not be proved", "kubectl describe node NODE"},
 	v1alpha1.ReasonInhibited:            {"see who inhibits, on the host", "systemd-inhibit --list"},
 	v1alpha1.ReasonCoordinatorConflict:  {"stop what the message names, on the host", "systemctl mask --now locksmithd.service"},
-	v1alpha1.ReasonRecordUnreadable:     {"see whether the agent runs: it repairs its record", agentPods},
+	v1alpha1.ReasonRecordUnreadable:     {"see whether the agent runs: it repairs its record", allPods},
 	v1alpha1.ReasonUndrainablePod:       {"fix what the message names, or add a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
 	v1alpha1.ReasonBlockingPod:          {"wait until the pods that the message names have completed, or change spec.gates", allPods},
 	v1alpha1.ReasonBackingOff:           {"fix what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
@@ -60,9 +57,9 @@ var noLimit = Advice{"raise spec.concurrency.maxUnavailable, here or in the poli
 // grantedAdvice is the advice for what may keep a granted reboot; others need nothing.
 var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
-	v1alpha1.ReasonAgentSilent:      {"see whether the agent runs", agentPods},
-	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", agentPods},
-	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", agentPods},
+	v1alpha1.ReasonAgentSilent:      {"see whether the agent runs", allPods},
+	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", allPods},
+	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", allPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
 	v1alpha1.ReasonHookFailed:       {"fix what the hook checks: an answer of \"true\" goes on", allPods},
 	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; most of what may refuse it is listed by", status.LookAtAdmission},
@@ -92,7 +89,7 @@ func advise(e *Explanation, free int64) Advice {
 		}
 		return AdviceFor(e.Reason, e.Node, policy)
 	case Due:
-		return Advice{"nothing; if this stays, see whether the manager runs", managerPods}
+		return Advice{"nothing; if this stays, see whether the manager runs", status.LookAtManager}
 	case NoNeed:
 		return Advice{"nothing; a reboot without an update is asked for by", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
 	case InProgress:
@@ -105,7 +102,7 @@ func advise(e *Explanation, free int64) Advice {
 		return Advice{Text: "nothing"}
 	case Unknown, Unanswered:
 	}
-	return Advice{"see whether the agent runs and what it logs", agentPods}.about(e.Node, policy)
+	return Advice{"see whether the agent runs and what it logs", allPods}.about(e.Node, policy)
 }
 
 // about fills in the names.

@@ -31,6 +31,9 @@ func TestAdviceFor(t *testing.T) {
 			t.Errorf("%s: %+v; explanation/advice.go wants a row for it", reason, a)
 		}
 	}
+	if a := explanation.AdviceFor(v1alpha1.ReasonRecordUnreadable, "n1", "workers"); strings.Contains(a.Command, "reboot-operator-system") {
+		t.Errorf("the operator may run in another namespace: %s", a.Command)
+	}
 	if a := explanation.AdviceFor("SomethingNew", "n1", "workers"); !strings.Contains(a.Text, "docs/reasons.md") {
 		t.Errorf("an unknown reason: %+v", a)
 	}

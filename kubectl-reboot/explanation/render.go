@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -215,5 +216,5 @@ func (e Explanation) manager(l terminal.Look) []string {
 	}
 	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, moment.Local("the manager last reported something else on this node: "+text, l.Zone))
 	lines = append(lines, l.Hang("  ", 2, "It follows within seconds while it runs. If this stays, see whether it does:")...)
-	return append(lines, "  "+l.Theme.Paint(terminal.Strong, managerPods))
+	return append(lines, "  "+l.Theme.Paint(terminal.Strong, status.LookAtManager))
 }

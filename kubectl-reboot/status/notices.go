@@ -16,11 +16,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// LookAtManager is the command that shows whether the manager runs.
-const LookAtManager = "kubectl get pods -n reboot-operator-system"
+// LookAtManager is the command that shows whether the manager runs, whatever its namespace.
+const LookAtManager = "kubectl get pods -A -l app.kubernetes.io/name=reboot-operator"
 
 // LookAtAgents is the command that shows whether the agents run.
-const LookAtAgents = "kubectl get daemonsets,pods -n reboot-operator-system -l app.kubernetes.io/component=agent -o wide"
+const LookAtAgents = "kubectl get daemonsets,pods -A -l app.kubernetes.io/name=reboot-operator -o wide"
 
 // LookAtAdmission is the command that lists most of what may refuse a write.
 const LookAtAdmission = "kubectl get validatingadmissionpolicies,validatingwebhookconfigurations"
