@@ -1,11 +1,12 @@
 package kured
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // given is a flag that was set.
@@ -47,19 +48,14 @@ func (f *kuredFlags) parseFlag(arg string, rest []string) ([]string, error) {
 	case known == nil:
 		return f.unknown(arg, hasValue, rest), nil
 	case hasValue:
-	case isSwitch(known):
-		value = "true"
+	case known.NoOptDefVal != "": // a boolean
+		value = known.NoOptDefVal
 	case len(rest) == 0:
 		return nil, fmt.Errorf("--%s has no value, and kured does not start without one", name)
 	default:
 		value, rest = rest[0], rest[1:]
 	}
 	return rest, f.assign(known, "--"+name, value)
-}
-
-func isSwitch(f *flag.Flag) bool {
-	b, ok := f.Value.(interface{ IsBoolFlag() bool })
-	return ok && b.IsBoolFlag()
 }
 
 func (f *kuredFlags) arguments(args []string) {
@@ -79,7 +75,7 @@ func (f *kuredFlags) unknown(arg string, hasValue bool, rest []string) []string 
 }
 
 // assign sets a flag, or reports in one sentence why kured would not start with this value.
-func (f *kuredFlags) assign(known *flag.Flag, by, value string) error {
+func (f *kuredFlags) assign(known *pflag.Flag, by, value string) error {
 	if err := known.Value.Set(value); err != nil {
 		return fmt.Errorf("%s is %q, with which kured does not start: %w", by, value, err)
 	}
@@ -97,7 +93,7 @@ func (f *kuredFlags) note(g given) {
 		f.given = append(f.given, g)
 		return
 	}
-	if _, ok := f.set.Lookup(g.name).Value.(*list); ok {
+	if _, ok := f.set.Lookup(g.name).Value.(pflag.SliceValue); ok {
 		g.texts = slices.Concat(before.texts, g.texts)
 	}
 	*before = g

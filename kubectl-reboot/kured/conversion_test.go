@@ -1,13 +1,13 @@
 package kured
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,8 +49,8 @@ var unusual = map[string]string{
 }
 
 func TestConvert_EveryFlagIsReported(t *testing.T) {
-	newKuredFlags().set.VisitAll(func(f *flag.Flag) {
-		values := map[string]string{"the default": f.DefValue, "another": unusual[f.Name]}
+	newKuredFlags().set.VisitAll(func(f *pflag.Flag) {
+		values := map[string]string{"the default": strings.Trim(f.DefValue, "[]"), "another": unusual[f.Name]}
 		if values["another"] == "" {
 			values["another"] = "1" // a boolean, or any text
 		}
@@ -243,8 +243,8 @@ func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 		many += fmt.Sprintf(",%d", i+1)
 	}
 	for arg, want := range map[string]string{
-		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: parse error`,
-		"--concurrency=many":       `--concurrency is "many", with which kured does not start: parse error`,
+		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: time: invalid duration "soon"`,
+		"--concurrency=many":       `--concurrency is "many", with which kured does not start: strconv.ParseInt: parsing "many": invalid syntax`,
 		"--alert-filter-regexp=(":  "--alert-filter-regexp is \"(\", with which kured does not start: error parsing regexp: missing closing ): `(`",
 		"--reboot-days=someday":    `--reboot-days "someday" is no day that kured knows, such as mon`,
 		"--reboot-days=7":          `--reboot-days "7" is no day that kured knows, such as mon`,

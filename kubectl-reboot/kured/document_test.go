@@ -1,13 +1,13 @@
 package kured
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -39,7 +39,7 @@ func TestGuide_HasThePolicyOfTheDefaults(t *testing.T) {
 // The guide has a row for each flag, with its default, and for no other.
 func TestGuide_HasEveryFlag(t *testing.T) {
 	want := map[string]string{}
-	newKuredFlags().set.VisitAll(func(f *flag.Flag) { want[f.Name] = f.DefValue })
+	newKuredFlags().set.VisitAll(func(f *pflag.Flag) { want[f.Name] = strings.Trim(f.DefValue, "[]") })
 	rows, err := document.Cells(guide)
 	if err != nil {
 		t.Fatal(err)

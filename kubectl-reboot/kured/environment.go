@@ -1,13 +1,13 @@
 package kured
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 )
@@ -73,7 +73,7 @@ func (f *kuredFlags) takeEnvironment(k *installation) error {
 	variableWins := !k.olderThan("1.16.2")
 	names := map[string]bool{}
 	var err error
-	f.set.VisitAll(func(known *flag.Flag) {
+	f.set.VisitAll(func(known *pflag.Flag) {
 		variable := environmentPrefix + strings.ToUpper(strings.ReplaceAll(known.Name, "-", "_"))
 		names[variable] = true
 		if err == nil && (variableWins || f.find(known.Name) == nil) {
@@ -94,7 +94,7 @@ func (f *kuredFlags) takeEnvironment(k *installation) error {
 	return err
 }
 
-func (f *kuredFlags) takeVariable(known *flag.Flag, variable string, v variables, wins bool) error {
+func (f *kuredFlags) takeVariable(known *pflag.Flag, variable string, v variables, wins bool) error {
 	if hidden, found := v.hidden[variable]; found {
 		f.note(given{name: known.Name, texts: []string{variable}, hidden: hidden})
 		return nil
@@ -103,7 +103,7 @@ func (f *kuredFlags) takeVariable(known *flag.Flag, variable string, v variables
 	if !found {
 		return nil
 	}
-	if l, ok := known.Value.(*list); ok && !l.commas && wins {
+	if known.Name == "blocking-pod-selector" && wins {
 		f.stray = append(f.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so there is nothing to carry over; the policy's field is gates.blockingPods"})
 		return nil
 	}

@@ -1,19 +1,16 @@
 package kured
 
 import (
-	"encoding/csv"
-	"errors"
-	"flag"
-	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // kuredFlags are kured's flags as kured itself would have them after its start, by its command line and its environment.
 type kuredFlags struct {
-	set *flag.FlagSet
+	set *pflag.FlagSet
 	// given are the flags that were set, each once, in the order of their first appearance.
 	given []given
 	// stray is what kured does not know or does not look at, with the reason.
@@ -23,7 +20,7 @@ type kuredFlags struct {
 	lockReleaseDelay time.Duration
 	lockAnnotation   string
 
-	days             list
+	days             []string
 	start, end, zone string
 
 	drainTimeout, drainDelay, rebootDelay time.Duration
@@ -31,7 +28,7 @@ type kuredFlags struct {
 	drainPodSelector                      string
 	forceReboot                           bool
 
-	blockingPods       list
+	blockingPods       []string
 	prometheus         string
 	alerts             pattern
 	matchOnly, firing  bool
@@ -51,11 +48,10 @@ const defaultSentinel = "/var/run/reboot-required"
 
 // newKuredFlags are the flags of kured 1.23 with their defaults. Those of 1.15 and later are among them.
 func newKuredFlags() *kuredFlags {
-	f := &kuredFlags{set: flag.NewFlagSet(program, flag.ContinueOnError)}
-	f.days = list{values: strings.Split("su,mo,tu,we,th,fr,sa", ","), commas: true}
+	f := &kuredFlags{set: pflag.NewFlagSet(program, pflag.ContinueOnError)}
 	f.defineTyped()
-	f.set.Var(&list{commas: true}, "pre-reboot-node-labels", "")
-	f.set.Var(&list{commas: true}, "post-reboot-node-labels", "")
+	f.set.StringSlice("pre-reboot-node-labels", nil, "")
+	f.set.StringSlice("post-reboot-node-labels", nil, "")
 	f.set.Bool("annotate-nodes", false, "")
 	f.set.Duration("period", time.Hour, "")
 	f.set.Duration("lock-ttl", 0, "")
@@ -78,7 +74,7 @@ func (f *kuredFlags) defineTyped() {
 	s.IntVar(&f.concurrency, "concurrency", 1, "")
 	s.DurationVar(&f.lockReleaseDelay, "lock-release-delay", 0, "")
 	s.StringVar(&f.lockAnnotation, "lock-annotation", "weave.works/kured-node-lock", "")
-	s.Var(&f.days, "reboot-days", "")
+	s.StringSliceVar(&f.days, "reboot-days", strings.Split("su,mo,tu,we,th,fr,sa", ","), "")
 	s.StringVar(&f.start, "start-time", "0:00", "")
 	s.StringVar(&f.end, "end-time", "23:59:59", "")
 	s.StringVar(&f.zone, "time-zone", "UTC", "")
@@ -89,7 +85,7 @@ func (f *kuredFlags) defineTyped() {
 	s.StringVar(&f.drainPodSelector, "drain-pod-selector", "", "")
 	s.BoolVar(&f.forceReboot, "force-reboot", false, "")
 	s.IntVar(&f.skipWaitForDeleted, "skip-wait-for-delete-timeout", 0, "")
-	s.Var(&f.blockingPods, "blocking-pod-selector", "")
+	s.StringArrayVar(&f.blockingPods, "blocking-pod-selector", nil, "")
 	s.StringVar(&f.prometheus, "prometheus-url", "", "")
 	s.Var(&f.alerts, "alert-filter-regexp", "")
 	s.BoolVar(&f.matchOnly, "alert-filter-match-only", false, "")
@@ -99,33 +95,6 @@ func (f *kuredFlags) defineTyped() {
 	s.StringVar(&f.rebootCommand, "reboot-command", "/bin/systemctl reboot", "")
 	s.StringVar(&f.rebootMethod, "reboot-method", "command", "")
 	s.IntVar(&f.rebootSignal, "reboot-signal", signalReboot, "")
-}
-
-// list is a flag that may be given several times. The first time replaces the default, the next ones add.
-type list struct {
-	values  []string
-	commas  bool // each value is a line of comma-separated ones
-	changed bool
-}
-
-// String is the values, separated by commas.
-func (l *list) String() string { return strings.Join(l.values, ",") }
-
-// Set adds one value, or a line of them.
-func (l *list) Set(value string) error {
-	values := []string{value}
-	if l.commas {
-		line, err := csv.NewReader(strings.NewReader(value)).Read()
-		if err != nil && !errors.Is(err, io.EOF) { // an empty line has no value
-			return err
-		}
-		values = line
-	}
-	if !l.changed {
-		l.values, l.changed = nil, true
-	}
-	l.values = slices.Concat(l.values, values)
-	return nil
 }
 
 // pattern is a regular expression; nil until it is set.
@@ -138,6 +107,9 @@ func (p *pattern) String() string {
 	}
 	return p.Regexp.String()
 }
+
+// Type implements pflag.Value.
+func (p *pattern) Type() string { return "regexp" }
 
 // Set compiles the expression.
 func (p *pattern) Set(value string) (err error) {

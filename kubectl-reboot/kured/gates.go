@@ -25,7 +25,7 @@ const (
 
 // blockingPods converts the selectors of pods that block. Each of them blocks by itself.
 func blockingPods(c *conversion) error {
-	selectors := c.flags.blockingPods.values
+	selectors := c.flags.blockingPods
 	if len(selectors) > mostBlockingPods {
 		return fmt.Errorf("--blocking-pod-selector is given %d times; a policy takes %d: join some, such as app in (a, b)", len(selectors), mostBlockingPods)
 	}

@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]any{
-		"force": f.forceReboot, "concurrency": f.concurrency, "days": f.days.values, "pods": f.blockingPods.values,
+		"force": f.forceReboot, "concurrency": f.concurrency, "days": f.days, "pods": f.blockingPods,
 		"period": f.set.Lookup("period").Value.String(), "written": f.find("reboot-days").texts, "last": f.find("concurrency").texts,
 	}
 	want := map[string]any{
@@ -59,7 +59,7 @@ func TestEnvironment_WhoWins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := []any{c.flags.concurrency, c.flags.days.values, c.flags.blockingPods.values}
+			got := []any{c.flags.concurrency, c.flags.days, c.flags.blockingPods}
 			if diff := cmp.Diff([]any{tc.concurrency, tc.days, tc.pods}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -15,7 +15,7 @@ import (
 // schedule: kured's window is open while this very moment's weekday is one of the days and its time of day lies between
 // start and end, both included. A window of a policy starts on its days and lasts.
 func schedule(c *conversion) error {
-	days, err := parseDays(c.flags.days.values)
+	days, err := parseDays(c.flags.days)
 	if err != nil {
 		return err
 	}
