@@ -108,15 +108,15 @@ func stateOf(r fleet.Reboot) State {
 		return Failed
 	}
 	switch r.Phase {
-	case fleet.Draining:
+	case plan.StateDraining:
 		return Draining
-	case fleet.Rebooting, fleet.Booted:
+	case plan.StateRebooting, plan.StateBooted:
 		return Rebooting
-	case fleet.Settling:
+	case plan.StateSettling:
 		return Settling
-	case fleet.Aborted:
+	case plan.StateAborted:
 		return Waiting
-	case fleet.Granted, fleet.Hooks:
+	case plan.StateGranted, plan.StateHooks:
 	}
 	return Granted
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
@@ -96,7 +96,7 @@ func advise(e *Explanation, free int64) Advice {
 		if a, ok := grantedAdvice[e.Reason]; ok {
 			return a.about(e.Node, policy)
 		}
-		if e.Reboot.Phase == fleet.Draining {
+		if e.Reboot.Phase == plan.StateDraining {
 			return Advice{"nothing; what the drain waits for is shown by", "kubectl describe node NODE"}.about(e.Node, policy)
 		}
 		return Advice{Text: "nothing"}

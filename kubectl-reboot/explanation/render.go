@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -114,7 +113,7 @@ func (e Explanation) untilLabel() string {
 	switch {
 	case e.Reboot == nil:
 		return "Until"
-	case e.Reboot.Phase == fleet.Settling:
+	case e.Reboot.Phase == plan.StateSettling:
 		return "Back"
 	case !e.Reboot.DrainUntil.IsZero():
 		return "Overdue"

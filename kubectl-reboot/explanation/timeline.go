@@ -9,7 +9,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
 // Moment is something that happened to the node, or will.
@@ -90,7 +89,7 @@ func comes(e *Explanation) string {
 	switch {
 	case e.Reboot == nil:
 		return string(e.Reason) + " is over"
-	case e.Reboot.Phase == fleet.Settling:
+	case e.Reboot.Phase == plan.StateSettling:
 		return "back in service, if it stays Ready"
 	case !e.Reboot.DrainUntil.IsZero():
 		return "overdue, unless the agent has reported how the drain ended"

@@ -9,17 +9,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// The phases, in the order in which a reboot goes through them.
-const (
-	Granted   = plan.StateGranted
-	Hooks     = plan.StateHooks
-	Draining  = plan.StateDraining
-	Rebooting = plan.StateRebooting
-	Booted    = plan.StateBooted
-	Settling  = plan.StateSettling
-	Aborted   = plan.StateAborted
-)
-
 // Reboot is one granted reboot, for people.
 type Reboot struct {
 	Node string `json:"node"`
@@ -52,7 +41,7 @@ func (f Fleet) RebootOf(t plan.Reboot) Reboot {
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
 	shown.Phase, shown.Since = t.State()
-	if shown.Phase == Draining {
+	if shown.Phase == plan.StateDraining {
 		shown.Drain, shown.DrainUntil = f.drain(t)
 	}
 	return shown

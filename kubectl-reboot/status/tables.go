@@ -77,8 +77,8 @@ func number(n int, style terminal.Style) terminal.Cell {
 
 // phaseStyle is how a phase looks.
 var phaseStyle = map[plan.RebootState]terminal.Style{
-	fleet.Granted: terminal.Busy, fleet.Hooks: terminal.Wait, fleet.Draining: terminal.Busy, fleet.Rebooting: terminal.Away,
-	fleet.Booted: terminal.Away, fleet.Settling: terminal.Good, fleet.Aborted: terminal.Wait,
+	plan.StateGranted: terminal.Busy, plan.StateHooks: terminal.Wait, plan.StateDraining: terminal.Busy, plan.StateRebooting: terminal.Away,
+	plan.StateBooted: terminal.Away, plan.StateSettling: terminal.Good, plan.StateAborted: terminal.Wait,
 }
 
 func (s Status) inProgress(l terminal.Look) []string {
@@ -97,7 +97,7 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time, zone *time.Location
 	switch {
 	case t.Overdue:
 		style, note = terminal.Bad, terminal.Cell{Text: string(t.Reason) + ": " + t.Message, Style: terminal.Bad}
-	case t.Phase == fleet.Settling && !t.Until.IsZero():
+	case t.Phase == plan.StateSettling && !t.Until.IsZero():
 		note.Text = "back in service " + moment.Until(t.Until, now)
 	case strings.EqualFold(t.Message, string(t.Phase)):
 		note.Text = timesOut(t, now)
