@@ -75,7 +75,8 @@ func (s *Session) client() (client.Client, error) {
 	return c, nil
 }
 
-// fleet reads what the manager decides from, and of each node what its kubelet reports about the host, which no decision looks at.
+// fleet reads what the manager decides from, and what people are shown beside that: what kubelets report about their hosts, and when
+// reboots were requested.
 func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	c, err := s.client()
 	if err != nil {
@@ -89,6 +90,9 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	err = listing.EachNode(ctx, c, func(n *corev1.Node) {
 		trimmed := snapshot.Trim(n, fleet.Shown...)
 		trimmed.Status.NodeInfo = n.Status.NodeInfo
+		if _, requested := v1alpha1.RebootRequested(n); requested {
+			trimmed.ManagedFields = n.ManagedFields // which report when
+		}
 		nodes = append(nodes, *trimmed)
 	})
 	if err != nil {

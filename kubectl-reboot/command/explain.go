@@ -1,15 +1,9 @@
 package command
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
 func explainCommand(s *Session) *cobra.Command {
@@ -28,11 +22,7 @@ the one reason why it waits, every check in its order, what has happened and wha
 			if err != nil {
 				return err
 			}
-			name := bare(nodeKinds, args[0])[0]
-			if node := requested(cmd.Context(), s, f, name); node != nil {
-				f = f.Whole(node)
-			}
-			e, err := explanation.Of(f, name)
+			e, err := explanation.Of(f, bare(nodeKinds, args[0])[0])
 			if err != nil {
 				return err
 			}
@@ -41,21 +31,4 @@ the one reason why it waits, every check in its order, what has happened and wha
 	}
 	o.bind(cmd, asJSON, asYAML)
 	return cmd
-}
-
-// requested is a node whose reboot is requested, with what reports when. Nil: it is not, or cannot be read.
-func requested(ctx context.Context, s *Session, f fleet.Fleet, name string) *corev1.Node {
-	object, _ := f.Node(name)
-	if object == nil {
-		return nil
-	}
-	c, err := s.client()
-	if _, is := v1alpha1.RebootRequested(object); !is || err != nil {
-		return nil
-	}
-	node := &corev1.Node{}
-	if c.Get(ctx, client.ObjectKey{Name: name}, node) != nil {
-		return nil // the request is explained without its time
-	}
-	return node
 }

@@ -58,17 +58,6 @@ func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 // Views are all nodes as decisions look at them, by name.
 func (f Fleet) Views() []*plan.Node { return f.views }
 
-// Whole puts a node as the API server has it instead of the one of its name that was trimmed for decisions.
-func (f Fleet) Whole(node *corev1.Node) Fleet {
-	f.nodes = slices.Clone(f.nodes)
-	for i := range f.nodes {
-		if f.nodes[i].Name == node.Name {
-			f.nodes[i] = *node
-		}
-	}
-	return f
-}
-
 // Plan is what is decided about a policy.
 func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Of(f.Snapshot(policy)) }
 
