@@ -101,6 +101,15 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	return fleet.New(policies, nodes, s.Clock.Now()), nil
 }
 
+// policies reads all policies.
+func (s *Session) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
+	c, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	return listing.Policies(ctx, c)
+}
+
 // fleetOf reads the fleet, and returns the names of the policies that arguments mean; none means all. Each must be there.
 func (s *Session) fleetOf(ctx context.Context, arguments []string) (f fleet.Fleet, names []string, err error) {
 	if f, err = s.fleet(ctx); err != nil {

@@ -3,7 +3,6 @@ package command
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 )
 
@@ -19,11 +18,7 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args = bare(nodeKinds, args...)
-			c, err := s.client()
-			if err != nil {
-				return err
-			}
-			policies, err := listing.Policies(cmd.Context(), c)
+			policies, err := s.policies(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
@@ -66,11 +65,7 @@ func findNode(ctx context.Context, c client.Client, argument string) (client.Obj
 
 // requestUrgently refuses nodes whose policy does not allow it. A request that is there and not urgent becomes urgent.
 func requestUrgently(ctx context.Context, w *writing, arguments []string, reason string) error {
-	c, err := w.session.client()
-	if err != nil {
-		return err
-	}
-	policies, err := listing.Policies(ctx, c)
+	policies, err := w.session.policies(ctx)
 	if err != nil {
 		return err
 	}

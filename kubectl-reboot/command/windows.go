@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -38,11 +37,7 @@ that come in between. They are computed from the spec, here.`,
 }
 
 func showWindows(ctx context.Context, s *Session, names []string, o output, next int) error {
-	c, err := s.client()
-	if err != nil {
-		return err
-	}
-	policies, err := listing.Policies(ctx, c)
+	policies, err := s.policies(ctx)
 	if err != nil {
 		return err
 	}
