@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -57,6 +59,24 @@ func (s *Session) restConfig() (*rest.Config, error) {
 	config.UserAgent = "kubectl-reboot/" + s.Version
 	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return config, nil
+}
+
+// clusterFlags are the flags that choose the cluster.
+func (s *Session) clusterFlags() string {
+	var flags []string
+	for _, f := range []struct {
+		name  string
+		value *string
+	}{{"kubeconfig", s.Config.KubeConfig}, {"context", s.Config.Context}, {"cluster", s.Config.ClusterName}} {
+		switch {
+		case f.value == nil || *f.value == "":
+		case strings.ContainsAny(*f.value, " '$"):
+			flags = append(flags, "--"+f.name+"="+strconv.Quote(*f.value))
+		default:
+			flags = append(flags, "--"+f.name+"="+*f.value)
+		}
+	}
+	return strings.Join(flags, " ")
 }
 
 func (s *Session) client() (client.Client, error) {

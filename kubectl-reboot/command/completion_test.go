@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -94,6 +95,21 @@ var _ = Describe("The command line", func() {
 		_, stderr, err := run([]string{"status", "--as", "mallory"})
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(ContainSubstring(`User "mallory" cannot list resource "rebootpolicies"`))
+	})
+
+	It("shows commands for the cluster that was asked", func() {
+		p := newPool(1, paused)
+		p.needs(p.nodes[0])
+		for line, command := range map[string]string{
+			"status " + p.policy:    "kubectl reboot resume rbp/" + p.policy + " --pause",
+			"explain " + p.nodes[0]: "kubectl reboot resume rbp/" + p.policy + " --pause",
+			"forecast -o html":      "kubectl reboot resume rbp/" + p.policy + " --pause",
+		} {
+			Expect(ok(append(strings.Fields(line), "--context=it")...)).To(MatchRegexp(regexp.QuoteMeta(command)+` --kubeconfig=\S+ --context=it\b`), line)
+		}
+		stdout, _, err := run([]string{"doctor", "--context=it"})
+		Expect(err).To(HaveOccurred())
+		Expect(stdout).To(And(MatchRegexp(`(?m)^ +kubectl reboot resume rbp/`+p.policy+` --pause --kubeconfig=\S+ --context=it$`), MatchRegexp(`(?m)^ +make deploy$`)))
 	})
 
 	It("answers a mistake with one sentence", func() {

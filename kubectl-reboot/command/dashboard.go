@@ -69,7 +69,7 @@ func serveDashboard(ctx context.Context, s *Session, names []string, port uint16
 
 // followDashboard renders the fleet whenever it changes, and prints the address with the first page.
 func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboard.Server, names []string, address string) error {
-	view := dashboard.Options{Cluster: clusterName(s), Names: names, Zone: s.Zone, Live: true}
+	view := dashboard.Options{Cluster: clusterName(s), Flags: s.clusterFlags(), Names: names, Zone: s.Zone, Live: true}
 	var before status.Status
 	var failed error
 	shown := false

@@ -55,7 +55,7 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 	case asSVG:
 		return s.put(timetable.SVG(tables[0], s.Zone))
 	case asHTML:
-		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Names: bare(policyKinds, names...), Zone: s.Zone}))
+		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Flags: s.clusterFlags(), Names: bare(policyKinds, names...), Zone: s.Zone}))
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (s *Session) put(text string) error {
 
 // look is how something is shown: in the terminal's width, or at any width in a pipe.
 func (s *Session) look(o output) terminal.Look {
-	l := terminal.Look{Theme: s.Screen.Theme, Wide: o.format == asWide, Zone: s.Zone}
+	l := terminal.Look{Theme: s.Screen.Theme, Wide: o.format == asWide, Zone: s.Zone, Flags: s.clusterFlags()}
 	if s.Screen.Live {
 		l.Width, _ = s.Screen.Size()
 	}

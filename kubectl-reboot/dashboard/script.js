@@ -74,7 +74,7 @@
     $("detail").hidden = !tile;
     if (!tile) return;
     const text = tile.getAttribute("aria-label") + (tile.dataset.message ? ". " + tile.dataset.message : "") + " — ";
-    const command = "kubectl reboot explain " + chosen;
+    const command = ("kubectl reboot explain " + chosen + " " + document.body.dataset.flags).trim();
     const code = document.createElement("code"), copy = document.createElement("button");
     code.textContent = command;
     Object.assign(copy, { type: "button", className: "copy", textContent: "copy" });

@@ -17,6 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
@@ -31,6 +32,8 @@ const (
 type Options struct {
 	// Cluster names the cluster to people: the kubeconfig's context and the API server.
 	Cluster string
+	// Flags follow the commands that are shown, as terminal.Look has them.
+	Flags string
 	// Names are those of the policies to show. Empty: all.
 	Names []string
 	// Zone is in which instants are written.
@@ -141,6 +144,13 @@ func Of(f fleet.Fleet, o Options) View {
 	if n := len(v.Ungoverned); n > 0 {
 		waiting := status.Waiting{Reason: v1alpha1.ReasonNoPolicy, Nodes: v.Ungoverned}
 		v.Waits = append(v.Waits, Wait{waiting, "", "no policy selects them", explanation.AdviceFor(waiting.Reason, v.Ungoverned[0], "")})
+	}
+	look := terminal.Look{Flags: o.Flags}
+	for i := range v.Attend {
+		v.Attend[i].Command = look.Command(v.Attend[i].Command)
+	}
+	for i := range v.Waits {
+		v.Waits[i].Advice.Command = look.Command(v.Waits[i].Advice.Command)
 	}
 	v.History = history.Of(shown)
 	slices.Reverse(v.History)

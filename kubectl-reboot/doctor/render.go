@@ -44,7 +44,7 @@ func (f Finding) lines(l terminal.Look) []string {
 	}
 	lines := l.Hang(l.Theme.Paint(m.style, m.mark)+" "+terminal.Fit(string(f.Check), indent-2), indent, message)
 	if f.Command != "" {
-		lines = append(lines, strings.Repeat(" ", indent)+l.Theme.Paint(terminal.Strong, f.Command))
+		lines = append(lines, strings.Repeat(" ", indent)+l.Command(f.Command))
 	}
 	return lines
 }

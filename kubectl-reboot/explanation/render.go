@@ -92,7 +92,7 @@ func (e Explanation) facts(l terminal.Look) []string {
 	at(e.untilLabel(), e.Until)
 	fact("Do", e.Advice.Text)
 	if e.Advice.Command != "" {
-		lines = append(lines, strings.Repeat(" ", indent)+l.Theme.Paint(terminal.Strong, e.Advice.Command))
+		lines = append(lines, strings.Repeat(" ", indent)+l.Command(e.Advice.Command))
 	}
 	return lines
 }
@@ -215,5 +215,5 @@ func (e Explanation) manager(l terminal.Look) []string {
 	}
 	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, moment.Local("the manager last reported something else on this node: "+text, l.Zone))
 	lines = append(lines, l.Hang("  ", 2, "It follows within seconds while it runs. If this stays, see whether it does:")...)
-	return append(lines, "  "+l.Theme.Paint(terminal.Strong, status.LookAtManager))
+	return append(lines, "  "+l.Command(status.LookAtManager))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // manyNodes is from how many nodes on one at a time would take very long.
@@ -41,11 +42,11 @@ spec:
 }
 
 // proposed is the proposal for people, as a command.
-func proposed(s Status) []string {
+func proposed(s Status, l terminal.Look) []string {
 	if s.Proposal == "" {
 		return nil
 	}
-	lines := append([]string{"A first policy that fits this cluster:", "", "kubectl apply -f - <<'EOF'"}, strings.Split(s.Proposal, "\n")...)
+	lines := append([]string{"A first policy that fits this cluster:", "", l.Command("kubectl apply -f -") + " <<'EOF'"}, strings.Split(s.Proposal, "\n")...)
 	lines[len(lines)-1] = "EOF"
 	return lines
 }

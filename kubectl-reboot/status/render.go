@@ -20,13 +20,13 @@ func (s Status) Lines(l terminal.Look) []string {
 		if s.Silent > 0 {
 			none = "No RebootPolicy, and no node is known to need a reboot."
 		}
-		return terminal.Blocks([]string{none}, proposed(s))
+		return terminal.Blocks([]string{none}, proposed(s, l))
 	}
 	var bar []string
 	if l.Width > 0 {
 		bar = []string{s.bar(l)}
 	}
-	return terminal.Blocks(bar, s.policies(l), s.inProgress(l), s.waiting(l), s.versions(l), s.notices(l), proposed(s))
+	return terminal.Blocks(bar, s.policies(l), s.inProgress(l), s.waiting(l), s.versions(l), s.notices(l), proposed(s, l))
 }
 
 // bar reports how far the whole is.
@@ -64,7 +64,7 @@ func (s Status) notices(l terminal.Look) []string {
 		for _, n := range p.Notices {
 			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, moment.Local(n.Message, l.Zone))...)
 			if n.Command != "" {
-				lines = append(lines, "  "+l.Theme.Paint(terminal.Strong, n.Command))
+				lines = append(lines, "  "+l.Command(n.Command))
 			}
 		}
 	}

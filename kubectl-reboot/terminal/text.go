@@ -41,6 +41,16 @@ type Look struct {
 	Wide bool
 	// Zone is the one in which instants are shown.
 	Zone *time.Location
+	// Flags follow the commands of kubectl that are shown, such as --context=prod: they go to the cluster that was asked.
+	Flags string
+}
+
+// Command is a command to copy.
+func (l Look) Command(command string) string {
+	if l.Flags != "" && strings.HasPrefix(command, "kubectl ") {
+		command += " " + l.Flags
+	}
+	return l.Theme.Paint(Strong, command)
 }
 
 // Paint gives a text its style, and leaves it none of its own.
