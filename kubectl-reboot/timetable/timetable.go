@@ -33,6 +33,9 @@ type Timetable struct {
 // Of is the timetable of a policy of the fleet.
 func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}, Silent: f.Unknown(policy)}
+	if t.Reboots == nil {
+		t.Reboots = []forecast.Reboot{} // programs iterate over it
+	}
 	for _, d := range f.Plan(policy).Decisions {
 		if d.Status == corev1.ConditionFalse {
 			t.WaitsFor[d.Node] = d.Reason

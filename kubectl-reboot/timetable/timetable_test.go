@@ -1,8 +1,10 @@
 package timetable_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -115,5 +117,23 @@ func TestOf_Calendar(t *testing.T) {
 	}
 	if len(is.Reboots) != 2 {
 		t.Errorf("reboots: %v", is.Reboots)
+	}
+}
+
+// Programs iterate over the reboots, also where there is none.
+func TestOf_WithoutRebootsIsAnEmptyList(t *testing.T) {
+	never := Policy("w", Weeknights)
+	never.Spec.Windows[0].TimeZone = "Mars/Olympus"
+	for name, f := range map[string]fleet.Fleet{
+		"no nodes":     fleet.New([]v1alpha1.RebootPolicy{Policy("w", Weeknights)}, nil, Now),
+		"never open":   fleet.New([]v1alpha1.RebootPolicy{never}, needy(1, "n%d"), Now),
+		"nothing asks": fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{Node("n1", "w")}, Now),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(timetable.Of(f, f.Policy("w")))
+			if err != nil || !strings.Contains(string(text), `"reboots":[]`) {
+				t.Errorf("%v: %s", err, text)
+			}
+		})
 	}
 }
