@@ -117,6 +117,10 @@ func TestOf(t *testing.T) {
 	}{
 		"at rest": {policy: policy(), nodes: []*plan.Node{needy("a", content)}},
 		"no node": {policy: policy()},
+		"grants of a policy that is gone": {
+			policy: policy(), nodes: []*plan.Node{needy("a", notReady, granted("gone", 1, active, time.Hour)), needy("b", content, granted("gone", 3, active, time.Hour)), needy("c")},
+			stays: []string{"a NodeUnavailable", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; repair it first",
+		},
 		"one after the other": {
 			policy: policy(), nodes: []*plan.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
 		},

@@ -42,7 +42,9 @@ func (r *reboots) follow(t plan.Reboot) (again bool) {
 	}
 	switch {
 	case t.Action == plan.ReleaseEntry:
-		f.retire(f.shown[name])
+		if f.retire(f.shown[name]); f.shown[name] == nil {
+			delete(r.current, name) // where the policy has taken a foreign one over
+		}
 		return false
 	case t.Action == plan.CancelGrant || givesUp(t):
 		f.cancel(t)
