@@ -2,6 +2,7 @@ package forecast_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -485,6 +486,17 @@ func TestReboot_Overruns(t *testing.T) {
 	}
 	if want := []bool{false, false, false, false, false, true, false}; !slices.Equal(overruns, want) {
 		t.Errorf("got %v, want %v", overruns, want)
+	}
+}
+
+// What cannot be read changes with no round: the effort is for the nodes that go.
+func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
+	unreadable := func(n *plan.Node) { n.ProgressErr = errors.New("no JSON") }
+	nodes := []*plan.Node{needy("a", content, unreadable), needy("b"), needy("c")}
+	f := forecast.Of(snapshotOf(policy(atMost("2"), holds("a", 3, time.Hour)), nodes), forecast.Quick)
+	goes, stays := outline(f)
+	if diff := cmp.Diff([]any{[]string{"b 0–6", "c 6–12"}, []string{"a RecordUnreadable"}, 0}, []any{goes, stays, f.Extrapolated}); diff != "" {
+		t.Errorf("who goes, who stays, and how many go by the pace of others (-want +got):\n%s", diff)
 	}
 }
 

@@ -65,10 +65,11 @@ func stuck(t plan.Reboot) bool {
 	return !t.FailedAt.IsZero() || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
 }
 
-// givesUp reports whether the agent is about to end its drain, as the grant was taken back.
+// givesUp reports whether the agent is about to end its drain, as the grant was taken back. Of a record that cannot be read, nothing
+// shows that it drains.
 func givesUp(t plan.Reboot) bool {
 	g := t.Node.Grant
-	return g != nil && g.Seq == t.Entry.Seq && g.State == protocol.GrantCancelled && !t.Rebooting()
+	return g != nil && g.Seq == t.Entry.Seq && g.State == protocol.GrantCancelled && !t.Rebooting() && t.Node.ProgressErr == nil
 }
 
 // start imagines a grant that the plan gives now.
