@@ -492,11 +492,24 @@ func TestReboot_Overruns(t *testing.T) {
 // What cannot be read changes with no round: the effort is for the nodes that go.
 func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
 	unreadable := func(n *plan.Node) { n.ProgressErr = errors.New("no JSON") }
-	nodes := []*plan.Node{needy("a", content, unreadable), needy("b"), needy("c")}
-	f := forecast.Of(snapshotOf(policy(atMost("2"), holds("a", 3, time.Hour)), nodes), forecast.Quick)
-	goes, stays := outline(f)
-	if diff := cmp.Diff([]any{[]string{"b 0–6", "c 6–12"}, []string{"a RecordUnreadable"}, 0}, []any{goes, stays, f.Extrapolated}); diff != "" {
-		t.Errorf("who goes, who stays, and how many go by the pace of others (-want +got):\n%s", diff)
+	for name, tc := range map[string]struct {
+		node  *plan.Node
+		goes  []string
+		stays []string
+	}{
+		"its grant is taken back": {needy("a", content, unreadable), []string{"b 0–6", "c 6–12"}, []string{"a RecordUnreadable"}},
+		"it waits for the end of another": {
+			needy("a", content, unreadable, granted("gone", 1, protocol.GrantActive, time.Hour)), []string{"a -60–6", "b 0–6", "c 6–12"}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := []*plan.Node{tc.node, needy("b"), needy("c")}
+			f := forecast.Of(snapshotOf(policy(atMost("2"), holds("a", 3, time.Hour)), nodes), forecast.Quick)
+			goes, stays := outline(f)
+			if diff := cmp.Diff([]any{tc.goes, tc.stays, 0}, []any{goes, stays, f.Extrapolated}); diff != "" {
+				t.Errorf("who goes, who stays, and how many go by the pace of others (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

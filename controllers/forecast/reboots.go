@@ -97,7 +97,7 @@ func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
 	r.started = append(r.started, is)
 	n, at := r.fleet.shown[e.Node], metav1.NewTime(is.EndsAt)
 	cordoned := n.Progress != nil && n.Progress.Seq == e.Seq && n.Progress.Cordoned
-	n.Progress = &protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: at, Cordoned: cordoned}
+	n.Progress, n.ProgressErr = &protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: at, Cordoned: cordoned}, nil
 	n.Grant = &protocol.Grant{Policy: r.fleet.Policy.Name, Seq: e.Seq, BootID: n.BootID, State: protocol.GrantActive, At: at}
 }
 
