@@ -9,9 +9,12 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
 // TestAdviceFor: every reason of docs/reasons.md for which a node waits comes with something to do.
@@ -74,6 +77,29 @@ func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
 			e := explain(t, []v1alpha1.RebootPolicy{Policy("w", AtMost(limit))}, down, Node("n1", "w", Needs(time.Hour)))
 			if e.Reason != v1alpha1.ReasonBudgetExhausted || !strings.HasPrefix(e.Advice.Text, want) {
 				t.Errorf("%s: %+v, want %s", e.Reason, e.Advice, want)
+			}
+		})
+	}
+}
+
+// TestOf_NothingIsDecidedBeforeTheLastGrantIsOver: the explanation names the grant, and what ends it.
+func TestOf_NothingIsDecidedBeforeTheLastGrantIsOver(t *testing.T) {
+	replaced := Policy("w", Holds("n1", 7, time.Hour))
+	replaced.Status.Grants[0].NodeUID = "of-an-earlier-node"
+	for name, tc := range map[string]struct {
+		policies      []v1alpha1.RebootPolicy
+		node          corev1.Node
+		want, command string
+	}{
+		"the manager releases it": {policies(replaced), Node("n1", "w", Needs(time.Hour)), "the manager has not taken in that its last grant is over", status.LookAtManager},
+		"its policy is gone": {
+			policies(Policy("other")), Node("n1", "w", Needs(2*time.Hour), Granted("gone", 3, time.Hour)), "its grant 3 is of policy gone, which is not there", "kubectl get rebootpolicies",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := explain(t, tc.policies, tc.node)
+			if e.Verdict != explanation.Waiting || e.Message != tc.want || e.Advice.Command != tc.command {
+				t.Errorf("%s: %q, %+v", e.Verdict, e.Message, e.Advice)
 			}
 		})
 	}

@@ -127,6 +127,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
 	}
 	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
+	if e.Verdict == Waiting && e.Reason == "" {
+		e.Message, e.Advice = lastGrant(f, node)
+	}
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
 		decided := f.Plan(policy)
 		if e.Slots = decided.Holders; decided.Limit == 0 {
