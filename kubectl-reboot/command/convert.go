@@ -59,7 +59,7 @@ func daemonSets(ctx context.Context, s *Session, file string) ([]appsv1.DaemonSe
 	case "":
 		return clusterDaemonSets(ctx, s)
 	case "-":
-		if manifest, err = io.ReadAll(s.In); err != nil {
+		if manifest, err = readAll(ctx, s.In); err != nil {
 			err = fmt.Errorf("reading standard input: %w", err)
 		}
 	default:
@@ -69,6 +69,23 @@ func daemonSets(ctx context.Context, s *Session, file string) ([]appsv1.DaemonSe
 		return nil, err
 	}
 	return kured.DaemonSets(manifest)
+}
+
+// readAll ends with the context, too. A read of a terminal does not.
+func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
+	var all []byte
+	var err error
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		all, err = io.ReadAll(in)
+	}()
+	select {
+	case <-read:
+		return all, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func clusterDaemonSets(ctx context.Context, s *Session) ([]appsv1.DaemonSet, error) {

@@ -2,8 +2,11 @@ package command_test
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -38,6 +41,19 @@ var _ = Describe("convert kured", func() {
 		fromCluster, _, err := run([]string{"convert", "kured"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(fromCluster).To(Equal(fromFile))
+	})
+
+	It("ends at an interrupt, also while it waits for standard input", func() {
+		ctx, interrupt := context.WithCancel(context.Background())
+		in, terminal := io.Pipe() // nobody types
+		DeferCleanup(terminal.Close)
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := run([]string{"convert", "kured", "-f", "-"}, until(ctx), func(c *call) { c.in = in })
+			done <- err
+		}()
+		interrupt()
+		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(MatchError("reading standard input: context canceled")))
 	})
 
 	It("writes no policy where it cannot convert", func() {
