@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
@@ -61,14 +60,5 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 		}
 		return s.put(page.HTML)
 	}
-	return s.print(o, tables, func() []string {
-		if len(tables) == 0 {
-			return []string{"No RebootPolicy."}
-		}
-		blocks := make([][]string, len(tables))
-		for i, t := range tables {
-			blocks[i] = t.Lines(s.look(o))
-		}
-		return terminal.Blocks(blocks...)
-	})
+	return s.print(o, tables, blocks(tables, func(t timetable.Timetable) []string { return t.Lines(s.look(o)) }))
 }

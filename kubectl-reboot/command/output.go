@@ -66,6 +66,20 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 	return s.put(string(text))
 }
 
+// blocks are the lines of each policy.
+func blocks[T any](policies []T, lines func(T) []string) func() []string {
+	return func() []string {
+		if len(policies) == 0 {
+			return []string{"No RebootPolicy."}
+		}
+		all := make([][]string, len(policies))
+		for i, p := range policies {
+			all[i] = lines(p)
+		}
+		return terminal.Blocks(all...)
+	}
+}
+
 func (s *Session) put(text string) error {
 	if _, err := io.WriteString(s.Out, text); err != nil {
 		return fmt.Errorf("writing the output: %w", err)

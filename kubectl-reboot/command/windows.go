@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // mostOpenings is the most that --next takes.
@@ -49,14 +48,5 @@ func showWindows(ctx context.Context, s *Session, names []string, o output, next
 	for i := range policies {
 		calendars[i] = calendar.Of(&policies[i], now, next)
 	}
-	return s.print(o, calendars, func() []string {
-		if len(calendars) == 0 {
-			return []string{"No RebootPolicy."}
-		}
-		blocks := make([][]string, len(calendars))
-		for i, c := range calendars {
-			blocks[i] = c.Lines(s.look(o), now)
-		}
-		return terminal.Blocks(blocks...)
-	})
+	return s.print(o, calendars, blocks(calendars, func(c calendar.Calendar) []string { return c.Lines(s.look(o), now) }))
 }
