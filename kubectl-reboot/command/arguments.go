@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // exactly and atLeast state what is missing, and how the command is used.
@@ -60,9 +61,5 @@ func existing(policies []v1alpha1.RebootPolicy) string {
 	if len(policies) == 0 {
 		return "; there is none at all"
 	}
-	names := make([]string, len(policies))
-	for i := range policies {
-		names[i] = policies[i].Name
-	}
-	return "; there are: " + strings.Join(names, ", ")
+	return "; there are: " + message.List(policies, len(policies), func(p v1alpha1.RebootPolicy) string { return p.Name })
 }
