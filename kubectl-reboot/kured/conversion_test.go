@@ -3,6 +3,7 @@ package kured
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -238,10 +239,11 @@ func TestConvert_NeverStaysNever(t *testing.T) {
 }
 
 func TestConvert_BadValuesAreOneSentence(t *testing.T) {
-	many := "0"
-	for i := range 64 {
-		many += fmt.Sprintf(",%d", i+1)
+	values := make([]string, 65)
+	for i := range values {
+		values[i] = strconv.Itoa(i)
 	}
+	many := strings.Join(values, ",")
 	for arg, want := range map[string]string{
 		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: time: invalid duration "soon"`,
 		"--concurrency=many":       `--concurrency is "many", with which kured does not start: strconv.ParseInt: parsing "many": invalid syntax`,
