@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ const (
 // Flags of RebootWithFlags.
 const (
 	// flagCheckInhibitors makes block inhibitors count for root too. Systemd before 257 ignores them otherwise, and those that
-	// root itself holds even so.
+	// root itself holds even so. From 257 on the weak ones of other users count by it.
 	flagCheckInhibitors uint64 = 1 << 0
 	// flagSkipInhibitors ignores block inhibitors; systemd before 257 does not know it.
 	flagSkipInhibitors uint64 = 1 << 4
@@ -64,8 +65,8 @@ type Logind struct {
 	Connect Connect
 }
 
-// BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block. Delay locks (the kubelet's) and
-// block-weak ones, which root overrules, are left out.
+// BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block, and in mode block-weak those of other
+// users than the agent's, for which logind refuses, too. Delay locks (the kubelet's) are left out.
 func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	var blocking []Inhibitor
 	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {
@@ -119,7 +120,8 @@ func (m manager) blockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	}
 	var blocking []Inhibitor
 	for _, lock := range locks {
-		if lock.Mode == "block" && slices.Contains(strings.Split(lock.What, ":"), "shutdown") {
+		blocks := lock.Mode == "block" || lock.Mode == "block-weak" && lock.UID != uint32(os.Getuid())
+		if blocks && slices.Contains(strings.Split(lock.What, ":"), "shutdown") {
 			blocking = append(blocking, Inhibitor{Who: lock.Who, Why: lock.Why})
 		}
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/godbus/dbus/v5"
@@ -62,6 +63,8 @@ func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing
 	own := hosttest.BlockShutdown("backup", "a snapshot is being taken")
 	other := own
 	other.UID++
+	weak, otherWeak := own, other
+	weak.Mode, otherWeak.Mode = "block-weak", "block-weak"
 	refused := &RefusedError{"org.freedesktop.login1.BlockedByInhibitorLock", "backup holds a block inhibitor: a snapshot is being taken"}
 	cases := map[string]struct {
 		lock       hosttest.Inhibitor
@@ -73,6 +76,9 @@ func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing
 		"own uid, ignoring":       {own, ignore, nil},
 		"another uid, respecting": {other, respect, refused},
 		"another uid, ignoring":   {other, ignore, nil},
+		"weak":                    {weak, respect, nil},
+		"another uid's weak":      {otherWeak, respect, refused},
+		"that one, ignoring":      {otherWeak, ignore, nil},
 	}
 	for generation, systemd := range generations {
 		for name, tc := range cases {
@@ -111,13 +117,15 @@ func TestLogind_ListsTheLocksThatForbidAReboot_Behaviour46(t *testing.T) {
 		hosttest.Inhibitor{What: "shutdown", Who: "kubelet", Why: "Kubelet needs time to handle node shutdown", Mode: "delay"},
 		hosttest.Inhibitor{What: "sleep", Who: "laptop", Why: "lid", Mode: "block"},
 		hosttest.Inhibitor{What: "handle-power-key", Who: "desktop", Why: "it asks", Mode: "block"},
-		hosttest.Inhibitor{What: "shutdown", Who: "session", Why: "root overrules this", Mode: "block-weak"},
+		hosttest.Inhibitor{What: "shutdown", Who: "root", Why: "root overrules this", Mode: "block-weak", UID: uint32(os.Getuid())},
+		hosttest.Inhibitor{What: "shutdown", Who: "session", Why: "somebody is logged in", Mode: "block-weak", UID: uint32(os.Getuid()) + 1000},
 		hosttest.Inhibitor{What: "sleep:shutdown:idle", Who: "backup", Why: "a snapshot is being taken", Mode: "block", UID: 1000, PID: 7},
 		hosttest.BlockShutdown("raid", "rebuilding"),
 	)
 	got, err := client.BlockInhibitors(t.Context())
 	must(t, err)
 	want := []Inhibitor{
+		{Who: "session", Why: "somebody is logged in"},
 		{Who: "backup", Why: "a snapshot is being taken"},
 		{Who: "raid", Why: "rebuilding"},
 	}

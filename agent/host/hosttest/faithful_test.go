@@ -82,6 +82,8 @@ func TestLogind_GenerationsTreatBlockInhibitorsAsSystemdDoes(t *testing.T) {
 		"org.freedesktop.DBus.Error.UnknownMethod"
 	own, other := BlockShutdown("backup", "running"), BlockShutdown("backup", "running")
 	other.UID++
+	weak, otherWeak := own, other
+	weak.Mode, otherWeak.Mode = "block-weak", "block-weak"
 	cases := map[string]struct {
 		systemd                    Systemd
 		lock                       Inhibitor
@@ -89,6 +91,8 @@ func TestLogind_GenerationsTreatBlockInhibitorsAsSystemdDoes(t *testing.T) {
 	}{
 		"current":                           {SystemdCurrent, own, denied, denied, denied, ""},
 		"current, another uid's lock":       {SystemdCurrent, other, denied, denied, denied, ""},
+		"current, a weak lock":              {SystemdCurrent, weak, "", "", "", ""},
+		"current, another uid's weak lock":  {SystemdCurrent, otherWeak, "", "", denied, ""},
 		"before 257":                        {SystemdBefore257, own, "", "", "", invalid},
 		"before 257, another uid's lock":    {SystemdBefore257, other, "", "", denied, invalid},
 		"without flags":                     {SystemdWithoutFlags, own, "", unknown, unknown, unknown},

@@ -22,7 +22,8 @@ const (
 type Systemd int
 
 const (
-	// SystemdCurrent (257 and later): block inhibitors bind root too, whoever holds them, and flag 0x10 skips them.
+	// SystemdCurrent (257 and later): block inhibitors bind root too, whoever holds them, flag 0x1 makes weak ones count that
+	// another uid than the caller's holds, and 0x10 skips them all.
 	SystemdCurrent Systemd = iota
 	// SystemdBefore257: Reboot ignores block inhibitors for root, flag 0x1 makes those count that another uid than the
 	// caller's holds, 0x10 is an invalid argument.
@@ -235,7 +236,7 @@ func (l *Logind) reboot(interactive bool) *dbus.Error {
 	l.called("Reboot", interactive)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.goDown(func(Inhibitor) bool { return l.systemd == SystemdCurrent })
+	return l.goDown(func(i Inhibitor) bool { return l.systemd == SystemdCurrent && i.Mode == "block" })
 }
 
 func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
@@ -250,12 +251,17 @@ func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
 	case l.systemd == SystemdBefore257:
 		return l.goDown(func(i Inhibitor) bool { return flags&flagCheckInhibitors != 0 && i.UID != callerUID() })
 	}
-	return l.goDown(func(Inhibitor) bool { return flags&flagSkipInhibitors == 0 })
+	return l.goDown(func(i Inhibitor) bool {
+		counts := i.Mode == "block" || flags&flagCheckInhibitors != 0 && i.UID != callerUID()
+		return counts && flags&flagSkipInhibitors == 0
+	})
 }
 
 // goDown accepts a reboot, or refuses it for a block inhibitor that counts; the caller holds the lock.
 func (l *Logind) goDown(counts func(Inhibitor) bool) *dbus.Error {
-	blocks := func(i Inhibitor) bool { return i.Mode == "block" && strings.Contains(i.What, "shutdown") && counts(i) }
+	blocks := func(i Inhibitor) bool {
+		return strings.HasPrefix(i.Mode, "block") && strings.Contains(i.What, "shutdown") && counts(i)
+	}
 	switch {
 	case l.failure != nil:
 		return l.failure
