@@ -100,7 +100,7 @@ func FuzzLogind(f *testing.F) {
 				t.Errorf("%#v blocks as %+v, %v", body, lock, err)
 			}
 		}
-		if err := m.canReboot(t.Context(), respect); err == nil && (len(body) != 1 || body[0] != "yes") {
+		if refusal, err := m.canReboot(t.Context(), respect); err == nil && refusal == nil && (len(body) != 1 || body[0] != "yes") {
 			t.Errorf("%#v permits a reboot", body)
 		}
 		if preparing, err := m.preparingForShutdown(t.Context()); preparing && (err != nil || len(body) != 1) {

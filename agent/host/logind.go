@@ -66,11 +66,18 @@ type Logind struct {
 }
 
 // BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block, and in mode block-weak those of other
-// users than the agent's, for which logind refuses, too. Delay locks (the kubelet's) are left out.
+// users than the agent's, for which logind refuses, too. Delay locks (the kubelet's) are left out. Where there is none, logind is
+// one itself if it would not reboot the host: better now than when the node is drained.
 func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	var blocking []Inhibitor
 	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {
-		blocking, err = m.blockInhibitors(ctx)
+		if blocking, err = m.blockInhibitors(ctx); err != nil || len(blocking) > 0 {
+			return err
+		}
+		refusal, err := m.canReboot(ctx, v1alpha1.InhibitorsRespect)
+		if refusal != nil {
+			blocking = []Inhibitor{{Who: "logind", Why: refusal.Message}}
+		}
 		return err
 	})
 	return blocking, err
@@ -80,8 +87,12 @@ func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 // follow it with a deadline. A *RefusedError means no reboot has been started. Any other error leaves it open.
 func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
 	return l.manager(ctx, func(ctx context.Context, m manager) error {
-		if err := m.canReboot(ctx, inhibitors); err != nil {
+		refusal, err := m.canReboot(ctx, inhibitors)
+		switch {
+		case err != nil:
 			return err
+		case refusal != nil:
+			return refusal
 		}
 		return m.reboot(ctx, inhibitors)
 	})
@@ -143,21 +154,21 @@ func (m manager) preparingForShutdown(ctx context.Context) (bool, error) {
 }
 
 // canReboot turns every answer but a clear yes into a refusal. "challenge" would ask a person for a password.
-func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) (*RefusedError, error) {
 	var answer string
 	if err := m.call(ctx, logindInterface+".CanReboot", nil, &answer); err != nil {
-		return err
+		return nil, err
 	}
 	switch answer {
 	case "yes":
-		return nil
+		return nil, nil
 	case "inhibitor-blocked": // Newer systemd reports it instead of yes while a block inhibitor is held.
 		if inhibitors == v1alpha1.InhibitorsIgnore {
-			return nil
+			return nil, nil
 		}
-		return &RefusedError{Name: errBlockedByInhibitor, Message: "CanReboot returns " + answer}
+		return &RefusedError{Name: errBlockedByInhibitor, Message: "CanReboot returns " + answer}, nil
 	default:
-		return &RefusedError{Name: logindInterface + ".CanReboot", Message: fmt.Sprintf("CanReboot returns %q", answer)}
+		return &RefusedError{Name: logindInterface + ".CanReboot", Message: fmt.Sprintf("CanReboot returns %.32q", answer)}, nil
 	}
 }
 

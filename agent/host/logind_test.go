@@ -194,6 +194,11 @@ func TestLogind_OnlyAClearYesIsAPermission(t *testing.T) {
 		t.Run(answer, func(t *testing.T) {
 			server, client := startLogind(t)
 			server.SetCanReboot(answer)
+			before, err := client.BlockInhibitors(t.Context())
+			must(t, err)
+			if diff := cmp.Diff([]Inhibitor{{Who: "logind", Why: tc.want.Message}}, before); diff != "" {
+				t.Errorf("who blocks, before a drain (-want +got):\n%s", diff)
+			}
 			refusal, _ := errors.AsType[*RefusedError](client.Reboot(t.Context(), tc.inhibitors))
 			if diff := cmp.Diff(tc.want, refusal); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
