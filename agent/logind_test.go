@@ -54,15 +54,40 @@ var _ = Describe("logind", func() {
 		m.shows(ctx, objectionOf, BeEmpty()) // long before its minute is over
 	})
 
-	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
+	It("is inhibited when a grant is given all the same, and no drain begins until it is not (behaviour 46)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.pod(ctx, "db", m.owner("ReplicaSet"))
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.Logind.SetInhibitors(lock)
+		m.start(ctx)
+		m.shows(ctx, objectionOf, HavePrefix("Inhibited: "))
+		m.grant(ctx, 1, protocol.GrantActive)
+		Consistently(func() string { return phaseOf(m.node(ctx)) }, "1s").Should(BeEmpty())
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		m.Logind.SetInhibitors()
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+	})
+
+	// drainsUntil is a machine in the middle of a drain, which ends once allowEvictions is called. Its clock is stopped.
+	drainsUntil := func(ctx SpecContext) *machine {
+		GinkgoHelper()
 		policy := spec(v1alpha1.InhibitorsRespect)
 		policy.Drain.Timeout.Duration = 30 * time.Second
 		m := newMachine(ctx, policy)
 		m.held = newHeldClock()
+		m.protectedPod(ctx)
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.Logind.SetInhibitors(lock)
 		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.grant(ctx, 1, protocol.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
+		return m
+	}
+
+	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
+		m := drainsUntil(ctx)
+		m.Logind.SetInhibitors(lock)
+		m.allowEvictions(ctx)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("packagekit"))
@@ -133,12 +158,10 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is gone, and unknown is not a yes", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := drainsUntil(ctx)
 		m.Logind.Stop()
-		m.start(ctx)
-		m.shows(ctx, objectionOf, HavePrefix("Inhibited: logind cannot be asked"))
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Aborted Inhibited failures=1"))
+		m.allowEvictions(ctx)
+		m.showsMeanwhile(ctx, 2*time.Second, objectionOf, HavePrefix("Inhibited: logind cannot be asked"))
+		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 	})
 })

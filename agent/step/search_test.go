@@ -28,6 +28,8 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.Record.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "begins before the engines have answered once more", o.Confirmed)
+			must(t, o, "begins inhibited", o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
+			must(t, o, "begins beside another coordinator", o.Policy.Reboot.Coordinators == v1alpha1.CoordinatorsIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before an engine has reported", o.Engine != nil)
 			must(t, o, "begins without a need in this boot", o.Engine.State == engine.Needed || o.Requested)

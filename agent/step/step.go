@@ -21,7 +21,7 @@ const (
 	policyRetry = 30 * time.Second
 	// confirmRetry is how soon an engine that did not answer before the start is asked again.
 	confirmRetry = 30 * time.Second
-	// heldUpRetry is how soon a drained node looks again whether the host may go down.
+	// heldUpRetry is how soon a node that is granted or drained looks again whether the host may go down.
 	heldUpRetry = 15 * time.Second
 	// drainRetry and drainRetryMax space drains that end with an error.
 	drainRetry, drainRetryMax = 5 * time.Second, time.Minute
@@ -87,7 +87,8 @@ func Next(o Observation) Step {
 // resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, nor where the reboot would
 // be without effect, nor while its pods are in the way: the manager takes the grant back. An agent that has just started first asks
 // what the reboot is for: a host that went down by itself may need none any more, and the manager does not know yet. Right
-// before it begins the engines are asked once more: one that was reset may have sent no signal.
+// before it begins the engines are asked once more: one that was reset may have sent no signal. Nor does it begin while the
+// host is held up: its pods would leave for nothing.
 func resting(o Observation) Step {
 	switch {
 	case !mayStart(o), o.Paused, !o.asks(), inVain(o):
@@ -98,6 +99,9 @@ func resting(o Observation) Step {
 		return Wait{Until: o.startLook().At.Add(LookRetry)}
 	case !o.Confirmed:
 		return Wait{Until: o.Now.Add(confirmRetry)}
+	}
+	if _, held := heldUp(o); held {
+		return Wait{Until: o.Now.Add(heldUpRetry)}
 	}
 	progress, _ := protocol.Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
 	progress.Update, _ = updateAsked(o)

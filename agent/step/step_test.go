@@ -48,6 +48,21 @@ func TestNext_AtRest(t *testing.T) {
 		"engines that did not answer once more are asked again": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Confirmed = false }), Wait{now.Add(confirmRetry)},
 		},
+		"a host that is inhibited is not drained": {
+			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Inhibitors.Message = "A shutdown is blocked by x." }), Wait{now.Add(heldUpRetry)},
+		},
+		"nor is one beside another coordinator": {
+			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Coordinators.Message = "locksmithd is active." }), Wait{now.Add(heldUpRetry)},
+		},
+		"nor one whose logind was not asked": {
+			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Inhibitors = Inhibitors{} }), Wait{now.Add(heldUpRetry)},
+		},
+		"a policy may ignore both": {
+			makeObservation(staged(""), granted(1, active), func(o *Observation) {
+				o.Inhibitors.Message, o.Coordinators.Message = "A shutdown is blocked by x.", "locksmithd is active."
+				o.Policy.Reboot = v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore}
+			}), StartDrain{*begin},
+		},
 		"a reboot that happened is the manager's business": {makeObservation(rebootedBefore), Idle{}},
 		"a reboot that happened makes way for the next":    {makeObservation(rebootedBefore, staged(""), granted(2, active), uncordoned), StartDrain{begin2}},
 	}

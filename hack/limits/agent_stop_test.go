@@ -60,10 +60,9 @@ var agentPhases = map[string]func(h *host){
 		h.shows(corev1.NodeDrained, "True VolumesInUse")
 	},
 	"a block inhibitor holds the reboot up": func(h *host) {
-		h.asks()
+		h.guarded()
 		h.Logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
-		h.grant()
-		h.in(protocol.PhaseDraining)
+		must(h.t, api.Delete(h.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name}}))
 		h.shows(corev1.NodeDrained, "True")
 	},
 	"logind does not say who blocks": func(h *host) {
