@@ -36,6 +36,27 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.counted()).To(Equal(map[string]int{"error": 1, "evicted": 1}))
 	})
 
+	It("goes on with the other pods where a webhook refuses one, names that one, and asks for it again", func(ctx context.Context) {
+		const refusal = `admission webhook "db.example.com" denied the request: the primary is to move first`
+		w.pods(ctx, "db", "web")
+		moved := make(chan struct{})
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			select {
+			case <-moved:
+			default:
+				if r.what == "EVICT" && r.name == "db" {
+					return answerWith(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: refusal})
+				}
+			}
+			return send()
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.blocked, soon, polling).Should(Equal([]string{"db: EvictionBlocked: " + refusal}))
+		Expect(w.left(ctx)).To(Equal([]string{"db"}))
+		close(moved)
+		Expect(d.wait()).To(Succeed())
+	})
+
 	It("does not ask again where the answer was lost on the way but the pod goes", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")

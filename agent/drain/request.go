@@ -141,7 +141,7 @@ const (
 	leaving
 	// denied: 403. That cache again may know the pod, but not yet on which node it is.
 	denied
-	// failed: the server or the network had a problem that passes.
+	// failed: the server or the network had a problem that passes, or admission refuses this one pod.
 	failed
 	// fatal: asking again gives the same answer.
 	fatal
@@ -158,6 +158,12 @@ type answer struct {
 
 // several is the server's wording; there is no cause or reason to go by.
 const several = "more than one PodDisruptionBudget"
+
+// refusesOne reports whether a webhook or a ValidatingAdmissionPolicy has refused the request, by whatever code it likes. That is
+// about this one pod, and may pass: it is the server's wording again.
+func refusesOne(message string) bool {
+	return strings.Contains(message, "denied the request") || strings.Contains(message, "denied request")
+}
 
 // judge reads the answer out of the error of a request.
 func judge(err error) answer {
@@ -189,6 +195,8 @@ func judgeStatus(status metav1.Status) verdict {
 		return refused
 	case strings.Contains(status.Message, several):
 		return crowded
+	case refusesOne(status.Message):
+		return failed
 	case status.Code == http.StatusForbidden && hasCause(status, corev1.NamespaceTerminatingCause):
 		return leaving
 	case status.Code == http.StatusForbidden:

@@ -69,6 +69,20 @@ func TestJudge(t *testing.T) {
 			err:  withCause(apierrors.NewForbidden(pods, "web", errors.New("going")), corev1.NamespaceTerminatingCause, ""),
 			want: answer{verdict: leaving, message: `pods "web" is forbidden: going`},
 		},
+		"403 of a webhook is about one pod": {
+			err:  &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: "Forbidden", Message: `admission webhook "db.example.com" denied the request: the primary is to move first`}},
+			want: answer{verdict: failed, message: `admission webhook "db.example.com" denied the request: the primary is to move first`},
+		},
+		"400 of a webhook that gives no code, too": {
+			err:  &apierrors.StatusError{ErrStatus: metav1.Status{Code: 400, Message: `admission webhook "db.example.com" denied the request without explanation`}},
+			want: answer{verdict: failed, message: `admission webhook "db.example.com" denied the request without explanation`},
+		},
+		"422 of an admission policy, too": {
+			err: &apierrors.StatusError{ErrStatus: metav1.Status{
+				Code: 422, Reason: "Invalid", Message: `pods "web" is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: not now`,
+			}},
+			want: answer{verdict: failed, message: `pods "web" is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: not now`},
+		},
 		"403 otherwise": {
 			err:  apierrors.NewForbidden(pods, "web", errors.New("no")),
 			want: answer{verdict: denied, message: `pods "web" is forbidden: no`},
