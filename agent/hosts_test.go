@@ -244,7 +244,7 @@ func (w *walk) debian() {
 }
 
 func (w *walk) suse() {
-	w.has("rebootmgr.service", "transactional-update.timer")
+	w.has("rebootmgr.service", "transactional-update.timer", "os-update.timer")
 	w.conflict = "rebootmgr is active"
 }
 

@@ -78,6 +78,11 @@ var rebooters = []rebooter{
 		name: "transactional-update", units: []string{"transactional-update.timer"}, reboots: transactionalUpdateReboots,
 		off: `echo REBOOT_METHOD=kured >>/etc/transactional-update.conf`,
 	},
+	// SUSE with a root file system that can be written.
+	{
+		name: "os-update", units: []string{"os-update.timer"}, reboots: osUpdateReboots,
+		off: `echo REBOOT_CMD=none >>/etc/os-update.conf`,
+	},
 }
 
 // Other is what else may reboot the host: a scheduled shutdown before the programs of the table, and these before

@@ -66,17 +66,30 @@ func transactionalUpdateReboots(_ context.Context, on looked) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	method := "auto"
-	for _, name := range slices.Concat([]string{vendor}, snippets, []string{administrator}) {
-		content, err := readConfiguration(on.root, name)
+	method, err := lastAssignment(on.root, "REBOOT_METHOD", slices.Concat([]string{vendor}, snippets, []string{administrator})...)
+	return method != "kured" && method != "none", err
+}
+
+// osUpdateReboots: without a command it chooses one that reboots.
+// https://github.com/openSUSE/os-update/blob/main/src/os-update.in
+func osUpdateReboots(_ context.Context, on looked) (bool, error) {
+	command, err := lastAssignment(on.root, "REBOOT_CMD", "/usr/share/os-update/os-update.conf", "/usr/etc/os-update.conf", "/etc/os-update.conf")
+	return command != "no" && command != "none", err
+}
+
+// lastAssignment is the value that the last of a host's files with shell assignments gives to a variable. Empty: none does.
+func lastAssignment(root, variable string, names ...string) (string, error) {
+	last := ""
+	for _, name := range names {
+		content, err := readConfiguration(root, name)
 		if err != nil {
-			return false, err
+			return "", err
 		}
-		if value, set := parseAssignments(content)["REBOOT_METHOD"]; set {
-			method = value
+		if value, set := parseAssignments(content)[variable]; set {
+			last = value
 		}
 	}
-	return method != "kured" && method != "none", nil
+	return last, nil
 }
 
 // readConfiguration reads a file of the host; one that does not exist is empty. It is an error where its folder, /etc or /usr,

@@ -12,7 +12,7 @@ import (
 // TestCoordinators_ProgramsThatRebootTheirHost: each row of the table, with the host's files that decide (behaviour 57).
 func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 	const zincati, apt, dnf = "zincati.service", "apt-daily-upgrade.timer", "dnf-automatic-install.timer"
-	const ostree, transactional = "rpm-ostreed-automatic.timer", "transactional-update.timer"
+	const ostree, transactional, osUpdate = "rpm-ostreed-automatic.timer", "transactional-update.timer", "os-update.timer"
 	type files = map[string]string
 	var none files
 	for name, tc := range map[string]struct {
@@ -65,6 +65,14 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		"transactional-update leaves it to whoever detects /run/reboot-required": {
 			transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd\nREBOOT_METHOD=kured"}, "",
 		},
+		"os-update by its defaults": {osUpdate, none, "os-update"},
+		"os-update by rebootmgr":    {osUpdate, files{"etc/os-update.conf": "REBOOT_CMD=rebootmgr\n"}, "os-update"},
+		"os-update, a command of a later release": {
+			osUpdate, files{"etc/os-update.conf": "REBOOT_CMD=\"kexec\"\n"}, "os-update",
+		},
+		"os-update, turned off by the vendor":        {osUpdate, files{"usr/share/os-update/os-update.conf": "REBOOT_CMD=none\n"}, ""},
+		"os-update, turned off by an older vendor":   {osUpdate, files{"usr/etc/os-update.conf": "REBOOT_CMD=no\n"}, ""},
+		"os-update, turned off by the administrator": {osUpdate, files{"usr/share/os-update/os-update.conf": "REBOOT_CMD=auto", "etc/os-update.conf": "REBOOT_CMD=none\n"}, ""},
 		"transactional-update, a snippet of the vendor's": {
 			transactional, files{"usr/etc/transactional-update.conf.d/10-none": "REBOOT_METHOD=none"}, "",
 		},
