@@ -130,10 +130,24 @@ func TestEngine_FilesThatAreNamedReplaceTheDefaults(t *testing.T) {
 		return len(h.Reports) > 0 && (<-h.Reports).Message == "/var/lib/patches/reboot and /run/please exist on the host, because of kernel, glibc."
 	}, time.Minute)
 	h.remove("var/lib/patches")
-	// Whatever else there is: nobody knows what the folder would say.
+	const gone = "The host's /var/lib/patches cannot be read: no such file or directory."
 	h.Until("the folder's end", func() bool {
-		return len(h.Reports) > 0 && (<-h.Reports).Message == "The host's /var/lib/patches cannot be read: no such file or directory."
+		return len(h.Reports) > 0 && <-h.Reports == needed("/run/please exists on the host, because of kernel, glibc. "+gone)
 	}, time.Minute)
+	h.remove("run/please")
+	h.remove("run/please.pkgs")
+	// Nothing is known to ask for a reboot, and what the folder would have is unknown.
+	h.Until("the need's end", func() bool {
+		return len(h.Reports) > 0 && <-h.Reports == engine.Unreachable("sentinel", gone)
+	}, time.Minute)
+}
+
+func TestEngine_ThatNobodyNamedIsUnknownWhereOneOfItsFoldersIsMissing(t *testing.T) {
+	h := newHarness(t)
+	h.optional = true
+	h.files = []string{"/run/please", "/var/lib/patches/reboot"}
+	h.run()
+	h.Expect(engine.Unreachable("sentinel", "The host's /var/lib/patches cannot be read: no such file or directory."))
 }
 
 func TestLook_WhatPassesForTheFile(t *testing.T) {

@@ -15,7 +15,7 @@ type observation struct {
 	files []string
 	// unreadable states why folder, which should hold one of them, cannot be read. Empty: all of them were.
 	unreadable, folder string
-	// missing reports that it is unreadable because there is no such folder.
+	// missing reports that it is unreadable because there is no such folder, and none of the others.
 	missing bool
 	// present are those of the files that exist.
 	present []string
@@ -23,15 +23,21 @@ type observation struct {
 	packages []string
 }
 
-// report is what the observation reports to others. Its content is for people; only that the file exists counts.
+// report is what the observation reports to others. Its content is for people; only that a file exists counts, also where another
+// one cannot be looked for.
 func (o observation) report() engine.Report {
+	unread := ""
+	if o.unreadable != "" {
+		unread = fmt.Sprintf("The host's %s cannot be read: %s.", o.folder, o.unreadable)
+	}
 	switch {
-	case o.unreadable != "":
-		return engine.Unreachable(Name, fmt.Sprintf("The host's %s cannot be read: %s.", o.folder, o.unreadable))
 	case len(o.present) > 0:
 		return engine.Report{
-			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: message(o.present, o.packages),
+			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent,
+			Message: engine.Shorten(strings.TrimSpace(message(o.present, o.packages) + " " + unread)),
 		}
+	case unread != "":
+		return engine.Unreachable(Name, unread)
 	}
 	return engine.UpToDate(Name, none(o.files))
 }

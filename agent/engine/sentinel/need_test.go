@@ -36,10 +36,12 @@ func TestReport(t *testing.T) {
 		seen observation
 		want engine.Report
 	}{
-		"no file is no need":                    {observation{files: Defaults}, noFile},
-		"a file is one (behaviour 12)":          {observation{present: Defaults[:1]}, present},
-		"what cannot be read is unknown":        {observation{unreadable: "no such file or directory", folder: "/run"}, noRun},
-		"what cannot be read is never a need":   {observation{unreadable: "no such file or directory", folder: "/run", present: Defaults[:1]}, noRun},
+		"no file is no need":             {observation{files: Defaults}, noFile},
+		"a file is one (behaviour 12)":   {observation{present: Defaults[:1]}, present},
+		"what cannot be read is unknown": {observation{unreadable: "no such file or directory", folder: "/run"}, noRun},
+		"a file is a need beside a folder that cannot be read": {
+			observation{unreadable: "no such file or directory", folder: "/run", present: Defaults[:1]}, needed(present.Message + " " + noRun.Message),
+		},
 		"the message names the packages":        {observation{present: Defaults[:1], packages: []string{"libc6", "dbus"}}, needed("/run/reboot-required exists on the host, because of libc6, dbus.")},
 		"packages without the file are no need": {observation{files: Defaults, packages: []string{"libc6"}}, noFile},
 	}
