@@ -39,16 +39,21 @@ func (o *options) engineList() []string {
 	})
 }
 
-// isNamed reports whether --engines names an engine, or auto. An engine that is not named may be absent.
+// isNamed reports whether --engines names an engine, or auto.
 func (o *options) isNamed(name string) bool {
 	return slices.Contains(strings.Split(o.engines, ","), name)
+}
+
+// mayBeAbsent reports whether nothing says that an engine is on the host. Files that are named say so of engine sentinel.
+func (o *options) mayBeAbsent(name string) bool {
+	return !o.isNamed(name) && (name != sentinel.Name || len(o.sentinelFiles) == 0)
 }
 
 // newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
 // reports make it look once more.
 func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, reports *reboot.Reports) source.Engine {
 	common := source.Options{
-		Clock: clock.RealClock{}, Optional: !o.isNamed(name), Again: reports.Again(name), Reachable: metrics.EngineUp(name),
+		Clock: clock.RealClock{}, Optional: o.mayBeAbsent(name), Again: reports.Again(name), Reachable: metrics.EngineUp(name),
 	}
 	bus := service.Bus{Options: common, Connect: host.SystemBus(o.bus), Before: before, Malformed: metrics.Malformed(name)}
 	switch name {

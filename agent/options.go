@@ -123,6 +123,9 @@ func (o *options) check() error {
 	if err := o.checkEngines(); err != nil {
 		return err
 	}
+	if len(o.sentinelFiles) > 0 && !slices.Contains(o.engineList(), sentinel.Name) {
+		return fmt.Errorf("--sentinel-file needs %s among --engines, or auto: nothing would look for the file", sentinel.Name)
+	}
 	return o.checkDrive()
 }
 

@@ -43,13 +43,13 @@ func TestParse(t *testing.T) {
 		},
 		"everything": {
 			[]string{
-				"--node-name=n1", "--engines=update-engine", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
+				"--node-name=n1", "--engines=update-engine,sentinel", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
 				"--sentinel-file=/run/a", "--sentinel-file=/var/lib/b", "--rpm-ostree-drive-period=2h", "--rpm-ostree-drive-timeout=30m",
 				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--zap-log-level=2",
 			},
 			nil,
 			defaults(func(o *options) {
-				o.engines, o.requireEngineSender, o.hostRoot, o.bootIDFile = "update-engine", true, "/host", "/b"
+				o.engines, o.requireEngineSender, o.hostRoot, o.bootIDFile = "update-engine,sentinel", true, "/host", "/b"
 				o.identity, o.probes, o.metrics = "serviceaccount", "0", ":9"
 				o.drivePeriod, o.driveTimeout = 2*time.Hour, 30*time.Minute
 				o.sentinelFiles = []string{"/run/a", "/var/lib/b"}
@@ -108,6 +108,25 @@ func TestEngineList(t *testing.T) {
 	}
 }
 
+// An engine that --engines does not name may be absent. Whoever names a file says that engine sentinel is on the host.
+func TestMayBeAbsent(t *testing.T) {
+	for args, want := range map[string]bool{
+		"":                                      true,
+		"--sentinel-file=/run/a":                false,
+		"--sentinel-file=/run/a --engines=auto": false,
+		"--engines=sentinel":                    false,
+		"--engines=auto,kernel":                 true,
+	} {
+		o, err := parse(append([]string{"--node-name=n1"}, strings.Fields(args)...), func(string) string { return "" }, &bytes.Buffer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.mayBeAbsent("sentinel"); got != want {
+			t.Errorf("%q: sentinel may be absent: %v, want %v", args, got, want)
+		}
+	}
+}
+
 // TestRun_BadFlags: one clear line, and the exit code for a command line that cannot work.
 func TestRun_BadFlags(t *testing.T) {
 	cases := map[string]struct {
@@ -130,6 +149,7 @@ func TestRun_BadFlags(t *testing.T) {
 		"auto twice":                  {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
 		"no path of a file":           {[]string{"--node-name=n1", "--sentinel-file=/"}, `invalid value "/" for flag -sentinel-file: "/" is not an absolute path of a file`},
 		"a file twice":                {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/run/a"}, `invalid value "/run/a" for flag -sentinel-file: /run/a is named twice`},
+		"a file that nobody watches":  {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--engines=update-engine,rpm-ostree"}, "--sentinel-file needs sentinel among --engines, or auto"},
 		"no period":                   {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
 		"no time":                     {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
 		"driving what nobody detects": {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree among --engines, or auto"},
