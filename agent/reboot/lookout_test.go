@@ -243,7 +243,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 			select {
 			case looked := <-again:
 				r.Reports.Put(engine.Report{Engine: "e", State: state, Reason: v1alpha1.ReasonUpToDate, Message: "Asked."})
-				close(looked)
+				looked <- true
 			case <-t.Context().Done():
 			}
 		}()
@@ -268,6 +268,33 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		}
 		if !begins(api) {
 			t.Errorf("wrote %v", api.patches)
+		}
+	})
+	t.Run("the engine does not answer for long: what it reported before counts", func(t *testing.T) {
+		r, api, _ := makeReconciler(t, grant)
+		clock := r.Clock.(*testclock.FakeClock)
+		again := r.Reports.Again("e")
+		answering, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			for {
+				select {
+				case looked := <-again:
+					looked <- false
+				case <-answering.Done():
+					return
+				}
+			}
+		}()
+		for passed := range 4 {
+			result, err := r.Reconcile(t.Context(), ctrl.Request{})
+			if err != nil || begins(api) || result.RequeueAfter != 30*time.Second {
+				t.Fatalf("after %d half minutes: %v, %v, wrote %v", passed, result, err, api.patches)
+			}
+			clock.Step(30 * time.Second)
+		}
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || !begins(api) {
+			t.Errorf("%v, wrote %v", err, api.patches)
 		}
 	})
 	t.Run("the engine does not answer: nothing begins, and it is asked again", func(t *testing.T) {

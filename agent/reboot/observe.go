@@ -34,6 +34,8 @@ type observer struct {
 	claims claims
 	// looked is what was seen of the pods last before a drain.
 	looked looked
+	// unconfirmed is for which grant, and since when, an engine does not answer.
+	unconfirmed unconfirmed
 	// started is when this process began a drain last.
 	started started
 	// call is what became of asking logind.
@@ -132,7 +134,7 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 		v.looked = looked{idOf(o.Record.Grant), v.lookout.once(ctx, *o.Policy)}
 		o.StartLook = v.looked.Look
 	case step.FactEngines:
-		o.Confirmed = v.confirmed(ctx)
+		o.Confirmed = v.confirmed(ctx, idOf(o.Record.Grant))
 		o.SetEngines(v.reports.all())
 	case step.FactInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
@@ -211,19 +213,40 @@ func entryFor(node string, ledger []v1alpha1.LedgerEntry) *v1alpha1.LedgerEntry 
 	return &ledger[i]
 }
 
-// confirmed reports whether every engine that asks for a reboot has answered once more.
-func (v *observer) confirmed(ctx context.Context) bool {
+// confirmed reports whether every engine that asks for a reboot has answered once more, or one of them has not for so long that
+// what it had reported counts.
+func (v *observer) confirmed(ctx context.Context, grant grantID) bool {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
-	if err := v.reports.confirm(ctx); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Begins nothing until the engines have answered")
-		return false
+	err := v.reports.confirm(ctx)
+	if err == nil {
+		return true
 	}
-	return true
+	now := v.clock.Now()
+	if v.unconfirmed.grant != grant {
+		v.unconfirmed = unconfirmed{grant, now}
+	}
+	if now.Sub(v.unconfirmed.since) >= confirmPatience {
+		ctrl.LoggerFrom(ctx).Error(err, "Goes by what the engines had reported before")
+		return true
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "Begins nothing until the engines have answered")
+	return false
 }
 
 // confirmLimit is how long engines may take to answer right before a drain begins. rpm-ostree may have to start for it.
-const confirmLimit = 15 * time.Second
+// confirmPatience is for how long one that does not is asked again: a need is on the host's disk and outlives its engine, and a node
+// whose engine is broken must not be up for ever. The manager gives the agent five minutes.
+const (
+	confirmLimit    = 15 * time.Second
+	confirmPatience = 2 * time.Minute
+)
+
+// unconfirmed is a grant under which an engine has not answered, and since when.
+type unconfirmed struct {
+	grant grantID
+	since time.Time
+}
 
 // looked is what the agent saw last before it would have begun, for one grant.
 type looked struct {

@@ -36,7 +36,7 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 	defer n.close()
 	net := w.Clock.NewTicker(w.Period)
 	defer net.Stop()
-	last, looked := "", chan<- struct{}(nil)
+	last, looked := "", chan<- bool(nil)
 	for {
 		// Watching comes before looking, so that nothing falls between them.
 		if err := n.watch(w.Folders()); err != nil {
@@ -49,7 +49,7 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 		}
 		w.Look()
 		if looked != nil {
-			close(looked)
+			looked <- true
 			looked = nil
 		}
 		select {

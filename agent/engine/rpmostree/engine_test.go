@@ -42,6 +42,36 @@ func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 	h.ExpectNow(upToDate)
 }
 
+func TestEngine_ThatDoesNotAnswerConfirmsNothing_Behaviour3(t *testing.T) {
+	for name, breaks := range map[string]func(*hosttest.RPMOSTree) error{
+		"it answers with an error": func(o *hosttest.RPMOSTree) error {
+			o.FailReads("org.freedesktop.DBus.Error.AccessDenied", "no")
+			return nil
+		},
+		"it answers with something else": func(o *hosttest.RPMOSTree) error {
+			o.GarbleDeployments("nonsense")
+			return nil
+		},
+		"the bus cannot start it": func(o *hosttest.RPMOSTree) error {
+			o.Crash()
+			return o.Activates(false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.engine.Again = make(source.Again)
+			ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+			h.start()
+			h.Expect(staged402)
+			h.Must(breaks(ostree))
+			if err := h.engine.Again.Look(t.Context()); err == nil {
+				t.Error("it has confirmed its need")
+			}
+			h.ExpectNoReport()
+		})
+	}
+}
+
 func TestEngine_DetectsDeploymentsFromTheOSObjectToo(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)

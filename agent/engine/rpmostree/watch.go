@@ -127,6 +127,7 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 		return w.ownerless(ctx, signalled)
 	}
 	w.failures++
+	w.Silent = true
 	wait := timing.Backoff(w.failures, firstRetry, pollInterval)
 	why := "rpm-ostree does not report its deployments: no reply in time."
 	switch {
@@ -152,6 +153,7 @@ func (w *watch) ownerless(ctx context.Context, signalled bool) (time.Duration, e
 		return 0, err
 	case startable:
 		w.failures++
+		w.Silent = true
 		w.memory.lost("rpm-ostree does not report its deployments: the system bus cannot start it.", engine.Silent)
 		return timing.Backoff(w.failures, firstRetry, pollInterval), nil
 	}

@@ -262,6 +262,28 @@ func TestEngines_LookOnceMoreWhenTheyAreAsked_Behaviour3(t *testing.T) {
 	})
 }
 
+// A need that nothing has withdrawn stays; but the engine has not confirmed it.
+func TestEngines_ThatDoNotAnswerConfirmNothing_Behaviour3(t *testing.T) {
+	forEach(t, true, func(t *testing.T, r *rig) {
+		t.Helper()
+		r.options.Again = make(source.Again)
+		s := r.startService()
+		r.run()
+		r.Expect(r.kind.upToDate())
+		r.Must(s.stage())
+		r.Expect(r.kind.needed())
+		s.fail("org.freedesktop.DBus.Error.AccessDenied", "no")
+		if err := r.options.Again.Look(t.Context()); err == nil {
+			t.Error("an engine that does not answer has confirmed its need")
+		}
+		r.ExpectNoReport()
+		s.fail("", "")
+		r.Must(r.options.Again.Look(t.Context()))
+		s.stop()
+		r.Must(r.options.Again.Look(t.Context())) // One that has left is nobody to ask.
+	})
+}
+
 func TestEngines_ReportThatTheyMayNotAsk(t *testing.T) {
 	forEach(t, true, func(t *testing.T, r *rig) {
 		t.Helper()

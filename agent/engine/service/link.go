@@ -38,6 +38,8 @@ type Link struct {
 	// Found is when the bus reported it, just before the service is read. What was signalled before Found is older than what the
 	// service answers.
 	Found dbus.Sequence
+	// Silent reports that the service is there, and did not answer the last read.
+	Silent bool
 }
 
 // Occasions are what makes a service be read again.
@@ -69,7 +71,7 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 	poll := o.Clock.NewTimer(wait)
 	defer func() { poll.Stop() }()
 	for {
-		due, signalled, looked := true, false, chan<- struct{}(nil)
+		due, signalled, looked := true, false, chan<- bool(nil)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -83,6 +85,7 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 			due, signalled = o.Receive(ctx, signal), true
 		}
 		if due {
+			l.Silent = false
 			if wait, err = read(ctx, signalled); err != nil {
 				return err
 			}
@@ -92,7 +95,7 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 			last.Stop()
 		}
 		if looked != nil {
-			close(looked)
+			looked <- !l.Silent
 		}
 	}
 }

@@ -40,6 +40,7 @@ func (s *session) unanswered(ctx context.Context, err error) {
 	} else {
 		logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
 	}
+	s.Silent = true
 	s.listener.Lost(s.watch.Title+" "+why(err), engine.Silent)
 }
 

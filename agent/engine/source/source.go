@@ -3,6 +3,7 @@ package source
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/utils/clock"
 
@@ -34,20 +35,26 @@ func (o Options) Changes(report func(engine.Report)) engine.Changes {
 	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional}
 }
 
-// Again makes an engine that runs look once more, without any occasion. What is sent on it is closed once the engine has
-// looked and has reported what changed: a need may be withdrawn without a signal.
-type Again chan chan<- struct{}
+// Again makes an engine that runs look once more, without any occasion: a need may be withdrawn without a signal. What is sent on
+// it receives once the engine has looked and has reported what changed: false where the engine is there and did not answer. It has
+// room for that.
+type Again chan chan<- bool
 
-// Look returns once the engine has looked, or with ctx's error where it did not in time.
+var errUnanswered = errors.New("it does not answer")
+
+// Look returns once the engine has looked, or with an error where it did not answer, or not in time.
 func (a Again) Look(ctx context.Context) error {
-	looked := make(chan struct{})
+	looked := make(chan bool, 1)
 	select {
 	case a <- looked:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-looked:
+	case answered := <-looked:
+		if !answered {
+			return errUnanswered
+		}
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
