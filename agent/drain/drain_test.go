@@ -100,6 +100,19 @@ var _ = Describe("Drain", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
+	It("caps that of a pod that somebody else has deleted", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.pods(ctx, "web")
+		w.budget(ctx, "web", 0)
+		Expect(admin.CoreV1().Pods(w.namespace).Delete(ctx, "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64(600))})).To(Succeed())
+		d := w.start(v1alpha1.Drain{GracePeriodSeconds: new(int64(7))})
+		Eventually(func() *int64 { return w.get(ctx, "web").DeletionGracePeriodSeconds }, soon, polling).
+			Should(HaveValue(BeEquivalentTo(7)))
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "EVICT": 1}))
+	})
+
 	It("goes round a PodDisruptionBudget by a rule with action Delete", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.budget(ctx, "web", 0)

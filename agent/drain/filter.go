@@ -117,7 +117,10 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 		return d
 	}
 	if pod.DeletionTimestamp != nil {
-		// It goes already: whatever the policy specifies, nothing is left to ask for, only to wait for.
+		// It goes already: whatever the policy specifies, nothing is left to ask for but that it takes no longer than it may.
+		if own := pod.DeletionGracePeriodSeconds; own != nil && *own > 0 && capped(own, r.graceCap) < *own {
+			d.gracePeriod = capped(own, r.graceCap)
+		}
 		return d
 	}
 	d.gracePeriod = capped(pod.Spec.TerminationGracePeriodSeconds, r.graceCap)

@@ -54,6 +54,12 @@ func (w *podWrapper) grace(seconds *int64) *podWrapper {
 	return w
 }
 
+// goesIn is the grace period with which the pod was deleted.
+func (w *podWrapper) goesIn(seconds int64) *podWrapper {
+	w.pod.DeletionGracePeriodSeconds = &seconds
+	return w
+}
+
 func (w *podWrapper) terminating() *podWrapper {
 	w.pod.DeletionTimestamp = new(metav1.Unix(1000, 0))
 	return w
@@ -191,6 +197,16 @@ func TestDecide(t *testing.T) {
 		"the cap shortens the grace period": {
 			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
+		},
+		"the cap shortens that of a pod that goes already": {
+			pod: makePod("web").terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
+			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
+		},
+		"and asks for nothing where it is short enough": {
+			pod: makePod("web").terminating().goesIn(5), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))}, want: evicted,
+		},
+		"nor where the pod is to be gone at once": {
+			pod: makePod("web").terminating().goesIn(0), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))}, want: evicted,
 		},
 		"the cap never lengthens it": {
 			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(600))},

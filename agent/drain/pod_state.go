@@ -43,9 +43,10 @@ type podState struct {
 	sentAt   int       // the change of budgets that was the last when the request was sent
 }
 
-// waits reports that nothing is to be sent for the pod: only the watch brings it forward.
+// waits reports that nothing is to be sent for the pod: only the watch brings it forward. One that terminates already is asked to be
+// quicker where the policy caps its grace period.
 func (e *podState) waits() bool {
-	return e.accepted || !e.deleted.IsZero() || e.decision.undrainable != "" ||
+	return e.accepted || !e.deleted.IsZero() && e.decision.gracePeriod == 0 || e.decision.undrainable != "" ||
 		e.decision.action == v1alpha1.DrainWaitCompleted
 }
 

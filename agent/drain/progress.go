@@ -135,9 +135,10 @@ func (p *progress) sent(uid types.UID, now time.Time) {
 	p.entries[uid].sentAt, p.entries[uid].asked = p.budgets.changes, true
 }
 
-// took records the pods that go by a rule with action Delete, even where the watch was quicker than the answer.
+// took records the pods that go by a rule with action Delete, even where the watch was quicker than the answer. One that was
+// terminating before does not.
 func (p *progress) took(t target, v verdict) {
-	if v == accepted && t.decision.action == v1alpha1.DrainDelete {
+	if v == accepted && t.decision.action == v1alpha1.DrainDelete && t.deleted.IsZero() {
 		p.deleted[t.uid] = true
 	}
 }

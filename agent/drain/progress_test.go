@@ -41,6 +41,8 @@ func keeps(why string) func(*target) { return func(t *target) { t.decision.undra
 
 func deleted(seconds float64) func(*target) { return func(t *target) { t.deleted = at(seconds) } }
 
+func quicker(t *target) { t.decision.gracePeriod = 5 }
+
 func inNamespace(ns string) func(*target) { return func(t *target) { t.Namespace = ns } }
 
 func isReady(t *target) { t.ready = true }
@@ -161,6 +163,11 @@ func TestNext(t *testing.T) {
 		s := begin(t, makeTarget("a", deleted(100)), makeTarget("b"), makeTarget("c", action(v1alpha1.DrainWaitCompleted)),
 			makeTarget("d", keeps("bare")))
 		s.sent("b").answered(0, yes, "b").next(0, 130)
+	})
+	t.Run("a terminating pod is asked once to be quicker", func(t *testing.T) {
+		s := begin(t, makeTarget("a", deleted(600), quicker)).next(0, 630, "a").sent("a").answered(0, yes, "a").next(0, 630)
+		s.p.put(makeTarget("a", deleted(5)))
+		s.next(0, 35)
 	})
 	t.Run("a pod that turned terminating by itself is not asked again", func(t *testing.T) {
 		s := begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: failed, message: "timeout"}, "a").next(0, 1)
