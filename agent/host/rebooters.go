@@ -95,6 +95,9 @@ func lastAssignment(root, variable string, names ...string) (string, error) {
 // readConfiguration reads a file of the host; one that does not exist is empty. It is an error where its folder, /etc or /usr,
 // is not mounted: then what it reports is unknown.
 func readConfiguration(root, name string) (string, error) {
+	if target, err := os.Readlink(filepath.Join(root, name)); err == nil && target == os.DevNull {
+		return "", nil // How a file is turned off that a package brings.
+	}
 	content, err := readBelow(root, name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
@@ -109,13 +112,29 @@ func readConfiguration(root, name string) (string, error) {
 	if _, err := os.Stat(filepath.Join(root, top)); err != nil {
 		return "", fmt.Errorf("reading %s of the host: %w", top, withoutPath(err))
 	}
-	return "", nil
+	return "", isMissing(root, name)
+}
+
+// isMissing is nil where the host has nothing of this name. It may have where a link is in the way, whose target is not mounted.
+func isMissing(root, name string) error {
+	host, err := os.OpenRoot(root)
+	if err != nil {
+		return withoutPath(err)
+	}
+	defer func() { _ = host.Close() }()
+	if _, err := host.Lstat(strings.TrimPrefix(name, "/")); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading %s of the host: a link leads to what is not mounted into the agent's pod", name)
+	}
+	return nil
 }
 
 // configurationsIn are the files in a folder of the host, in their order; none where there is no such folder.
 func configurationsIn(root, folder string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, folder))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, isMissing(root, folder)
+	case err != nil:
 		return nil, fmt.Errorf("reading %s of the host: %w", folder, withoutPath(err))
 	}
 	var names []string

@@ -163,6 +163,37 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 	}
 }
 
+// A link may lead to what the agent's pod does not see: what it would read there is unknown, and is not nothing.
+func TestCoordinators_ALinkOutOfWhatIsMountedIsNotANo_Behaviour57(t *testing.T) {
+	for link, unit := range map[string]string{
+		"etc/rpm-ostreed.conf": "rpm-ostreed-automatic.timer", "etc/apt/apt.conf.d": "apt-daily-upgrade.timer",
+		"etc/apt": "apt-daily-upgrade.timer", "etc/dnf": "dnf-automatic-install.timer",
+	} {
+		t.Run(link, func(t *testing.T) {
+			_, units, coordinators := startUnits(t)
+			units.Set(unit, "active")
+			must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, filepath.Dir(link)), 0o700))
+			must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, "usr"), 0o700))
+			must(t, os.Symlink("/opt/configuration", filepath.Join(coordinators.HostRoot, link)))
+			got, err := coordinators.Other(t.Context())
+			if got != nil || err == nil || !strings.Contains(err.Error(), "a link leads to what is not mounted into the agent's pod") {
+				t.Errorf("found %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A file that a package brings is turned off by a link to /dev/null.
+func TestCoordinators_AFileThatIsTurnedOffIsEmpty(t *testing.T) {
+	_, units, coordinators := startUnits(t)
+	units.Set("apt-daily-upgrade.timer", "active")
+	coordinators.HostRoot = newRoot(t, map[string]string{"etc/apt/apt.conf.d/50unattended-upgrades": "Unattended-Upgrade::Automatic-Reboot \"false\";"})
+	must(t, os.Symlink(os.DevNull, filepath.Join(coordinators.HostRoot, "etc/apt/apt.conf.d/20apt-esm-hook.conf")))
+	if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
+		t.Errorf("found %v, %v", got, err)
+	}
+}
+
 // TestIsAptFile: as apt-config dump of apt 2.6 has it, for a folder of files with these names.
 func TestIsAptFile(t *testing.T) {
 	for name, want := range map[string]bool{
