@@ -93,93 +93,102 @@ func TestVersion(t *testing.T) {
 // A manager is not ready before it has read what it decides about: a rollout of managers that may not read it leaves the old ones.
 func TestReadyOnceListed(t *testing.T) {
 	env := testenv.StartFor(t)
-	port, err := embedded.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate.UserName = "manager"
-	command := exec.CommandContext(t.Context(), buildManager(t), "--leader-elect=false", "--namespace=default", "--metrics-bind-address=0",
-		"--health-probe-bind-address="+address, "--kubeconfig="+kubeconfig(t, config))
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "life", func() bool { return testenv.Probe(t.Context(), address, "/healthz") == "200 ok" })
-	if got, want := testenv.Probe(t.Context(), address, "/readyz/listed"), "see the manager's log"; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, want) {
-		t.Errorf("/readyz/listed: %s, want %q", got, want)
-	}
-	if got := testenv.Probe(t.Context(), address, "/readyz"); !strings.HasPrefix(got, "500 ") {
-		t.Errorf("/readyz: %s", got)
-	}
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "manager"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager"}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "readiness", func() bool { return testenv.Probe(t.Context(), address, "/readyz") == "200 ok" })
-	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
-		t.Error(err)
-	}
-}
-
-// Nor is one with --manage-agents before it has read the DaemonSet: it ends when it may not.
-func TestReadyOnceListed_ManageAgents(t *testing.T) {
-	env := testenv.StartFor(t)
-	port, err := embedded.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := client.New(env.Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	may := func(name string, rules ...rbacv1.PolicyRule) {
-		if err := errors.Join(
-			api.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}),
-			api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager"}},
-			}),
-		); err != nil {
-			t.Fatal(err)
+	t.Run("with no rights", func(t *testing.T) {
+		m := startManager(t, env, "manager")
+		m.expectNotListed()
+		m.readyWith(api, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	})
+	t.Run("with --manage-agents, and all rights but to the DaemonSet", func(t *testing.T) {
+		const user = "bringer"
+		may(t, api, user, "others", rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io", v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}})
+		m := startManager(t, env, user, "--manage-agents", "--agent-image=agent:1")
+		ready := func(context.Context) (bool, error) { return m.probe("/readyz") == "200 ok", nil }
+		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Second, true, ready); !wait.Interrupted(err) {
+			t.Fatalf("ready before it may read the DaemonSet (%v)", err)
 		}
+		m.expectNotListed()
+		m.readyWith(api, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"*"}})
+	})
+}
+
+// manager is the program that ships, as a user of its own, until the test ends.
+type manager struct {
+	*testing.T
+
+	user, address string
+}
+
+func startManager(t *testing.T, env *testenv.Environment, user string, flags ...string) *manager {
+	t.Helper()
+	port, err := embedded.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	may("all-but-daemonsets", rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io", v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}})
-	address := fmt.Sprintf("127.0.0.1:%d", port)
+	m := &manager{T: t, user: user, address: fmt.Sprintf("127.0.0.1:%d", port)}
 	config := rest.CopyConfig(env.Config)
-	config.Impersonate.UserName = "manager"
-	command := exec.CommandContext(t.Context(), buildManager(t), "--leader-elect=false", "--namespace=default", "--metrics-bind-address=0",
-		"--health-probe-bind-address="+address, "--manage-agents", "--agent-image=agent:1", "--kubeconfig="+kubeconfig(t, config))
+	config.Impersonate.UserName = user
+	command := exec.CommandContext(t.Context(), buildManager(t), append([]string{
+		"--leader-elect=false", "--namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=" + m.address, "--kubeconfig=" + kubeconfig(t, config),
+	}, flags...)...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "life", func() bool { return testenv.Probe(t.Context(), address, "/healthz") == "200 ok" })
-	ready := func(context.Context) (bool, error) {
-		return testenv.Probe(t.Context(), address, "/readyz") == "200 ok", nil
+	t.Cleanup(func() { // The test's context has ended, and with it the program.
+		if err := command.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	m.eventually("life", func() bool { return m.probe("/healthz") == "200 ok" })
+	return m
+}
+
+func (m *manager) probe(path string) string {
+	return testenv.Probe(m.Context(), m.address, path)
+}
+
+func (m *manager) expectNotListed() {
+	m.Helper()
+	if got, want := m.probe("/readyz/listed"), "see the manager's log"; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, want) {
+		m.Errorf("/readyz/listed: %s, want %q", got, want)
 	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 5*time.Second, true, ready); !wait.Interrupted(err) {
-		t.Fatalf("ready before it may read the DaemonSet (%v)", err)
-	}
-	may("daemonsets", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"*"}})
-	eventually(t, "readiness", func() bool { return testenv.Probe(t.Context(), address, "/readyz") == "200 ok" })
-	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
-		t.Error(err)
+	if got := m.probe("/readyz"); !strings.HasPrefix(got, "500 ") {
+		m.Errorf("/readyz: %s", got)
 	}
 }
 
-func eventually(t *testing.T, what string, met func() bool) {
+// may gives a user rights.
+func may(t *testing.T, api client.Client, user, what string, rule rbacv1.PolicyRule) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
+	name := metav1.ObjectMeta{Name: user + "-" + what}
+	if err := errors.Join(
+		api.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{rule}}),
+		api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readyWith expects that the manager is ready once it has the rights that it lacked.
+func (m *manager) readyWith(api client.Client, lacked rbacv1.PolicyRule) {
+	m.Helper()
+	may(m.T, api, m.user, "lacked", lacked)
+	m.eventually("readiness", func() bool { return m.probe("/readyz") == "200 ok" })
+}
+
+func (m *manager) eventually(what string, met func() bool) {
+	m.Helper()
+	err := wait.PollUntilContextTimeout(m.Context(), 50*time.Millisecond, 30*time.Second, true,
 		func(context.Context) (bool, error) { return met(), nil })
 	if err != nil {
-		t.Fatalf("waiting for %s: %v", what, err)
+		m.Fatalf("waiting for %s: %v", what, err)
 	}
 }
 
