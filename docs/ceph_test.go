@@ -23,9 +23,9 @@ type ceph struct {
 	folder string
 }
 
-func newCeph(t *testing.T) *ceph {
+func newCeph(t *testing.T, env *testenv.Environment) *ceph {
 	t.Helper()
-	c := &ceph{T: t, env: testenv.StartFor(t), folder: t.TempDir()}
+	c := &ceph{T: t, env: env, folder: t.TempDir()}
 	script := ""
 	var known []string
 	for document := range strings.SplitSeq(read(t, "docs/examples/ceph.yaml"), "\n---\n") {
@@ -84,8 +84,9 @@ func (c *ceph) await(verb, want string) {
 
 // The hook of docs/examples/ceph.yaml sets noout when it is asked before a run, and unsets it after the run, once for each number. It
 // reports that Ceph refuses, and tries again. It may write its two answers and nothing else.
-func TestCeph(t *testing.T) {
-	c := newCeph(t)
+func testCeph(t *testing.T, env *testenv.Environment) {
+	t.Helper()
+	c := newCeph(t, env)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

@@ -28,9 +28,8 @@ type cluster struct {
 	folder string
 }
 
-func start(t *testing.T) *cluster {
+func newCluster(t *testing.T, env *testenv.Environment) *cluster {
 	t.Helper()
-	env := testenv.StartFor(t)
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,9 +63,17 @@ func blocks(t *testing.T, guide string) map[string]string {
 	return byHeading
 }
 
+// TestOnAnAPIServer does what a guide and an example describe, one after the other.
+func TestOnAnAPIServer(t *testing.T) {
+	env := testenv.StartFor(t)
+	t.Run("migrate.md", func(t *testing.T) { testMigrate(t, env) })
+	t.Run("examples/ceph.yaml", func(t *testing.T) { testCeph(t, env) })
+}
+
 // An administrator goes through the guide from top to bottom, with every other operator installed.
-func TestMigrate(t *testing.T) {
-	c := start(t)
+func testMigrate(t *testing.T, env *testenv.Environment) {
+	t.Helper()
+	c := newCluster(t, env)
 	c.install(t)
 	t.Run("the policies are accepted, and grant nothing at first", c.policiesAreAccepted)
 	t.Run("kured's lock is not taken from a node that holds it", c.waitsForKured)
