@@ -10,14 +10,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	secrets "github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const namespace = "default"
@@ -57,46 +57,55 @@ func config(t *testing.T, dir string, alerts map[string]string, targets ...strin
 	}))
 }
 
-// asker asks like the manager does, with what the API server has for Secrets.
+// asker asks like the manager does, with the Secrets of the test. The suite of the manager has those of an API server.
 type asker struct {
 	*Prometheus
 
-	t   *testing.T
-	api client.Client
+	t       *testing.T
+	secrets keptSecrets
 }
 
 func newAsker(t *testing.T) *asker {
 	t.Helper()
-	env := testenv.StartFor(t)
-	api, err := client.New(env.Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &asker{Prometheus: &Prometheus{Secrets: secrets.Reader{Reader: api, Namespace: namespace}}, t: t, api: api}
+	kept := keptSecrets{known: map[string]*corev1.Secret{}}
+	return &asker{Prometheus: &Prometheus{Secrets: secrets.Reader{Reader: kept, Namespace: namespace}}, t: t, secrets: kept}
 }
 
 // in asks for a part of the test.
 func (a *asker) in(t *testing.T) *asker {
 	t.Helper()
-	return &asker{Prometheus: a.Prometheus, t: t, api: a.api}
+	return &asker{Prometheus: a.Prometheus, t: t, secrets: a.secrets}
+}
+
+// keptSecrets are Secrets by their names.
+type keptSecrets struct {
+	client.Reader
+
+	known map[string]*corev1.Secret
+}
+
+func (k keptSecrets) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	s, there := k.known[key.Name]
+	if !there {
+		return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+	}
+	s.DeepCopyInto(object.(*corev1.Secret))
+	return nil
 }
 
 // keep makes the Secret what it is to be.
 func (a *asker) keep(name string, keysAndValues ...string) {
-	a.t.Helper()
 	s := secret(keysAndValues...)
-	s.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: namespace}
-	err := client.IgnoreAlreadyExists(a.api.Create(a.t.Context(), s))
-	if err == nil {
-		err = a.api.Update(a.t.Context(), s)
-	}
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	s.Name, s.ResourceVersion = name, time.Now().String() // which is another one with each write
+	a.secrets.known[name] = s
 }
 
 func (a *asker) ask(address, query, secret string) Answer {
-	ctx, cancel := context.WithTimeout(a.t.Context(), Timeout)
+	return a.askWithin(Timeout, address, query, secret)
+}
+
+func (a *asker) askWithin(limit time.Duration, address, query, secret string) Answer {
+	ctx, cancel := context.WithTimeout(a.t.Context(), limit)
 	defer cancel()
 	g := v1alpha1.PrometheusGate{Name: "g", URL: address, Query: query}
 	if secret != "" {
