@@ -8,37 +8,48 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-var _ = DescribeTable("An agent's objection holds its node back, and no other, by one reason in condition, status and metric", func(objection protocol.Objection) {
-	f := makeFleet(2)
-	node, other := f.nodes[0], f.nodes[1]
-	report := protocol.AgentReport{Objection: &objection}.String()
-	f.annotate(node, v1alpha1.AnnotationReport, report)
-	f.need(f.nodes...)
-	p := f.policy("workers")
-	Eventually(f.reason).WithArguments(node).Should(Equal("False " + string(objection.Reason)))
-	Expect(f.condition(node, v1alpha1.NodeRebootPermitted).Message).To(Equal(objection.Message))
-	Eventually(f.granted).Should(ConsistOf(other))
-	Eventually(func() []v1alpha1.BlockedNodes { return policyStatus(p).Blocked }).Should(
-		ConsistOf(v1alpha1.BlockedNodes{Reason: objection.Reason, Count: 1, Nodes: []string{node}}))
-	Eventually(blocked).WithArguments(p.Name).Should(Equal(map[string]float64{string(objection.Reason): 1}))
-	f.reboot(other)
-	Eventually(f.granted).Should(BeEmpty())
-	Consistently(f.granted, "1s").Should(BeEmpty())
+var _ = Describe("An agent's objection", func() {
+	It("holds its node back, and no other, by one reason in condition, status and metric: an update that rolls back, a host that locksmithd may reboot (behaviours 27, 57)", func() {
+		f := makeFleet(3)
+		node, other := f.nodes[0], f.nodes[2]
+		objections := map[string]protocol.Objection{
+			node:       {Reason: v1alpha1.ReasonUpdateNotApplied, Message: "2.0 rolls back"},
+			f.nodes[1]: {Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd is active on this host"},
+		}
+		object := func(name string, objection protocol.Objection) {
+			f.annotate(name, v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &objection}.String())
+		}
+		var held []v1alpha1.BlockedNodes
+		counts := map[string]float64{}
+		for name, objection := range objections {
+			object(name, objection)
+			held = append(held, v1alpha1.BlockedNodes{Reason: objection.Reason, Count: 1, Nodes: []string{name}})
+			counts[string(objection.Reason)] = 1
+		}
+		f.need(f.nodes...)
+		p := f.policy("workers")
+		for name, objection := range objections {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False " + string(objection.Reason)))
+			Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(Equal(objection.Message))
+		}
+		Eventually(f.granted).Should(ConsistOf(other))
+		Eventually(func() []v1alpha1.BlockedNodes { return policyStatus(p).Blocked }).Should(ConsistOf(held))
+		Eventually(blocked).WithArguments(p.Name).Should(Equal(counts))
+		f.reboot(other)
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Expect(policyStatus(p).Seq).To(Equal(int64(1)), "the slot that is free goes to nobody")
 
-	By("letting it go once the agent objects no more")
-	f.annotate(node, v1alpha1.AnnotationReport, nil)
-	Eventually(f.granted).Should(ConsistOf(node))
-	Eventually(blocked).WithArguments(p.Name).Should(BeEmpty())
+		By("letting one go once its agent objects no more")
+		f.annotate(node, v1alpha1.AnnotationReport, nil)
+		Eventually(f.granted).Should(ConsistOf(node))
+		Eventually(blocked).WithArguments(p.Name).Should(Equal(map[string]float64{string(v1alpha1.ReasonCoordinatorConflict): 1}))
 
-	By("taking back the grant that its agent has not begun to use")
-	f.annotate(node, v1alpha1.AnnotationReport, report)
-	Eventually(f.granted).Should(BeEmpty())
-	Expect(f.grant(node).Reason).To(Equal(objection.Reason))
-},
-	Entry("An update that rolls back (behaviour 27)", protocol.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "2.0 rolls back"}),
-	Entry("A host that locksmithd may reboot (behaviour 57)",
-		protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd is active on this host"}),
-)
+		By("taking back the grant that its agent has not begun to use")
+		object(node, objections[node])
+		Eventually(f.granted).Should(BeEmpty())
+		Expect(f.grant(node).Reason).To(Equal(v1alpha1.ReasonUpdateNotApplied))
+	})
+})
 
 // blocked is the metric of the nodes that wait, by reason.
 func blocked(policy string) map[string]float64 {
