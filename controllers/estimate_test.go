@@ -34,7 +34,10 @@ var _ = Describe("The estimate of a policy", func() {
 			return policy.ResourceVersion
 		}
 		atRest() // counts that were put off have been written
-		Consistently(version, "2s").Should(Equal(version()))
+		before, decided := version(), reconciles()
+		f.annotate(f.nodes[0], "example.com/wakes", "true")
+		Eventually(reconciles).Should(BeNumerically(">", decided))
+		Consistently(version).Should(Equal(before), "a pass that changes nothing else")
 
 		for range f.nodes {
 			var granted []string

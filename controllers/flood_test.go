@@ -29,14 +29,14 @@ func depth() int { return int(sumOf("workqueue_depth", "rebootpolicy")) }
 func atRest() int {
 	GinkgoHelper()
 	seen := func() [3]int { return [3]int{reconciles(), depth(), requests.Len()} }
-	Eventually(func(g Gomega) { g.Consistently(seen, "1s").Should(Equal(seen())) }).Should(Succeed())
+	Eventually(func(g Gomega) { g.Consistently(seen, "500ms").Should(Equal(seen())) }).Should(Succeed())
 	return depth()
 }
 
 var _ = Describe("A flood", func() {
 	// putOff is how many decisions are made because of what was put off before: a status whose counts alone had changed.
 	const putOff = 2
-	size := func() int { return footprint.Times("FLOOD", 200) }
+	size := func() int { return footprint.Times("FLOOD", 100) }
 
 	// flooded measures what a flood leaves behind, after a tenth of it, and how many decisions it caused.
 	flooded := func(what string, one func(i int)) (decided int) {

@@ -51,7 +51,7 @@ var _ = Describe("A machine that is rebooted again and again", func() {
 		p := f.policy("workers")
 		measures()
 		name, boots := f.nodes[0], 1
-		cycles := footprint.Times("REBOOTS", 50)
+		cycles := footprint.Times("REBOOTS", 20)
 		reboot := func(times int) footprint.Footprint {
 			for range times {
 				f.need(name)

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	slots, needy = 10, 300
+	slots, needy = 10, 150
 	workers      = "workers"
 )
 
