@@ -46,6 +46,7 @@ type cluster struct {
 	admin      kubernetes.Interface
 	kubeconfig string
 	agents     map[string]*corev1.Pod // by node
+	resources  []*metav1.APIResourceList
 }
 
 // shipped has config/default, for all specs that leave nothing behind that would disturb others. It has policy p.
@@ -53,6 +54,7 @@ var shipped *cluster
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	shipped = start(ctx, "config/default")
 	shipped.createPolicy(ctx)
 	createMountedSecret(ctx, shipped)
