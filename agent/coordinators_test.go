@@ -2,28 +2,18 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-const (
-	locksmithUnit = "locksmithd.service"
-	locksmithConf = "NAME=locksmithd\nSTRATEGY=reboot\nSTATE=running"
-)
+const locksmithUnit = "locksmithd.service"
 
 // runUnits puts a systemd on the machine's bus.
 func runUnits(m *machine) *hosttest.Units {
@@ -135,83 +125,3 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 			HaveField("Reason", v1alpha1.ReasonInhibited), HaveField("Reason", v1alpha1.ReasonCoordinatorConflict)))
 	})
 })
-
-// TestCoordinatorConflict runs a manager and an agent on a host where locksmithd is active: nothing is granted until it is
-// stopped, unless the policy ignores it (behaviour 57).
-func TestCoordinatorConflict(t *testing.T) {
-	api, config := crashCluster(t)
-	for name, policy := range map[string]v1alpha1.CoordinatorPolicy{
-		"respected": "", "ignored": v1alpha1.CoordinatorsIgnore,
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
-			s := &scenario{t: t, api: api, config: config, name: name}
-			defer s.wg.Wait()
-			defer cancel()
-			rbp, host := s.createPolicy(ctx), s.createHost(ctx, "a")
-			before := client.MergeFrom(rbp.DeepCopy())
-			rbp.Spec.Reboot = &v1alpha1.Reboot{Coordinators: policy}
-			must(t, api.Patch(ctx, rbp, before))
-			units, err := hosttest.StartUnits(host.Bus)
-			must(t, err)
-			units.Set(locksmithUnit, "active")
-			manager := s.process("manager", s.newManager)
-			manager.start(ctx)
-			host.agent.start(ctx)
-			if policy != v1alpha1.CoordinatorsIgnore {
-				s.eventually(ctx, func() bool {
-					return strings.HasPrefix(s.permitted(ctx, host.name), "False CoordinatorConflict: locksmithd is active")
-				})
-				s.eventually(ctx, func() bool { return s.emitted(ctx, host.name, string(v1alpha1.ReasonCoordinatorConflict)) })
-				if host.reboots.Load() != 0 {
-					t.Error("rebooted beside locksmithd")
-				}
-				units.Set(locksmithUnit, "inactive")
-				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: host.name}}
-				wake := client.MergeFrom(node.DeepCopy())
-				node.Annotations = map[string]string{v1alpha1.AnnotationPaused: "false"} // before the agent's minute is over
-				must(t, api.Patch(ctx, node, wake))
-			}
-			s.eventually(ctx, func() bool { return s.done(ctx, rbp, []*crashedHost{host}) })
-			manager.kill()
-			host.agent.kill()
-			s.cleanUp(rbp, []*crashedHost{host})
-		})
-	}
-}
-
-func (s *scenario) eventually(ctx context.Context, holds func() bool) {
-	s.t.Helper()
-	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// permitted is condition RebootPermitted; empty where it is absent.
-func (s *scenario) permitted(ctx context.Context, name string) string {
-	node := &corev1.Node{}
-	if err := s.api.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-		return ""
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == v1alpha1.NodeRebootPermitted {
-			return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
-		}
-	}
-	return ""
-}
-
-// emitted reports whether there is an event about a Node.
-func (s *scenario) emitted(ctx context.Context, name, reason string) bool {
-	list := &eventsv1.EventList{}
-	if err := s.api.List(ctx, list); err != nil {
-		return false
-	}
-	for _, e := range list.Items {
-		if e.Regarding.Name == name && e.Reason == reason && e.Type == corev1.EventTypeWarning {
-			return true
-		}
-	}
-	return false
-}
