@@ -35,12 +35,13 @@ type machine struct {
 
 	name   string
 	boots  atomic.Int64
+	marks  int
 	policy *v1alpha1.RebootPolicy
 
 	requests requests
 	// tune changes how the agent reaches the API server.
 	tune func(*rest.Config)
-	// hurried: the agent's watch is renewed every three seconds, and its links may be down for five.
+	// hurried: the agent's watch is renewed every two seconds, and its links may be down for three.
 	hurried bool
 	// hurry, where set, is the clock of the agent and of its queue.
 	hurry *hurriedClock
@@ -121,7 +122,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	in := hostEnvironment()
 	in.uptimeFile = m.uptimeFile()
 	if m.hurried {
-		in.renewAfter, in.patience = 3*time.Second, 5*time.Second
+		in.renewAfter, in.patience = 2*time.Second, 3*time.Second
 	}
 	if m.hurry != nil {
 		in.clock, in.queue = m.hurry, hurryQueue

@@ -26,24 +26,18 @@ var _ = Describe("The lead time of a drain", func() {
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
 		return m
 	}
-	// looksAgain returns once the agent has looked at its Node.
-	looksAgain := func(ctx SpecContext, m *machine, mark string) {
-		GinkgoHelper()
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, mark)
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(mark))
-	}
 
 	It("is waited for to its end, also by an agent that was killed meanwhile", func(ctx SpecContext) {
 		m := leading(ctx)
 		m.kill()
 		m.held.pass(9 * time.Minute)
 		m.start(ctx)
-		looksAgain(ctx, m, "after nine minutes")
+		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
 		Expect(m.requests.of("/eviction")).To(BeEmpty(), "one minute is left")
 
 		m.held.pass(time.Minute)
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "after ten minutes")
+		looks(ctx, m)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(m.requests.of("/eviction")).NotTo(BeEmpty())
 	})

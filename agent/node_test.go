@@ -23,13 +23,23 @@ func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, mat
 	Eventually(func() string { return text(m.node(ctx)) }).Should(matcher)
 }
 
-// showsMeanwhile is shows while time passes on the held clock, so much in each second.
+// showsMeanwhile is shows while time passes on the held clock, so much for each look of the agent's.
 func (m *machine) showsMeanwhile(ctx context.Context, passes time.Duration, word func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() string {
 		m.held.pass(passes)
+		looks(ctx, m)
 		return word(m.node(ctx))
-	}).WithPolling(time.Second).Should(matcher)
+	}).WithPolling(250 * time.Millisecond).Should(matcher)
+}
+
+// looksAgain returns once the agent has looked at its Node as it is now.
+func (m *machine) looksAgain(ctx context.Context) {
+	GinkgoHelper()
+	m.marks++
+	mark := fmt.Sprintf("mark %d.", m.marks)
+	m.annotate(ctx, v1alpha1.AnnotationRebootRequested, mark)
+	m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(mark))
 }
 
 func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRequired)(node) }

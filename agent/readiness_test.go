@@ -86,7 +86,7 @@ var _ = Describe("The agent's probes", func() {
 		m.requests.forbid(nodes, 0)
 		DeferCleanup(m.requests.forbid, "", 0) // it does not end before it has read its Node
 		m.start(ctx, "--health-probe-bind-address="+at)
-		Eventually(m.requests.Len).Should(BeNumerically(">", 1), "lists that were refused")
+		Eventually(func() []string { return m.requests.of(nodes) }).ShouldNot(BeEmpty(), "a list that was refused")
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/healthz").Should(Equal("200 ok"))
 		Expect(testenv.Probe(ctx, at, "/readyz")).To(HavePrefix("500 [-]"))
 		Expect(testenv.Probe(ctx, at, "/readyz/node-listed")).To(And(HavePrefix("500"), ContainSubstring(errNotListed.Error())))
@@ -105,7 +105,13 @@ var _ = Describe("The agent's probes", func() {
 		at := probedAt(ctx)
 		m.start(ctx, "--health-probe-bind-address="+at, "--identity="+identityServiceAccount)
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
-		Consistently(testenv.Probe, "5s").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"), "whenever the watch is renewed")
+		watches := func() int { return len(m.requests.Matching(http.MethodGet, "watch=true")) }
+		begun, stayed := watches(), true
+		Eventually(func() int {
+			stayed = stayed && testenv.Probe(ctx, at, "/readyz") == "200 ok"
+			return watches()
+		}).Should(BeNumerically(">", begun+2), "longer than the link may be down")
+		Expect(stayed).To(BeTrue(), "it is ready whenever the watch is renewed")
 
 		Expect(api.Delete(ctx, binding)).To(Succeed())
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz/node-watched").Should(

@@ -42,7 +42,8 @@ var _ = Describe("Volumes", func() {
 	waits := func(ctx SpecContext, m *machine) {
 		GinkgoHelper()
 		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True VolumesInUse"))
-		Consistently(func() string { return phaseOf(m.node(ctx)) }, "1s").Should(Equal("1 Draining cordoned"))
+		m.looksAgain(ctx)
+		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
 		Expect(m.Logind.Reboots()).To(BeZero())
 	}
 
