@@ -43,7 +43,7 @@ func reconciles() (decided, deciding int) {
 // flooded measures what a flood leaves behind, after a tenth of it: nothing, and nothing is asked of the API server.
 func flooded(m *machine, what string, one func(i int)) (decided int) {
 	GinkgoHelper()
-	size := footprint.Times("FLOOD", 200)
+	size := footprint.Times("FLOOD", 100)
 	for i := range size / 10 {
 		one(i)
 	}
@@ -93,7 +93,7 @@ var _ = Describe("A flood", func() {
 
 	It("of what logind signals is decided about in fewer passes than there are signals", func(ctx SpecContext) {
 		m := asking(ctx)
-		size := footprint.Times("FLOOD", 200)
+		size := footprint.Times("FLOOD", 100)
 		decided := flooded(m, "signals of logind about inhibitors", func(int) { m.Logind.SetInhibitors() })
 		Expect(decided).To(BeNumerically("<=", size))
 
@@ -149,7 +149,7 @@ var _ = Describe("A flood", func() {
 		m.tune = func(config *rest.Config) { config.QPS = 0 } // the agent's own limit
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		begin, size := time.Now(), footprint.Times("FLOOD", 200)
+		begin, size := time.Now(), footprint.Times("FLOOD", 100)
 		for i := range size {
 			Expect(m.Engine.Emit(hosttest.NeedReboot(fmt.Sprintf("5000.%d.0", i)))).To(Succeed())
 			Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
