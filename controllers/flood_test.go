@@ -13,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
@@ -108,20 +109,21 @@ var _ = Describe("A flood", func() {
 })
 
 var _ = Describe("A node that needs and does not need a reboot in turn", func() {
-	It("causes no more Events than there are reasons", func() {
+	It("is granted and released in turn, and causes no more Events than there are reasons (behaviour 3)", func() {
 		f := makeFleet(1)
 		p := f.policy("workers")
 		name := f.nodes[0]
 		created := func() int { return len(requests.Matching(http.MethodPost, "/events")) }
 		atRest() // Events of other specs may still be on their way
 		before := created()
-		const turns = 20
+		const turns = 10
 		for range turns {
 			f.need(name)
 			Eventually(f.granted).Should(HaveLen(1))
 			f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
-			Eventually(f.granted).Should(BeEmpty())
+			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantCancelled))
 			Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+			Eventually(f.reason).WithArguments(name).Should(BeEmpty())
 		}
 		AddReportEntry("events", fmt.Sprintf("%d grants that were taken back: %d Events created", turns, created()-before))
 		Expect(footprint.AddRow("events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)).To(Succeed())

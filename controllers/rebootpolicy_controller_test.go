@@ -57,33 +57,27 @@ var _ = Describe("Manager", func() {
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("RebootGranted", "RebootSucceeded"))
 	})
 
-	It("leaves a node cordoned that an administrator had cordoned before (behaviour 43)", func() {
-		f := makeFleet(1)
-		f.patch(f.nodes[0], map[string]any{"spec": map[string]any{"unschedulable": true}})
-		f.policy("workers")
-		f.need(f.nodes[0])
-		Eventually(f.granted).Should(HaveLen(1))
-		f.reboot(f.nodes[0])
-		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
-		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
-	})
-
-	It("leaves a node cordoned that an administrator cordons anew during the reboot (behaviour 44)", func() {
-		f := makeFleet(1)
-		f.policy("workers")
-		f.need(f.nodes[0])
-		Eventually(f.granted).Should(HaveLen(1))
-		f.start(f.nodes[0])
-		f.commit(f.nodes[0])
+	It("leaves nodes cordoned that an administrator had cordoned before, or cordons anew during the reboot (behaviours 43, 44)", func() {
+		f := makeFleet(2)
+		before, anew := f.nodes[0], f.nodes[1]
+		f.patch(before, map[string]any{"spec": map[string]any{"unschedulable": true}})
+		f.policy("workers", limit(2))
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(2))
+		f.start(anew)
+		f.commit(anew)
 		for _, cordon := range []bool{false, true} {
-			node := f.get(f.nodes[0])
-			before := node.DeepCopy()
+			node := f.get(anew)
+			unchanged := node.DeepCopy()
 			node.Spec.Unschedulable = cordon
-			Expect(api.Patch(ctx, node, client.MergeFrom(before), client.FieldOwner("kubectl"))).To(Succeed())
+			Expect(api.Patch(ctx, node, client.MergeFrom(unchanged), client.FieldOwner("kubectl"))).To(Succeed())
 		}
-		f.boot(f.nodes[0], 2)
-		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
-		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
+		f.boot(anew, 2)
+		f.reboot(before)
+		for _, name := range f.nodes {
+			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+			Expect(f.get(name).Spec.Unschedulable).To(BeTrue())
+		}
 	})
 
 	It("takes a grant back from a node that is paused before its drain, and not after (behaviour 23)", func() {
@@ -102,17 +96,6 @@ var _ = Describe("Manager", func() {
 		f.commit(f.nodes[1])
 		f.boot(f.nodes[1], 2)
 		Eventually(func() protocol.GrantState { return f.grant(f.nodes[1]).State }).Should(Equal(protocol.GrantFinished))
-	})
-
-	It("releases a granted node whose need is withdrawn before it starts (behaviour 3)", func() {
-		f := makeFleet(1)
-		p := f.policy("workers")
-		f.need(f.nodes[0])
-		Eventually(f.granted).Should(HaveLen(1))
-		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
-		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantCancelled))
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(BeEmpty())
 	})
 
 	It("frees the slot of a node that is deleted in mid-reboot (behaviour 25)", func() {
