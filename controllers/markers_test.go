@@ -74,12 +74,15 @@ var _ = Describe("Node markers", func() {
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 	})
 
-	It("are gone when the grant is taken back", func() {
-		name, _ := begin(nothing, noGrace, noTraffic)
+	It("are gone when the grant is taken back, but for a maintenance that another program has announced", func() {
+		name, _ := begin(func(name string) {
+			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenancePlanned, "True", "Firmware")}})
+		}, noGrace, noTraffic)
+		Expect(markers(name)).To(HaveKeyWithValue(planned, "True Firmware"))
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
 		Eventually(f.granted).Should(BeEmpty())
-		Expect(markers(name)).NotTo(Or(HaveKey(scaleDown), HaveKey(disrupt), HaveKey(exclude)))
-		Eventually(markers).WithArguments(name).Should(BeEmpty())
+		Eventually(f.reason).WithArguments(name).Should(Equal("False NodePaused"))
+		Expect(markers(name)).To(Equal(map[string]string{planned: "True Firmware"}))
 	})
 
 	It("are gone when the agent has given up", func() {
@@ -130,17 +133,6 @@ var _ = Describe("Node markers", func() {
 		Eventually(func() bool {
 			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
 		}).Should(BeTrue())
-	})
-
-	It("announce a maintenance of another program no more than it does", func() {
-		name, _ := begin(func(name string) {
-			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenancePlanned, "True", "Firmware")}})
-		})
-		Expect(markers(name)).To(HaveKeyWithValue(planned, "True Firmware"))
-		f.annotate(name, v1alpha1.AnnotationPaused, "true")
-		Eventually(f.granted).Should(BeEmpty())
-		Eventually(f.reason).WithArguments(name).Should(Equal("False NodePaused"))
-		Expect(markers(name)).To(HaveKeyWithValue(planned, "True Firmware"))
 	})
 
 	It("announce a maintenance before hooks are asked, and end that when one refuses", func() {

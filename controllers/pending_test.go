@@ -86,17 +86,6 @@ var _ = Describe("The pending taint", func() {
 		Expect(tainted).To(BeNumerically("<", published), "%v", writes)
 	})
 
-	It("goes when the need falls, when the node is paused, and when nothing is done any more", func() {
-		f, p, _, waits := waiting(4)
-		f.status(waits[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
-		Eventually(f.taints).WithArguments(waits[0]).ShouldNot(ContainElement(pending))
-		f.annotate(waits[1], v1alpha1.AnnotationPaused, "true")
-		Eventually(f.taints).WithArguments(waits[1]).ShouldNot(ContainElement(pending))
-		Expect(f.taints(waits[2])).To(ContainElement(pending))
-		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun })
-		Eventually(f.taints).WithArguments(waits[2]).ShouldNot(ContainElement(pending))
-	})
-
 	It("keeps new pods off a node that waits for one, until that has gone", func() {
 		const off = v1alpha1.TaintPending + ":NoSchedule"
 		f := makeFleet(2)
