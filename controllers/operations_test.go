@@ -49,13 +49,23 @@ var _ = Describe("A command of docs/operations.md", func() {
 	})
 
 	It("asks for one that waits for no window: Reboot this node now", func(ctx SpecContext) {
-		f, p := waiting(closed, func(s *v1alpha1.RebootPolicySpec) {
+		hook := startWebhook("notified-of-requests")
+		f := makeFleet(2)
+		p := f.policy("workers", limit(2), closed, notifies("notified-of-requests", v1alpha1.NotifyUrgent), func(s *v1alpha1.RebootPolicySpec) {
 			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
 		})
 		f.need(f.nodes...)
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False WindowClosed"))
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
+		}
 		run(ctx, f, p, "Reboot this node now")
-		Eventually(f.granted).Should(Equal(f.nodes))
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		for _, name := range []string{f.nodes[0], p.Name} {
+			Eventually(reasonsOf).WithArguments(name).Should(ContainElement("Urgent"))
+		}
+		Eventually(hook.messages).Should(ConsistOf(
+			"Policy " + p.Name + ": node " + f.nodes[0] + " is rebooted whatever the hour, by an urgent request: CVE-2026-12345"))
+		Expect(f.reason(f.nodes[1])).To(Equal("False WindowClosed"))
 	})
 
 	It("holds a node up and lets it go: Pause this node, Go on with this node (behaviour 23)", func(ctx SpecContext) {

@@ -50,27 +50,6 @@ var _ = Describe("A window", func() {
 		Eventually(f.granted).Should(Equal([]string{idle}))
 	})
 
-	It("that is closed lets a node go whose request is urgent, where the policy allows it", func() {
-		hook := startWebhook("notified-of-requests")
-		f := makeFleet(2)
-		urgent := func(s *v1alpha1.RebootPolicySpec) {
-			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
-		}
-		p := f.policy("workers", limit(2), closed, urgent, notifies("notified-of-requests", v1alpha1.NotifyUrgent))
-		f.need(f.nodes...)
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
-		}
-		f.annotate(f.nodes[0], v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345")
-		Eventually(f.granted).Should(Equal(f.nodes[:1]))
-		for _, name := range []string{f.nodes[0], p.Name} {
-			Eventually(reasonsOf).WithArguments(name).Should(ContainElement("Urgent"))
-		}
-		Eventually(hook.messages).Should(ConsistOf(
-			"Policy " + p.Name + ": node " + f.nodes[0] + " is rebooted whatever the hour, by an urgent request: CVE-2026-12345"))
-		Expect(f.reason(f.nodes[1])).To(Equal("False WindowClosed"))
-	})
-
 	It("that is closed lets nodes go while the policy is urgent, and counts again when that ends", func() {
 		hook := startWebhook("notified-of-urgency")
 		f := makeFleet(2)
