@@ -260,7 +260,7 @@ func TestFinished(t *testing.T) {
 	r, recorder, s := announcing(t)
 	at := func(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(seconds), 0)) }
 	n, began := s.Nodes[0], at(100)
-	n.Grant = &protocol.Grant{Need: v1alpha1.ReasonUpdateStaged}
+	n.Grant = &protocol.Grant{Need: "MadeUp7f3a"} // by which a node cannot make series
 	n.Progress = &protocol.Progress{DrainStartedAt: &began, At: at(130)}
 	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
 	r.finished(s, n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
@@ -270,6 +270,9 @@ func TestFinished(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]float64{"succeeded": 1}, r.measured(t, "reboots_total", "result")); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]float64{"Other": 1}, r.measured(t, "reboots_total", "engine")); diff != "" {
+		t.Errorf("engines (-want +got):\n%s", diff)
 	}
 	if text, want := <-recorder.Events, "Normal RebootSucceeded node "+s.Nodes[0].Name+" is back in service"; text != want {
 		t.Errorf("event %q, want %q", text, want)

@@ -43,17 +43,6 @@ var _ = Describe("Metrics", func() {
 		Expect(countOf("reboot_operator_reboots_total", p.Name, "succeeded")).To(BeZero())
 	})
 
-	It("count a reboot for a reason that no engine has as Other: a node cannot make series", func() {
-		f := makeFleet(1)
-		p := f.policy("workers")
-		engines := func() []string { return labelsOf("reboot_operator_reboots_total", p.Name, "engine") }
-		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "True", "MadeUp7f3a")}})
-		Eventually(f.granted).Should(HaveLen(1))
-		f.reboot(f.nodes[0])
-		Eventually(countOf).WithArguments("reboot_operator_reboots_total", p.Name, "succeeded").Should(BeEquivalentTo(1))
-		Expect(engines()).To(HaveEach(BeElementOf("UpdateStaged", "SentinelPresent", "Requested", "MaxUptime", "Other")))
-	})
-
 	It("count the nodes that no policy selects", func() {
 		f := makeFleet(1)
 		nobodys := func() []string { return labelsOf("reboot_operator_blocked_nodes", "", "reason") }
