@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -67,10 +68,7 @@ func editCRD(ctx context.Context, edit func(*unstructured.Unstructured)) (restor
 			return api.Update(ctx, crd)
 		})).To(Succeed())
 	}
-	restore = func() {
-		GinkgoHelper()
-		update(context.Background(), func() { crd.Object["spec"] = spec })
-	}
+	restore = sync.OnceFunc(func() { update(context.Background(), func() { crd.Object["spec"] = spec }) })
 	DeferCleanup(restore)
 	update(ctx, func() { edit(crd) })
 	return restore
