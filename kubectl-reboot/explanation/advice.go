@@ -7,7 +7,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
@@ -104,15 +103,6 @@ func advise(e *Explanation, free int64) Advice {
 	case Unknown, Unanswered:
 	}
 	return Advice{"see whether the agent runs and what it logs", allPods}.about(e.Node, policy)
-}
-
-// lastGrant is why nothing is decided about a node whose last grant is not over for the manager, and what ends it.
-func lastGrant(f fleet.Fleet, n *plan.Node) (why string, a Advice) {
-	if g := n.Grant; g != nil && f.Policy(g.Policy) == nil {
-		return fmt.Sprintf("its grant %d is of policy %s, which is not there", g.Seq, g.Policy),
-			Advice{"create the policy again: it sees the grant to its end; the others are shown by", "kubectl get rebootpolicies"}
-	}
-	return "the manager has not taken in that its last grant is over", Advice{"nothing; if this stays, see whether the manager runs", status.LookAtManager}
 }
 
 // about fills in the names.

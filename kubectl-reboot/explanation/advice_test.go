@@ -9,8 +9,6 @@ import (
 	"time"
 	_ "time/tzdata"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -82,25 +80,12 @@ func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
 	}
 }
 
-// TestOf_NothingIsDecidedBeforeTheLastGrantIsOver: the explanation names the grant, and what ends it.
+// TestOf_NothingIsDecidedBeforeTheLastGrantIsOver: where the manager has not released it yet, the explanation reports that.
 func TestOf_NothingIsDecidedBeforeTheLastGrantIsOver(t *testing.T) {
 	replaced := Policy("w", Holds("n1", 7, time.Hour))
 	replaced.Status.Grants[0].NodeUID = "of-an-earlier-node"
-	for name, tc := range map[string]struct {
-		policies      []v1alpha1.RebootPolicy
-		node          corev1.Node
-		want, command string
-	}{
-		"the manager releases it": {policies(replaced), Node("n1", "w", Needs(time.Hour)), "the manager has not taken in that its last grant is over", status.LookAtManager},
-		"its policy is gone": {
-			policies(Policy("other")), Node("n1", "w", Needs(2*time.Hour), Granted("gone", 3, time.Hour)), "its grant 3 is of policy gone, which is not there", "kubectl get rebootpolicies",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := explain(t, tc.policies, tc.node)
-			if e.Verdict != explanation.Waiting || e.Message != tc.want || e.Advice.Command != tc.command {
-				t.Errorf("%s: %q, %+v", e.Verdict, e.Message, e.Advice)
-			}
-		})
+	e := explain(t, policies(replaced), Node("n1", "w", Needs(time.Hour)))
+	if e.Verdict != explanation.Waiting || e.Message != "the manager has not taken in that its last grant is over" || e.Advice.Command != status.LookAtManager {
+		t.Errorf("%s: %q, %+v", e.Verdict, e.Message, e.Advice)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
 // Verdict is the answer in short.
@@ -128,7 +129,8 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	}
 	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
 	if e.Verdict == Waiting && e.Reason == "" {
-		e.Message, e.Advice = lastGrant(f, node)
+		e.Message = "the manager has not taken in that its last grant is over"
+		e.Advice = Advice{"nothing; if this stays, see whether the manager runs", status.LookAtManager}
 	}
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
 		decided := f.Plan(policy)
