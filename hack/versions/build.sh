@@ -23,7 +23,8 @@ for program in $programs; do
 done
 if [ $downloaded = no ]; then
   echo "  building it from Go modules instead, once: about six minutes on two cores"
-  # A module that requires this version alone. Its staging modules are named by path there: each gets the release that belongs to it.
+  # A module that requires this version alone. Its staging modules are named by path there: each gets the release that belongs to it, or
+  # the newest one before it, where a proxy does not have that.
   module=$(mktemp -d)
   trap 'rm -rf "$module"' EXIT
   cd "$module"
@@ -32,7 +33,10 @@ if [ $downloaded = no ]; then
     printf 'module versions\n\n'
     grep -E '^(go|godebug) ' "$required"
     printf '\nrequire k8s.io/kubernetes %s\n\n' "$version"
-    sed -n "s|^\t\(k8s.io/[a-z-]*\) => ./staging/.*|replace \1 => \1 v0${version#v1}|p" "$required"
+    for staging in $(sed -n "s|^\t\(k8s.io/[a-z-]*\) => ./staging/.*|\1|p" "$required"); do
+      release=$(go list -m -f '{{.Version}}' "$staging@<=v0${version#v1}" 2>/dev/null || echo "v0${version#v1}") # some are never read
+      echo "replace $staging => $staging $release"
+    done
   } >go.mod
   flags="-s -w -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1"
   flags="$flags -X k8s.io/component-base/version.gitMinor=$(echo "$version" | cut -d. -f2)"
