@@ -72,21 +72,37 @@ func readFirst(root string, names ...string) (content string, err error) {
 	return "", err
 }
 
-// readBelow reads a host's file. A symbolic link is the host's: its target counts from root, not from this container's
-// own file system, which has an os-release too.
+// readBelow reads a host's file.
 func readBelow(root, name string) (string, error) {
-	const maxLinks = 8
-	for range maxLinks {
-		target, err := os.Readlink(filepath.Join(root, name))
-		if err != nil {
-			return readSome(filepath.Join(root, name), maxFileBytes)
-		}
-		if !path.IsAbs(target) {
-			target = path.Join(path.Dir(name), target)
-		}
-		name = path.Join("/", target)
+	name, err := resolve(root, name)
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("%q: too many symbolic links", name)
+	return readSome(filepath.Join(root, name), maxFileBytes)
+}
+
+// resolve follows the symbolic links of a name. They are the host's: they count from root, not from this container's own file
+// system, which has an os-release too. What is missing is no link.
+func resolve(root, name string) (string, error) {
+	const maxLinks = 40 // as in Linux
+	resolved, rest := "/", strings.Split(name, "/")
+	for links := 0; len(rest) > 0; {
+		next := path.Join(resolved, rest[0])
+		rest = rest[1:]
+		target, err := os.Readlink(filepath.Join(root, next))
+		if err != nil {
+			resolved = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%q: too many symbolic links", name)
+		}
+		if path.IsAbs(target) {
+			resolved = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return resolved, nil
 }
 
 // parseAssignments reads the shell assignments of os-release(5) and update.conf. The last one of a name wins. Lines that

@@ -92,48 +92,48 @@ func lastAssignment(root, variable string, names ...string) (string, error) {
 	return last, nil
 }
 
-// readConfiguration reads a file of the host; one that does not exist is empty. It is an error where its folder, /etc or /usr,
-// is not mounted: then what it reports is unknown.
+// readConfiguration reads a file of the host; one that does not exist is empty, and so is a link to /dev/null, by which a file is
+// turned off that a package brings.
 func readConfiguration(root, name string) (string, error) {
-	if target, err := os.Readlink(filepath.Join(root, name)); err == nil && target == os.DevNull {
-		return "", nil // How a file is turned off that a package brings.
+	target, err := resolve(root, name)
+	if err == nil && target == os.DevNull {
+		return "", nil
 	}
-	content, err := readBelow(root, name)
-	if !errors.Is(err, fs.ErrNotExist) {
-		if err != nil {
-			return "", fmt.Errorf("reading %s of the host: %w", name, withoutPath(err))
-		}
-		if len(content) == maxFileBytes {
-			return "", fmt.Errorf("reading %s of the host: it has more than %d bytes", name, maxFileBytes)
-		}
-		return content, nil
+	content := ""
+	if err == nil {
+		content, err = readSome(filepath.Join(root, target), maxFileBytes)
 	}
-	top := "/" + strings.Split(name, "/")[1]
-	if _, err := os.Stat(filepath.Join(root, top)); err != nil {
-		return "", fmt.Errorf("reading %s of the host: %w", top, withoutPath(err))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", isMissing(root, target)
+	case err != nil:
+		return "", fmt.Errorf("reading %s of the host: %w", name, withoutPath(err))
+	case len(content) == maxFileBytes:
+		return "", fmt.Errorf("reading %s of the host: it has more than %d bytes", name, maxFileBytes)
 	}
-	return "", isMissing(root, name)
+	return content, nil
 }
 
-// isMissing is nil where the host has nothing of this name. It may have where a link is in the way, whose target is not mounted.
+// isMissing is nil where the host does not have what was not found. It may have it where the first folder on the way, such as /etc
+// or that which a link leads to, is not mounted into the agent's pod.
 func isMissing(root, name string) error {
-	host, err := os.OpenRoot(root)
-	if err != nil {
-		return withoutPath(err)
-	}
-	defer func() { _ = host.Close() }()
-	if _, err := host.Lstat(strings.TrimPrefix(name, "/")); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading %s of the host: a link leads to what is not mounted into the agent's pod", name)
+	top := "/" + strings.Split(name, "/")[1]
+	if _, err := os.Stat(filepath.Join(root, top)); err != nil {
+		return fmt.Errorf("reading %s of the host: %w", top, withoutPath(err))
 	}
 	return nil
 }
 
 // configurationsIn are the files in a folder of the host, in their order; none where there is no such folder.
 func configurationsIn(root, folder string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(root, folder))
+	target, err := resolve(root, folder)
+	var entries []os.DirEntry
+	if err == nil {
+		entries, err = os.ReadDir(filepath.Join(root, target))
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, isMissing(root, folder)
+		return nil, isMissing(root, target)
 	case err != nil:
 		return nil, fmt.Errorf("reading %s of the host: %w", folder, withoutPath(err))
 	}

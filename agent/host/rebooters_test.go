@@ -176,20 +176,41 @@ func TestCoordinators_ALinkOutOfWhatIsMountedIsNotANo_Behaviour57(t *testing.T) 
 			must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, "usr"), 0o700))
 			must(t, os.Symlink("/opt/configuration", filepath.Join(coordinators.HostRoot, link)))
 			got, err := coordinators.Other(t.Context())
-			if got != nil || err == nil || !strings.Contains(err.Error(), "a link leads to what is not mounted into the agent's pod") {
+			if got != nil || err == nil || !strings.Contains(err.Error(), "reading /opt of the host: no such file or directory") {
 				t.Errorf("found %v, %v", got, err)
 			}
 		})
 	}
 }
 
-// A file that a package brings is turned off by a link to /dev/null.
-func TestCoordinators_AFileThatIsTurnedOffIsEmpty(t *testing.T) {
+// A link to /dev/null turns a file off that a package brings. One to a file that is gone has no effect: what a package that was removed
+// has left behind keeps no node up.
+func TestCoordinators_ALinkToNothingIsEmpty(t *testing.T) {
+	for name, target := range map[string]string{
+		"turned off": os.DevNull, "turned off, by a relative link": "../../../dev/null", "dangling": "/usr/share/gone/20apt.conf", "dangling, relative": "gone.conf",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, units, coordinators := startUnits(t)
+			units.Set("apt-daily-upgrade.timer", "active")
+			coordinators.HostRoot = newRoot(t, map[string]string{
+				"etc/apt/apt.conf.d/50unattended-upgrades": "Unattended-Upgrade::Automatic-Reboot \"false\";", "usr/bin/apt": "",
+			})
+			must(t, os.Symlink(target, filepath.Join(coordinators.HostRoot, "etc/apt/apt.conf.d/20apt-esm-hook.conf")))
+			if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
+				t.Errorf("found %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A link in the middle of a name counts from the host's root, too.
+func TestCoordinators_AFolderMayBeALink(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	units.Set("apt-daily-upgrade.timer", "active")
-	coordinators.HostRoot = newRoot(t, map[string]string{"etc/apt/apt.conf.d/50unattended-upgrades": "Unattended-Upgrade::Automatic-Reboot \"false\";"})
-	must(t, os.Symlink(os.DevNull, filepath.Join(coordinators.HostRoot, "etc/apt/apt.conf.d/20apt-esm-hook.conf")))
-	if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
+	coordinators.HostRoot = newRoot(t, map[string]string{"usr/local/etc/apt/apt.conf.d/50": "Unattended-Upgrade::Automatic-Reboot \"true\";"})
+	must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, "etc"), 0o700))
+	must(t, os.Symlink("/usr/local/etc/apt", filepath.Join(coordinators.HostRoot, "etc/apt")))
+	if got, err := coordinators.Other(t.Context()); got == nil || err != nil {
 		t.Errorf("found %v, %v", got, err)
 	}
 }
