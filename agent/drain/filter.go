@@ -117,8 +117,9 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 		return d
 	}
 	if pod.DeletionTimestamp != nil {
-		// It goes already: whatever the policy specifies, nothing is left to ask for but that it takes no longer than it may.
-		if own := pod.DeletionGracePeriodSeconds; own != nil && *own > 0 && capped(own, r.graceCap) < *own {
+		// It goes already: whatever the policy specifies, nothing is left to ask for but that it takes no longer than it may. One that the
+		// policy would not let go has all the time that somebody gave it.
+		if own := pod.DeletionGracePeriodSeconds; own != nil && *own > 0 && capped(own, r.graceCap) < *own && f.objection(pod) == "" {
 			d.gracePeriod = capped(own, r.graceCap)
 		}
 		return d

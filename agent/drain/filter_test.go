@@ -202,6 +202,9 @@ func TestDecide(t *testing.T) {
 			pod: makePod("web").terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
+		"but not that of one that the policy would not let go": {
+			pod: makePod("bare").bare().terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))}, want: evicted,
+		},
 		"and asks for nothing where it is short enough": {
 			pod: makePod("web").terminating().goesIn(5), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))}, want: evicted,
 		},

@@ -220,6 +220,7 @@ func (v *observer) confirmed(ctx context.Context, grant grantID) bool {
 	defer cancel()
 	err := v.reports.confirm(ctx)
 	if err == nil {
+		v.unconfirmed = unconfirmed{}
 		return true
 	}
 	now := v.clock.Now()

@@ -116,6 +116,10 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		"the need is withdrawn before the grant is published": {
 			want: takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more"),
 		},
+		"something holds the host up": {
+			needs: true, node: []func(*host){active, objecting(`{"reason":"Inhibited","message":"dpkg: upgrading"}`)},
+			want: takenBack(v1alpha1.ReasonInhibited, "dpkg: upgrading"),
+		},
 		"another policy of the same priority selects the node": {
 			needs: true, node: []func(*host){active}, another: policy("rivals"),
 			want: takenBack(v1alpha1.ReasonPolicyConflict, "policies rivals, workers select the node with the same priority"),
