@@ -74,7 +74,7 @@ func TestNodeOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.want.Annotations = tc.node.Annotations
+			tc.want.Annotations, tc.want.Taints = tc.node.Annotations, tc.node.Spec.Taints
 			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Node{}), cmpopts.IgnoreFields(protocol.Record{}, "GrantErr", "ProgressErr")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
