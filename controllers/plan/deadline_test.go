@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -16,10 +15,6 @@ import (
 func TestReboots_ReportsDeadlines(t *testing.T) {
 	const day = 24 * time.Hour
 	near, passed := v1alpha1.ReasonDeadlineNear, v1alpha1.ReasonDeadlinePassed
-	// reported is a node whose agent has reported after a granted reboot.
-	reported := func(since time.Duration) func(*host) {
-		return nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, since)
-	}
 	for name, tc := range map[string]struct {
 		hosts []*host
 		want  plan.DeadlinesHealth
@@ -58,15 +53,15 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
 		"and does so while the next reboot is granted": {
-			[]*host{needy("a", needsSince(9*day), reported(-minute), grant(6, protocol.GrantActive))},
+			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantActive))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
 		"and when that grant is taken back": {
-			[]*host{needy("a", needsSince(9*day), reported(-minute), grant(6, protocol.GrantCancelled))},
+			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantCancelled))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
 		"a need since the last reboot": {
-			[]*host{needy("a", needsSince(3*day-minute), reported(-9*day), grant(6, protocol.GrantCancelled))},
+			[]*host{needy("a", needsSince(3*day-minute), reportedBack(-9*day), grant(6, protocol.GrantCancelled))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(minute)},
 		},
 	} {

@@ -80,6 +80,8 @@ type Node struct {
 
 	// Unreadable states what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
+	// reportedBack is when the agent reported first after the last granted reboot. Zero: it did not, or another maintenance has begun since.
+	reportedBack time.Time
 	// incredible: the record has a number that no policy has given, or a time of the future, which is believed from an instant on.
 	incredible   bool
 	believedFrom time.Time
@@ -128,6 +130,9 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 			n.Failed = c
 		case corev1.NodeMaintenanceInProgress:
 			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, transition(c)
+			if !n.Maintenance && c.Reason == v1alpha1.EventRebootSucceeded {
+				n.reportedBack = n.MaintenanceSince
+			}
 		case corev1.NodeMaintenancePlanned:
 			if v1alpha1.IsPlanned(*c) {
 				n.Planned = c
@@ -193,13 +198,10 @@ func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 // rebootedAt is when the node was back from its last granted reboot. A newer grant hides its end; the agent's first report after it does not go.
 // Zero: it had none.
 func (n *Node) rebootedAt() time.Time {
-	switch g := n.Grant; {
-	case g != nil && g.State == protocol.GrantFinished:
+	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
 		return g.At.Time
-	case n.Maintenance:
-		return time.Time{}
 	}
-	return n.MaintenanceSince
+	return n.reportedBack
 }
 
 // served reports whether the node was rebooted since it needs a reboot: the need has survived that, as where a sentinel does.

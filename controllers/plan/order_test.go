@@ -15,18 +15,20 @@ import (
 // go first for ever, and no other would have its turn.
 func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 	served := grant(5, protocol.GrantFinished, grantedAt(-minute))
-	back := nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, -minute)
+	// maintained is what another program leaves behind that has maintained the node.
+	maintained := nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, -minute)
 	long, inZone := needsSince(50*minute), func(name string) func(*host) { return label(corev1.LabelTopologyZone, name) }
 	for name, tc := range map[string]struct {
 		hosts []*host
 		want  string
 	}{
-		"behind one whose need is newer than the reboot": {[]*host{needy("a", long, served), needy("b", needsSince(0))}, "b"},
-		"though its zone comes first":                    {[]*host{needy("a", long, served, inZone("a")), needy("b", needsSince(0), inZone("b"))}, "b"},
-		"of two, the one that was served longer ago":     {[]*host{needy("a", long, served), needy("b", long, grant(5, protocol.GrantFinished, grantedAt(-2*minute)))}, "b"},
-		"though its next grant was taken back":           {[]*host{needy("a", long, back, grant(6, protocol.GrantCancelled)), needy("b", needsSince(0))}, "b"},
-		"but first if its request is urgent":             {[]*host{needy("a", long, served, urgently), needy("b", needsSince(0))}, "a"},
-		"but a need since its reboot is a new one":       {[]*host{needy("b", needsSince(minute/2), served), needy("c", needsSince(0))}, "b"},
+		"behind one whose need is newer than the reboot":  {[]*host{needy("a", long, served), needy("b", needsSince(0))}, "b"},
+		"though its zone comes first":                     {[]*host{needy("a", long, served, inZone("a")), needy("b", needsSince(0), inZone("b"))}, "b"},
+		"of two, the one that was served longer ago":      {[]*host{needy("a", long, served), needy("b", long, grant(5, protocol.GrantFinished, grantedAt(-2*minute)))}, "b"},
+		"though its next grant was taken back":            {[]*host{needy("a", long, reportedBack(-minute), grant(6, protocol.GrantCancelled)), needy("b", needsSince(0))}, "b"},
+		"but not one that another program has maintained": {[]*host{needy("a", long, maintained), needy("b", needsSince(0))}, "a"},
+		"but first if its request is urgent":              {[]*host{needy("a", long, served, urgently), needy("b", needsSince(0))}, "a"},
+		"but a need since its reboot is a new one":        {[]*host{needy("b", needsSince(minute/2), served), needy("c", needsSince(0))}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers", allowsUrgent, holding(5), domains(corev1.LabelTopologyZone)), tc.hosts...).plan()

@@ -200,7 +200,15 @@ func rebooted(ready, reported time.Duration) func(*host) {
 	return func(h *host) {
 		bootID(h.name + "-boot-2")(h)
 		nodeCondition(corev1.NodeReady, corev1.ConditionTrue, ready)(h)
-		nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, reported)(h)
+		reportedBack(reported)(h)
+	}
+}
+
+// reportedBack is a node whose agent has reported after a granted reboot.
+func reportedBack(since time.Duration) func(*host) {
+	return func(h *host) {
+		nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, since)(h)
+		h.node.Status.Conditions[len(h.node.Status.Conditions)-1].Reason = v1alpha1.EventRebootSucceeded
 	}
 }
 
