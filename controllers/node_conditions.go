@@ -137,10 +137,16 @@ func same(current *corev1.NodeCondition, d plan.Decision) bool {
 	return current.Status == d.Status && current.Reason == string(d.Reason) && current.Message == d.Message
 }
 
-// condition makes a condition of a decision.
+// condition makes a condition of a decision. Its heartbeat is since when it has its reason: a failure is as old as that, however often
+// its message changes.
 func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
 	c := corev1.NodeCondition{Type: kind, Status: d.Status, Reason: string(d.Reason), Message: d.Message}
-	return nodepatch.Dated(c, ptr.Deref(before, corev1.NodeCondition{}), w.clock.Now())
+	was := ptr.Deref(before, corev1.NodeCondition{})
+	c = nodepatch.Dated(c, was, w.clock.Now())
+	if was.Status == c.Status && was.Reason == c.Reason && !was.LastHeartbeatTime.IsZero() {
+		c.LastHeartbeatTime = was.LastHeartbeatTime
+	}
+	return c
 }
 
 // writePlanMarkers writes the markers of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
