@@ -39,6 +39,7 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 		WithOptions(options).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.fleet.allPolicies), policyChanges()).
 		Watches(&v1alpha1.RebootPolicy{}, r.fleet.slotFreed()).
+		Watches(&corev1.Node{}, r.fleet.nodeNoted()).
 		Watches(&corev1.Node{}, r.fleet.nodeChanged())
 	if r.Gates != nil {
 		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
@@ -164,19 +165,27 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// nodeChanged notes the Node before it enqueues the policies that it concerns. An update in which nothing that a decision looks at has
-// changed, above all a heartbeat, enqueues none.
+// nodeNoted has the next pass read the Nodes that have changed. It has a listener of its own, which waits for nothing.
+func (f *fleetReader) nodeNoted() handler.EventHandler {
+	note := func(_ context.Context, node client.Object) []reconcile.Request {
+		f.changed.Store(node.GetName(), true)
+		return nil
+	}
+	return handler.EnqueueRequestsFromMapFunc(note)
+}
+
+// nodeChanged enqueues the policies that a Node concerns; to find them may wait for the write of a policy. An update in which nothing
+// that a decision looks at has changed, above all a heartbeat, enqueues none. It notes the Node first, so that no pass comes before that.
 func (f *fleetReader) nodeChanged() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	policies := handler.EnqueueRequestsFromMapFunc(f.policiesOf)
-	note := func(node client.Object) { f.changed.Store(node.GetName(), true) }
+	noted, policies := f.nodeNoted(), handler.EnqueueRequestsFromMapFunc(f.policiesOf)
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			note(e.Object)
+			noted.Create(ctx, e, q)
 			policies.Create(ctx, e, q)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			note(e.ObjectNew)
+			noted.Update(ctx, e, q)
 			before, ok := e.ObjectOld.(*corev1.Node)
 			after, ok2 := e.ObjectNew.(*corev1.Node)
 			if !ok || !ok2 || !sameNode(before, after) {
@@ -184,7 +193,7 @@ func (f *fleetReader) nodeChanged() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			note(e.Object)
+			noted.Delete(ctx, e, q)
 			policies.Delete(ctx, e, q)
 		},
 	}
