@@ -323,15 +323,17 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 }
 
 // report reports what was decided: the status where the ledger did not change it already, conditions on the nodes, and markers. The status
-// comes first: a webhook that is down keeps each Node from being written, and then nothing else shows why.
+// comes first: a webhook that is down keeps each Node from being written, and then nothing else shows why. One that the API server refuses
+// keeps no Node from showing it.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
-	if err := r.ledger.reportStatus(ctx, s, p); err != nil {
+	err := r.ledger.reportStatus(ctx, s, p)
+	if err == nil {
+		err = r.ledger.consumeResume(ctx, s)
+	}
+	if err != nil && !isRefusal(err) {
 		return err
 	}
-	if err := r.ledger.consumeResume(ctx, s); err != nil {
-		return err
-	}
-	if err := r.nodes.writeConditions(ctx, s, p.Decisions); err != nil {
+	if err := errors.Join(err, r.nodes.writeConditions(ctx, s, p.Decisions)); err != nil {
 		return err
 	}
 	r.nodes.writePlanMarkers(ctx, s, p)

@@ -154,6 +154,33 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 // webhookDown is what the API server answers where a webhook that it has to ask does not answer.
 var webhookDown = apierrors.NewInternalError(errors.New(`failed calling webhook "nodes.example.com": failed to call webhook: connection refused`))
 
+// Where the policy's status cannot be written the Nodes can: those that wait show why.
+func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	for _, e := range s.policy.Status.Grants {
+		s.begin(t, e)
+	}
+	s.fault = func(written string) error {
+		if written == workers {
+			return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("no right to its status"))
+		}
+		return nil
+	}
+	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
+		t.Error("the pass ends as if all were reported")
+	}
+	paused := 0
+	for _, object := range s.nodes.List() {
+		if n := plan.NodeOf(object.(*corev1.Node)); n.Permitted != nil && n.Permitted.Reason == string(v1alpha1.ReasonPaused) {
+			paused++
+		}
+	}
+	if paused != conditionsPerPass {
+		t.Errorf("%d nodes show that their policy is paused, want %d of a pass", paused, conditionsPerPass)
+	}
+}
+
 // Where no Node can be written the policy's status can: it is all that shows what goes on.
 func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
