@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"regexp"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -68,15 +68,21 @@ func (s *Session) clusterFlags() string {
 		name  string
 		value *string
 	}{{"kubeconfig", s.Config.KubeConfig}, {"context", s.Config.Context}, {"cluster", s.Config.ClusterName}} {
-		switch {
-		case f.value == nil || *f.value == "":
-		case strings.ContainsAny(*f.value, " '$"):
-			flags = append(flags, "--"+f.name+"="+strconv.Quote(*f.value))
-		default:
-			flags = append(flags, "--"+f.name+"="+*f.value)
+		if f.value != nil && *f.value != "" {
+			flags = append(flags, "--"+f.name+"="+quoted(*f.value))
 		}
 	}
 	return strings.Join(flags, " ")
+}
+
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quoted is a word of a command to copy: a shell takes it as it is.
+func quoted(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func (s *Session) client() (client.Client, error) {
