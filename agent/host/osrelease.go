@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
 )
 
 // OSRelease names the operating system of the host.
@@ -72,37 +71,14 @@ func readFirst(root string, names ...string) (content string, err error) {
 	return "", err
 }
 
-// readBelow reads a host's file.
+// readBelow reads a host's file. Symbolic links are the host's: they count from root, not from this container's own file system, which has
+// an os-release too.
 func readBelow(root, name string) (string, error) {
-	name, err := resolve(root, name)
+	file, err := securejoin.SecureJoin(root, name)
 	if err != nil {
 		return "", err
 	}
-	return readSome(filepath.Join(root, name), maxFileBytes)
-}
-
-// resolve follows the symbolic links of a name. They are the host's: they count from root, not from this container's own file
-// system, which has an os-release too. What is missing is no link.
-func resolve(root, name string) (string, error) {
-	const maxLinks = 40 // as in Linux
-	resolved, rest := "/", strings.Split(name, "/")
-	for links := 0; len(rest) > 0; {
-		next := path.Join(resolved, rest[0])
-		rest = rest[1:]
-		target, err := os.Readlink(filepath.Join(root, next))
-		if err != nil {
-			resolved = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", fmt.Errorf("%q: too many symbolic links", name)
-		}
-		if path.IsAbs(target) {
-			resolved = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	return resolved, nil
+	return readSome(file, maxFileBytes)
 }
 
 // parseAssignments reads the shell assignments of os-release(5) and update.conf. The last one of a name wins. Lines that

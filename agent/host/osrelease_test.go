@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,7 +118,7 @@ func TestReadOSRelease_FailsWithoutOne(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	endless := newRoot(t, map[string]string{"etc/os-release": "->/etc/os-release"})
-	if _, err := ReadOSRelease(endless); err == nil || !strings.HasSuffix(err.Error(), "too many symbolic links") {
+	if _, err := ReadOSRelease(endless); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("error %v", err)
 	}
 }

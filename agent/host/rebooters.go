@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
 )
 
 // This file has what decides, beside an active unit, whether a program of the table reboots the host. Whatever cannot be read
@@ -95,17 +97,17 @@ func lastAssignment(root, variable string, names ...string) (string, error) {
 // readConfiguration reads a file of the host; one that does not exist is empty, and so is a link to /dev/null, by which a file is
 // turned off that a package brings.
 func readConfiguration(root, name string) (string, error) {
-	target, err := resolve(root, name)
-	if err == nil && target == os.DevNull {
+	file, err := securejoin.SecureJoin(root, name)
+	if err == nil && file == filepath.Join(root, os.DevNull) {
 		return "", nil
 	}
 	content := ""
 	if err == nil {
-		content, err = readSome(filepath.Join(root, target), maxFileBytes)
+		content, err = readSome(file, maxFileBytes)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", isMissing(root, target)
+		return "", isMissing(root, file)
 	case err != nil:
 		return "", fmt.Errorf("reading %s of the host: %w", name, withoutPath(err))
 	case len(content) == maxFileBytes:
@@ -116,20 +118,24 @@ func readConfiguration(root, name string) (string, error) {
 
 // isMissing is nil where the host does not have what was not found. It may have it where the first folder on the way, such as /etc
 // or that which a link leads to, is not mounted into the agent's pod.
-func isMissing(root, name string) error {
-	top := "/" + strings.Split(name, "/")[1]
+func isMissing(root, file string) error {
+	below, err := filepath.Rel(root, file)
+	if err != nil {
+		return err
+	}
+	top, _, _ := strings.Cut(below, "/")
 	if _, err := os.Stat(filepath.Join(root, top)); err != nil {
-		return fmt.Errorf("reading %s of the host: %w", top, withoutPath(err))
+		return fmt.Errorf("reading /%s of the host: %w", top, withoutPath(err))
 	}
 	return nil
 }
 
 // configurationsIn are the files in a folder of the host, in their order; none where there is no such folder.
 func configurationsIn(root, folder string) ([]string, error) {
-	target, err := resolve(root, folder)
+	target, err := securejoin.SecureJoin(root, folder)
 	var entries []os.DirEntry
 	if err == nil {
-		entries, err = os.ReadDir(filepath.Join(root, target))
+		entries, err = os.ReadDir(target)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
