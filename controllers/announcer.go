@@ -129,8 +129,8 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 }
 
 // deadlineEvents reports that a first deadline has come near, and each that has passed: a node that is overdue for long, such as a paused
-// one, keeps none of the others. last is when this process wrote the status before: where one node is done as another passes its deadline
-// their number is the same. Zero: it has not.
+// one, keeps none of the others. last is the instant of the status that this process wrote before: where one node is done as another passes
+// its deadline their number is the same. Zero: it has not.
 func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, is *plan.DeadlinesHealth, last time.Time) {
 	if is == nil {
 		return

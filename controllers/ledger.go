@@ -35,7 +35,8 @@ type memory struct {
 	// adopted: its ledger has been compared with Nodes that were listed live. A leader before this one may have granted what the cache
 	// does not show yet.
 	adopted bool
-	// wrote is when this process last wrote its status, to pace writes that change counts alone. Zero: it has not.
+	// wrote is the instant of what this process last wrote as its status: counts alone wait for a while after it, and deadlines that pass
+	// from then on are events. Zero: it has not.
 	wrote time.Time
 	// estimated is when this process last made its estimate, to pace those that a slot waits for.
 	estimated time.Time
@@ -147,7 +148,7 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 	l.announce.notifyRun(before, s.Policy, p, s.Now)
 	l.announce.policyEvents(before, s.Policy)
 	l.announce.deadlineEvents(before, s.Policy, p.Deadlines, known.wrote)
-	known.wrote = l.clock.Now()
+	known.wrote = s.Now
 	return nil
 }
 
