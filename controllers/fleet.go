@@ -131,9 +131,6 @@ func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
 
 // cachedNodes are the nodes of the cache. It reads those that have changed: before any pass all, of each of which there was an event.
 func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
-	if f.seen == nil {
-		f.seen = newState(nil)
-	}
 	for key := range f.changed.Range {
 		name, _ := key.(string)
 		f.changed.Delete(name) // first: of a change that comes now there will be an event

@@ -34,6 +34,13 @@ func atRest() int {
 	return depth()
 }
 
+// heartbeat is what a kubelet writes every few minutes where nothing has changed.
+func (f *fleet) heartbeat(node string, at time.Time) {
+	f.status(node, map[string]any{"conditions": []any{map[string]any{
+		"type": corev1.NodeReady, "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": at.UTC().Format(time.RFC3339),
+	}}})
+}
+
 var _ = Describe("A flood", func() {
 	// putOff is how many decisions are made because of what was put off before: a status whose counts alone had changed.
 	const putOff = 2
@@ -79,9 +86,7 @@ var _ = Describe("A flood", func() {
 	It("of heartbeats on many nodes is not even looked at (behaviour 56)", func() {
 		f := waiting(20)
 		decided := flooded("heartbeats on 20 nodes", func(i int) {
-			f.status(f.nodes[i%len(f.nodes)], map[string]any{"conditions": []any{map[string]any{
-				"type": corev1.NodeReady, "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": time.Unix(int64(i), 0).UTC().Format(time.RFC3339),
-			}}})
+			f.heartbeat(f.nodes[i%len(f.nodes)], time.Unix(int64(i), 0))
 		})
 		Expect(decided).To(BeNumerically("<=", putOff))
 	})

@@ -84,7 +84,7 @@ type RebootPolicyReconciler struct {
 // assemble makes the parts of the reconciler from its exported fields.
 func (r *RebootPolicyReconciler) assemble() {
 	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freed: map[string]time.Time{}}
-	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, freed: &r.freed}
+	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, freed: &r.freed, seen: newState(nil)}
 	r.nodes = nodeWriter{
 		client: r.Client, clock: r.Clock, freed: &r.freed, changed: &r.fleet.changed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
 	}

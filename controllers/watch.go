@@ -39,8 +39,8 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 		WithOptions(options).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.fleet.allPolicies), policyChanges()).
 		Watches(&v1alpha1.RebootPolicy{}, r.fleet.slotFreed()).
-		Watches(&corev1.Node{}, r.fleet.nodeNoted()).
-		Watches(&corev1.Node{}, r.fleet.nodeChanged())
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.fleet.noteNode)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.fleet.policiesOf), nodeChanges())
 	if r.Gates != nil {
 		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
 	}
@@ -118,12 +118,13 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 }
 
 // policiesOf: the policy that governs the node by its labels, those that share its limit, its rivals, and the one whose grant the
-// node carries.
+// node carries. It notes the Node first: the pass that it asks for must see it.
 func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return nil
 	}
+	f.noteNode(ctx, node)
 	policies, err := listing.Policies(ctx, f.client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
@@ -165,38 +166,20 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// nodeNoted has the next pass read the Nodes that have changed. It has a listener of its own, which waits for nothing.
-func (f *fleetReader) nodeNoted() handler.EventHandler {
-	note := func(_ context.Context, node client.Object) []reconcile.Request {
-		f.changed.Store(node.GetName(), true)
-		return nil
-	}
-	return handler.EnqueueRequestsFromMapFunc(note)
+// noteNode has the next pass read a Node that has changed, be it by a heartbeat: a write must not carry the resourceVersion from before it.
+// Its watch waits for nothing; policiesOf may wait for the write of a policy.
+func (f *fleetReader) noteNode(_ context.Context, node client.Object) []reconcile.Request {
+	f.changed.Store(node.GetName(), true)
+	return nil
 }
 
-// nodeChanged enqueues the policies that a Node concerns; to find them may wait for the write of a policy. An update in which nothing
-// that a decision looks at has changed, above all a heartbeat, enqueues none. It notes the Node first, so that no pass comes before that.
-func (f *fleetReader) nodeChanged() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	noted, policies := f.nodeNoted(), handler.EnqueueRequestsFromMapFunc(f.policiesOf)
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			noted.Create(ctx, e, q)
-			policies.Create(ctx, e, q)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			noted.Update(ctx, e, q)
-			before, ok := e.ObjectOld.(*corev1.Node)
-			after, ok2 := e.ObjectNew.(*corev1.Node)
-			if !ok || !ok2 || !sameNode(before, after) {
-				policies.Update(ctx, e, q)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			noted.Delete(ctx, e, q)
-			policies.Delete(ctx, e, q)
-		},
-	}
+// nodeChanges drops updates in which nothing that a decision looks at has changed: heartbeats above all.
+func nodeChanges() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, ok2 := e.ObjectNew.(*corev1.Node)
+		return !ok || !ok2 || !sameNode(before, after)
+	}})
 }
 
 func sameNode(before, after *corev1.Node) bool {
