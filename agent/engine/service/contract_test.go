@@ -245,15 +245,21 @@ func TestEngines_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 	})
 }
 
+// needs runs an engine that asks for a reboot, and that can be asked once more.
+func (r *rig) needs() hostService {
+	r.options.Again = make(source.Again)
+	s := r.startService()
+	r.run()
+	r.Expect(r.kind.upToDate())
+	r.Must(s.stage())
+	r.Expect(r.kind.needed())
+	return s
+}
+
 func TestEngines_LookOnceMoreWhenTheyAreAsked_Behaviour3(t *testing.T) {
 	forEach(t, true, func(t *testing.T, r *rig) {
 		t.Helper()
-		r.options.Again = make(source.Again)
-		s := r.startService()
-		r.run()
-		r.Expect(r.kind.upToDate())
-		r.Must(s.stage())
-		r.Expect(r.kind.needed())
+		s := r.needs()
 		r.Must(r.options.Again.Look(t.Context()))
 		r.ExpectNoReport()
 		r.call(s.reset)
@@ -266,12 +272,7 @@ func TestEngines_LookOnceMoreWhenTheyAreAsked_Behaviour3(t *testing.T) {
 func TestEngines_ThatDoNotAnswerConfirmNothing_Behaviour3(t *testing.T) {
 	forEach(t, true, func(t *testing.T, r *rig) {
 		t.Helper()
-		r.options.Again = make(source.Again)
-		s := r.startService()
-		r.run()
-		r.Expect(r.kind.upToDate())
-		r.Must(s.stage())
-		r.Expect(r.kind.needed())
+		s := r.needs()
 		s.fail("org.freedesktop.DBus.Error.AccessDenied", "no")
 		if err := r.options.Again.Look(t.Context()); err == nil {
 			t.Error("an engine that does not answer has confirmed its need")
