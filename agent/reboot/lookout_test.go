@@ -297,6 +297,19 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 			t.Errorf("%v, wrote %v", err, api.patches)
 		}
 	})
+	t.Run("the engine has answered meanwhile: its patience begins anew", func(t *testing.T) {
+		r, _, _ := makeReconciler(t, grant)
+		clock, again := r.Clock.(*testclock.FakeClock), r.Reports.Again("e")
+		var got []bool
+		for _, answers := range []bool{false, true, false} {
+			go func() { (<-again) <- answers }()
+			got = append(got, r.observer.confirmed(t.Context(), grantID{"p", 1}))
+			clock.Step(confirmPatience)
+		}
+		if diff := cmp.Diff([]bool{false, true, false}, got); diff != "" {
+			t.Errorf("confirmed (-want +got):\n%s", diff)
+		}
+	})
 	t.Run("the engine does not answer: nothing begins, and it is asked again", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		r.Reports.Again("e")
