@@ -28,8 +28,10 @@ CONTROLLER_GEN = $(TOOL) controller-gen
 KUSTOMIZE      = $(TOOL) kustomize
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 
-# The version comes from git by -X; the checkout may belong to another user.
-export GOFLAGS += -buildvcs=false
+# Everything is built with the flags of what ships, tests too, so that no package is compiled twice. The version comes from git by -X;
+# the checkout may belong to another user.
+export CGO_ENABLED := 0
+export GOFLAGS += -trimpath -buildvcs=false
 
 ##@ General
 
@@ -140,12 +142,12 @@ fuzz: ## Run each fuzz target for FUZZTIME. FUZZTIME=30s ONLY=agent/host
 
 .PHONY: build
 build: build-plugin ## Build bin/manager, bin/agent and bin/kubectl-reboot, static. GOOS and GOARCH choose the platform.
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o $(BIN)/manager .
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/agent ./agent
+	@go build -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o $(BIN)/manager .
+	@go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/agent ./agent
 
 .PHONY: build-plugin
 build-plugin: ## Build bin/kubectl-reboot alone, which runs on macOS and Windows, too.
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot$$(go env GOEXE) ./kubectl-reboot
+	@go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot$$(go env GOEXE) ./kubectl-reboot
 
 .PHONY: docs
 docs: ## Build the documentation as a site, dist/site. Needs npm. SITE_BASE=/reboot-operator/ is the path below which it is served

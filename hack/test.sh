@@ -33,7 +33,7 @@ if [ -n "${RACE:-}" ]; then
     ./hack/fleet/... ./hack/chaos/wire ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
   whole=$(go list ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale)
   # shellcheck disable=SC2046,SC2086 # one word for each package
-  step "tests, with the race detector" tests -short -race $concurrent
+  CGO_ENABLED=1 step "tests, with the race detector" tests -short -race $concurrent
   # shellcheck disable=SC2046
   step "tests of what has no goroutines" tests -short $(go list "${longest[@]}" ./... | grep -vxF -e "$concurrent" -e "$whole")
 else

@@ -36,9 +36,6 @@ type Options struct {
 	// Run are the namespaces of the workload whose pods run as processes too: their containers' commands, on this machine.
 	// Nil: none, pods of the workload only look as if they ran.
 	Run []string
-	// Shipped: the programs are built as the images have them, which compiles more. Else they are only
-	// stripped, and share what has been compiled for their caller.
-	Shipped bool
 	// Metrics: the managers and agents serve them, as their manifests specify; MetricsTargets reports where.
 	Metrics bool
 	// RebootDuration is how long a machine is down.

@@ -13,13 +13,9 @@ import (
 )
 
 // build builds the manager and the agent, and returns their folder.
-func build(ctx context.Context, shipped bool) (folder string, err error) {
-	one := testenv.BuildQuickly
-	if shipped {
-		one = testenv.Build
-	}
+func build(ctx context.Context) (folder string, err error) {
 	for _, program := range []string{managerProgram, agentProgram} {
-		path, err := one(ctx, program)
+		path, err := testenv.Build(ctx, program)
 		if err != nil {
 			return "", err
 		}

@@ -25,7 +25,7 @@ const managers = 2
 func (f *Fleet) start(ctx context.Context, o Options) error {
 	var programs string
 	err := o.Step("manager and agent, built", func() (err error) {
-		programs, err = build(ctx, o.Shipped)
+		programs, err = build(ctx)
 		return err
 	})
 	if err != nil {

@@ -64,7 +64,7 @@ func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *
 	t.Helper()
 	s := &trial{T: t}
 	o.cluster = emptyCluster(t, func() [][]byte { return s.fleet.manifests })
-	o.RebootDuration, o.Shipped = 100*time.Millisecond, true
+	o.RebootDuration = 100 * time.Millisecond
 	ctx := context.WithoutCancel(t.Context()) // the managers have to see the end of their policies
 	var err error
 	s.fleet, err = Start(ctx, o)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
@@ -30,11 +29,19 @@ type Environment struct {
 	env    *envtest.Environment
 }
 
-// Root is the root folder of the repository.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
-}
+// Root is the root folder of the repository that the working directory is in.
+var Root = sync.OnceValue(func() string {
+	working, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	for dir := working; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "PROJECT")); err == nil {
+			return dir
+		}
+	}
+	return working
+})
 
 // Assets is the folder with the control plane's programs: KUBEBUILDER_ASSETS where it is set, else bin/k8s.
 func Assets() string {

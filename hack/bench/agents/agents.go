@@ -46,7 +46,7 @@ var Part = figures.Part{
 
 func (b *bench) run(ctx context.Context) (err error) {
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: nodes, Workload: []byte(empty), Shipped: true, Step: b.screen.Step,
+		Nodes: nodes, Workload: []byte(empty), Step: b.screen.Step,
 	})
 	if err != nil {
 		return err

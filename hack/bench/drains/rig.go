@@ -35,7 +35,7 @@ type rig struct {
 // newRig starts a fleet whose nodes are large enough, and whose policy reboots a node when it needs that.
 func newRig(ctx context.Context, screen *terminal.Terminal) (*rig, error) {
 	f, err := fleet.Start(ctx, fleet.Options{
-		Nodes: 3, Workload: workload(0), RebootDuration: down, Shipped: true, Step: screen.Step,
+		Nodes: 3, Workload: workload(0), RebootDuration: down, Step: screen.Step,
 	})
 	if err != nil {
 		return nil, err

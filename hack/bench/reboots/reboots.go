@@ -63,7 +63,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		load = slices.Concat(load, []byte("---\n"), rules.Objects(b.server, 1))
 	}
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: nodes, Workload: load, RebootDuration: down, Shipped: true, Step: b.screen.Step,
+		Nodes: nodes, Workload: load, RebootDuration: down, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err
