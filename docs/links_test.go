@@ -33,15 +33,19 @@ func pages(t *testing.T) []string {
 	return all
 }
 
+// repository begins the links of pages that are read outside of it, such as that of the chart.
+const repository = "https://github.com/reboot-operator/reboot-operator/blob/main/"
+
 // Every link of a page to another page, file or section leads there.
 func TestLinks(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
 			target := page
-			if m[1] != "" {
+			if path, ours := strings.CutPrefix(m[1], repository); ours {
+				target = path
+			} else if strings.Contains(m[1], "://") {
+				continue
+			} else if m[1] != "" {
 				target = filepath.Join(filepath.Dir(page), m[1])
 			}
 			if _, err := os.Stat(filepath.Join(testenv.Root(), target)); err != nil {
