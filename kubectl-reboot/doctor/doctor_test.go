@@ -103,8 +103,8 @@ func TestExamine(t *testing.T) {
 	}{
 		"nothing":             {func(*installed) {}, nil},
 		"an old cluster":      {func(c *installed) { c.Minor = 29 }, []string{"Version Problem [] the operator needs 1.30"}},
-		"no impersonation":    {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] deploy config/overlays/rbac-fallback"}},
-		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] config/default gives each its own node"}},
+		"no impersonation":    {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] let them act as a ServiceAccount"}},
+		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] as their nodes each has its own only"}},
 		"the fallback fits":   {func(c *installed) { c.Minor = 31; plain(c) }, nil},
 		"no manager":          {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] there is no Deployment of the manager"}},
 		"no manager is Ready": {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
@@ -317,6 +317,33 @@ func TestExamine_AnotherNamespace(t *testing.T) {
 	for _, f := range found {
 		if !strings.Contains(f.Command, " -n node-ops ") && !strings.Contains(f.Command, " -A ") {
 			t.Errorf("%s: %s", f.Message, f.Command)
+		}
+	}
+}
+
+// TestExamine_Helm: what Helm has installed is mended by Helm.
+func TestExamine_Helm(t *testing.T) {
+	const again = "helm upgrade reboots config/chart --namespace reboot-operator-system --reset-then-reuse-values"
+	byHelm := map[string]string{"meta.helm.sh/release-name": "reboots"}
+	for name, c := range map[string]struct {
+		edit       func(*installed)
+		make, helm string
+	}{
+		"another identity": {plain, "make deploy", again + " --set identity=auto"},
+		"no manager":       {func(c *installed) { c.Deployments = nil }, "make deploy", again},
+		"no agents":        {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, "make deploy", again},
+		"nothing is there": {func(c *installed) { c.Deployments, c.DaemonSets, c.AgentPods = nil, nil, nil }, "make deploy", "make deploy"},
+		"rights that lack": {func(c *installed) { c.Missing = c.NeededRights()[:1] }, "make deploy", again},
+	} {
+		byMake, withHelm := healthy(), healthy()
+		withHelm.DaemonSets[0].Annotations, withHelm.Deployments[0].Annotations = byHelm, byHelm
+		for cluster, want := range map[*installed]string{byMake: c.make, withHelm: c.helm} {
+			c.edit(cluster)
+			for _, f := range cluster.examine().Findings {
+				if f.Command != want {
+					t.Errorf("%s: %s: %s, want %s", name, f.Message, f.Command, want)
+				}
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -24,13 +25,14 @@ const (
 	serverPart = "manager"
 )
 
+// helmRelease is the annotation that Helm gives to what it installs.
+const helmRelease = "meta.helm.sh/release-name"
+
 // The first minor versions of Kubernetes 1 that the operator runs on, and that have constrained impersonation.
 const (
 	oldest       = 30
 	impersonates = 36
 )
-
-const deployAgain = "make deploy"
 
 // Agent is the DaemonSet of the agents; nil when there is none.
 func (c Cluster) Agent() *appsv1.DaemonSet {
@@ -48,6 +50,25 @@ func (c Cluster) Manager() *appsv1.Deployment {
 		return nil
 	}
 	return &c.Deployments[i]
+}
+
+// deploy is the command that deploys the operator again, the way that it is deployed: by a release of Helm, with the values that it has
+// and those that are given, or by the Makefile, which finds out by itself who the agents can act as.
+func (c Cluster) deploy(values ...string) string {
+	var object metav1.Object
+	if m := c.Manager(); m != nil {
+		object = m
+	} else if a := c.Agent(); a != nil {
+		object = a
+	}
+	if object == nil || object.GetAnnotations()[helmRelease] == "" {
+		return "make deploy"
+	}
+	command := fmt.Sprintf("helm upgrade %s config/chart --namespace %s --reset-then-reuse-values", object.GetAnnotations()[helmRelease], object.GetNamespace())
+	if len(values) > 0 {
+		command += " --set " + strings.Join(values, ",")
+	}
+	return command
 }
 
 func isPart(labels map[string]string, part string) bool {
@@ -73,11 +94,11 @@ func version(c Cluster, f *findings) {
 		f.add(Problem, fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", is, oldest), "")
 	case agent == nil:
 	case c.Major == 1 && c.Minor < impersonates && !plain(agent):
-		f.add(Problem, is+", which has no constrained impersonation, and the agents act as their nodes: they may do nothing; deploy config/overlays/rbac-fallback",
-			"make deploy CONFIG=config/overlays/rbac-fallback")
+		f.add(Problem, is+", which has no constrained impersonation, and the agents act as their nodes: they may do nothing; let them act as a ServiceAccount",
+			c.deploy("identity=auto"))
 	case (c.Major > 1 || c.Minor >= impersonates) && plain(agent):
-		f.add(Warning, is+", and the agents have rights on all nodes by config/overlays/rbac-fallback; config/default gives each its own node only",
-			"make deploy CONFIG=config/default")
+		f.add(Warning, is+", and the agents act as a ServiceAccount, which has rights on all nodes; as their nodes each has its own only",
+			c.deploy("identity=auto"))
 	}
 }
 
@@ -85,7 +106,7 @@ func manager(c Cluster, f *findings) {
 	_, unread := c.Unread[Manager]
 	switch m := c.Manager(); {
 	case m == nil && !unread:
-		f.add(Problem, "there is no Deployment of the manager: no reboot is granted", deployAgain)
+		f.add(Problem, "there is no Deployment of the manager: no reboot is granted", c.deploy())
 	case m != nil && m.Status.ReadyReplicas == 0:
 		f.add(Problem, fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): no reboot is granted", m.Namespace, m.Name),
 			"kubectl describe pods -n "+m.Namespace+" -l "+partLabel+"="+serverPart)
@@ -102,7 +123,7 @@ func agents(c Cluster, f *findings) {
 	_, unread := c.Unread[Agents]
 	if agent == nil {
 		if !unread {
-			f.add(Problem, "there is no DaemonSet of the agents: no node reports whether it needs a reboot", deployAgain)
+			f.add(Problem, "there is no DaemonSet of the agents: no node reports whether it needs a reboot", c.deploy())
 		}
 		return
 	}
@@ -169,7 +190,7 @@ func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 		return
 	}
 	if a, b := tagOf(want), tagOf(imageOf(m.Spec.Template.Spec, serverPart)); a != "" && b != "" && a != b {
-		f.add(Warning, fmt.Sprintf("the agents are of version %s and the manager of %s", a, b), deployAgain)
+		f.add(Warning, fmt.Sprintf("the agents are of version %s and the manager of %s", a, b), c.deploy())
 	}
 }
 
@@ -249,6 +270,6 @@ func rights(c Cluster, f *findings) {
 		by[account] = append(by[account], r.Verb+" "+r.Resource)
 	}
 	for _, account := range sorted(accounts) {
-		f.add(Problem, fmt.Sprintf("ServiceAccount %s may not: %s; deploy the ClusterRoles and their bindings again", account, strings.Join(by[account], ", ")), deployAgain)
+		f.add(Problem, fmt.Sprintf("ServiceAccount %s may not: %s; deploy the ClusterRoles and their bindings again", account, strings.Join(by[account], ", ")), c.deploy())
 	}
 }
