@@ -184,7 +184,11 @@ func (s *server) begin(t testing.TB, e v1alpha1.LedgerEntry) {
 // comeBack reboots the node that has held its grant for longest. It needs a reboot again at once: there are as many as ever.
 func (s *server) comeBack(t testing.TB) {
 	t.Helper()
-	e := s.ledger()[0]
+	s.back(t, s.ledger()[0])
+}
+
+func (s *server) back(t testing.TB, e v1alpha1.LedgerEntry) {
+	t.Helper()
 	node := s.node(e.Node)
 	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: e.BootID, At: metav1.NewTime(s.reconciler.Clock.Now())}.String()
 	node.Status.NodeInfo.BootID = fmt.Sprintf("%08x-0000-4000-8000-%012x", 1, e.Seq)

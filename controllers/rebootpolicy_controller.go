@@ -249,7 +249,16 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 // in this pass, and keeps no other node waiting.
 func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false
+	var accept, refuse []plan.Reboot
 	for _, t := range p.UnderWay() {
+		if t.Refused == "" {
+			accept = append(accept, t)
+		} else {
+			refuse = append(refuse, t)
+		}
+	}
+	// Nodes that refused last time come last: a webhook that hangs would take all of the time from the others, in pass after pass.
+	for _, t := range slices.Concat(accept, refuse) {
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
 		}

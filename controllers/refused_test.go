@@ -228,6 +228,33 @@ func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	}
 }
 
+// A Node whose writes hang is tried first once. From then on the others come before it, whoever holds a slot for longest.
+func TestReconcile_ANodeThatHangsLetsOthersGoFirst(t *testing.T) {
+	now := testclock.NewFakePassiveClock(time.Now())
+	s := newServer(t, 2*needy, now)
+	s.comeBack(t)
+	hanging, other := s.policy.Status.Grants[0].Node, s.policy.Status.Grants[1]
+	s.back(t, other)
+	s.fault = func(written string) error {
+		if written != hanging {
+			return nil
+		}
+		now.SetTime(now.Now().Add(reconcileTimeout / 2))
+		return webhookDown
+	}
+	holds := func() bool {
+		return slices.ContainsFunc(s.policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == other.Node })
+	}
+	for pass, want := range []bool{true, false} {
+		if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err != nil {
+			t.Fatal(err)
+		}
+		if holds() != want {
+			t.Errorf("after pass %d the other node holds its slot: %t", pass+1, holds())
+		}
+	}
+}
+
 // A policy that is being deleted stays for a Node that refuses to lose what the policy has set on it, and an event reports that.
 func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
