@@ -79,7 +79,7 @@ const (
 // The empty spec reboots every node that needs a reboot, one at a time, at any hour, after draining it.
 type RebootPolicySpec struct {
 	// nodeSelector selects the nodes this policy governs, such as {matchLabels: {pool: blue}}.
-	// Absent or empty: every Node.
+	// Absent or empty: every Node. Nodes of Windows are never selected: agents cannot run on them.
 	// +optional
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -36,6 +37,11 @@ type rule struct {
 	policy   string
 	priority int32
 	selector labels.Selector
+}
+
+// selects never selects a node of Windows, on which no agent can run.
+func (r rule) selects(set labels.Set) bool {
+	return set[corev1.LabelOSStable] != string(corev1.Windows) && r.selector.Matches(set)
 }
 
 // NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
@@ -85,7 +91,7 @@ type Selection struct {
 func (g Governor) Selecting(set map[string]string) []Selection {
 	var selecting []Selection
 	for _, r := range g.rules {
-		if r.selector.Matches(labels.Set(set)) {
+		if r.selects(set) {
 			selecting = append(selecting, Selection{Policy: r.policy, Priority: r.priority})
 		}
 	}
@@ -95,7 +101,7 @@ func (g Governor) Selecting(set map[string]string) []Selection {
 // Govern finds the policy of a node by the node's labels. It is asked for thousands of nodes, and needs no memory for one that
 // a single policy governs.
 func (g Governor) Govern(set map[string]string) Governance {
-	selects := func(r rule) bool { return r.selector.Matches(labels.Set(set)) }
+	selects := func(r rule) bool { return r.selects(set) }
 	first := slices.IndexFunc(g.rules, selects)
 	if first < 0 {
 		return Governance{}

@@ -34,6 +34,9 @@ func TestGovernor_Govern(t *testing.T) {
 		"an empty selector selects every node too": {
 			[]*v1alpha1.RebootPolicy{policy("all", everything)}, nil, plan.Governance{Policy: "all"},
 		},
+		"a node of Windows, on which no agent can run, is nobody's": {
+			[]*v1alpha1.RebootPolicy{policy("all", everything)}, map[string]string{corev1.LabelOSStable: "windows"}, plan.Governance{},
+		},
 		"nobody selects the node": {
 			[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, plan.Governance{},
 		},

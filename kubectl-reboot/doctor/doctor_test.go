@@ -122,16 +122,22 @@ func TestExamine(t *testing.T) {
 			}, nil,
 		},
 		"a node that no agent is meant for": {
-			func(c *installed) { windows(c); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, []string{"Policies Warning [n3] no policy selects n3"},
+			func(c *installed) { another(c, "freebsd"); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, []string{"Policies Warning [n3] no policy selects n3"},
+		},
+		"a node of Windows": {
+			func(c *installed) { another(c, "windows"); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, nil,
 		},
 		"a node that the manager brings no agent to": {
-			func(c *installed) { windows(c); c.DaemonSets[0].Spec.Template.Spec.Affinity = &corev1.Affinity{} }, []string{"Policies Warning [n3] no policy selects n3"},
+			func(c *installed) {
+				another(c, "freebsd")
+				c.DaemonSets[0].Spec.Template.Spec.Affinity = &corev1.Affinity{}
+			}, []string{"Policies Warning [n3] no policy selects n3"},
 		},
 		"a policy for nodes that no agent is meant for": {
 			func(c *installed) {
-				windows(c)
+				another(c, "freebsd")
 				c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux
-				c.policies = append(c.policies, Policy("windows"))
+				c.policies = append(c.policies, Policy("freebsd"))
 			}, []string{"Agents Problem [n3] no agent is Ready on n3", "Engines Problem [n3] no agent has ever reported"},
 		},
 		"an old agent": {
@@ -264,10 +270,10 @@ func TestExamine(t *testing.T) {
 // linux is where config/agent runs agents.
 var linux = map[string]string{corev1.LabelOSStable: "linux"}
 
-// windows adds a node of another system, which has no agent. The others are linux nodes.
-func windows(c *installed) {
-	c.nodes = append(c.nodes, Node("n3", "windows"))
-	for i, system := range []string{"linux", "linux", "windows"} {
+// another adds a node of another system, which has no agent. The others are linux nodes.
+func another(c *installed, system string) {
+	c.nodes = append(c.nodes, Node("n3", system))
+	for i, system := range []string{"linux", "linux", system} {
 		c.nodes[i].Labels[corev1.LabelOSStable] = system
 	}
 	c.nodes[2].Status.Conditions = c.nodes[2].Status.Conditions[:1]
