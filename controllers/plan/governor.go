@@ -39,9 +39,11 @@ type rule struct {
 	selector labels.Selector
 }
 
-// selects never selects a node of Windows, on which no agent can run.
-func (r rule) selects(set labels.Set) bool {
-	return set[corev1.LabelOSStable] != string(corev1.Windows) && r.selector.Matches(set)
+func (r rule) selects(set labels.Set) bool { return !IsWindows(set) && r.selector.Matches(set) }
+
+// IsWindows reports whether a node runs Windows, by its labels. No agent can run there, so no policy selects it.
+func IsWindows(set map[string]string) bool {
+	return set[corev1.LabelOSStable] == string(corev1.Windows)
 }
 
 // NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.

@@ -24,7 +24,7 @@ func policies(c Cluster, f *findings) {
 	}
 	var none []string
 	for _, n := range c.Fleet.Views() {
-		if g := c.Fleet.Governor.Govern(n.Labels); g.Policy == "" && len(g.Rivals) == 0 && n.Labels[corev1.LabelOSStable] != string(corev1.Windows) {
+		if g := c.Fleet.Governor.Govern(n.Labels); g.Policy == "" && len(g.Rivals) == 0 && !plan.IsWindows(n.Labels) {
 			none = append(none, n.Name)
 		}
 	}

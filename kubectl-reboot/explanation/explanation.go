@@ -128,17 +128,24 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
 	}
 	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
-	if e.Verdict == Waiting && e.Reason == "" {
+	e.correct(f, policy, node)
+	return e, nil
+}
+
+// correct puts right what the planner alone would say of a node that runs Windows, has just been rebooted, or waits for a slot.
+func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
+	switch {
+	case plan.IsWindows(node.Labels):
+		e.Message, e.Advice = "the node runs Windows, on which agents cannot run: the operator leaves it alone", Advice{Text: "nothing"}
+	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = "the manager has not taken in that its last grant is over"
 		e.Advice = Advice{"nothing; if this stays, see whether the manager runs", status.LookAtManager}
-	}
-	if e.Reason == v1alpha1.ReasonBudgetExhausted {
+	case e.Reason == v1alpha1.ReasonBudgetExhausted:
 		decided := f.Plan(policy)
 		if e.Slots = decided.Holders; decided.Limit == 0 {
-			e.Advice = noLimit.about(name, policy.Name)
+			e.Advice = noLimit.about(e.Node, policy.Name)
 		}
 	}
-	return e, nil
 }
 
 // refusal is the condition of a policy that reports refused writes about granted reboots. Nil: none is refused.

@@ -94,6 +94,9 @@ func TestLines(t *testing.T) {
 		"no-policy": {nil, []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonNoPolicy, ""))}},
 		"no-need":   {policies(Policy("w")), []corev1.Node{Node("n1", "w")}},
 		"no-agent":  {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })}},
+		"windows": {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) {
+			n.Labels[corev1.LabelOSStable], n.Status.Conditions = "windows", n.Status.Conditions[:1]
+		})}},
 		"unanswered": {policies(Policy("w")), []corev1.Node{Node("n1", "w", Annotated(v1alpha1.AnnotationRebootRequested, "firmware"), func(n *corev1.Node) {
 			n.ManagedFields = []metav1.ManagedFieldsEntry{
 				{Manager: "kubelet", Time: new(Ago(time.Minute)), FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
