@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -57,6 +58,20 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
 	if o, err := r.observer.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
 		t.Errorf("error %v, a drain that another process began, at %s", err, o.BegunAt)
+	}
+}
+
+// TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack: the process that began it has died, and by the record's time the
+// drain would begin, and time out, in an hour.
+func TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack(t *testing.T) {
+	ahead := makeProgress(1, drainingPhase, boot)
+	ahead.At = metav1.NewTime(now.Add(time.Hour))
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: ahead})
+	for range 2 {
+		if o := r.observed(t, api.node); !o.BegunAt.Equal(now) {
+			t.Errorf("at %s: begun at %s", o.Now, o.BegunAt)
+		}
+		r.Clock.(*testclock.FakeClock).Step(time.Minute)
 	}
 }
 

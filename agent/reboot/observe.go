@@ -36,13 +36,14 @@ type observer struct {
 	looked looked
 	// unconfirmed is for which grant, and since when, an engine does not answer.
 	unconfirmed unconfirmed
-	// started is when this process began a drain last.
+	// started is when a drain began, as far as this process has to know it.
 	started started
 	// call is what became of asking logind.
 	call call
 }
 
-// started is when a progress was written that began a drain. The time keeps the reading of the monotonic clock.
+// started is when a progress was written that began a drain, or first seen where its own time had not come. The time keeps the
+// reading of the monotonic clock.
 type started struct {
 	progress string
 	at       time.Time
@@ -108,7 +109,11 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	seq := o.Record.Last().Seq
 	drain := v.drains.of(seq)
 	o.Drain = drain.Drain
-	if v.started.progress == node.Annotations[v1alpha1.AnnotationProgress] {
+	progress := node.Annotations[v1alpha1.AnnotationProgress]
+	if v.started.progress != progress && o.InPhase(protocol.PhaseDraining) && o.Record.Progress.At.After(o.Now) {
+		v.started = started{progress, o.Now} // The host's clock was set back: by the record's time the drain would not end in time.
+	}
+	if v.started.progress == progress {
 		o.BegunAt = v.started.at
 	}
 	if v.call.seq == seq || o.Record.ProgressErr != nil {
