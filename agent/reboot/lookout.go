@@ -119,7 +119,7 @@ func (l *Lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 		}
 	}
 	err := l.order(ctx, begin)
-	if err != nil || asked == nil {
+	if err == nil && asked == nil {
 		l.forget(nil)
 	}
 	return err

@@ -189,6 +189,22 @@ func TestLookout(t *testing.T) {
 			l.mustKnow(t, asked, step.Look{})
 		})
 	})
+	t.Run("nor after the order to end it has failed, once it succeeds", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+			t.Helper()
+			late, cancel := context.WithCancel(t.Context())
+			cancel()
+			for err := error(nil); err == nil; err = l.ask(late, nil) { // It may be taken even so.
+				l.mustAsk(t, &asked)
+			}
+			l.mustAsk(t, nil)
+			select {
+			case f.news <- protects:
+				t.Error("somebody still looks")
+			default:
+			}
+		})
+	})
 	t.Run("a look that fails says so, and is tried again", func(t *testing.T) {
 		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
 			t.Helper()
