@@ -33,7 +33,7 @@ func NewAnnouncer(recorder events.EventRecorder) *Announcer {
 }
 
 // notice reports what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
-// a drain once for each set of them.
+// the drain of an attempt once for each set of them.
 func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
 	for key, err := range map[string]error{
 		v1alpha1.AnnotationGrant: o.Record.GrantErr, v1alpha1.AnnotationProgress: o.Record.ProgressErr,
@@ -95,6 +95,7 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 }
 
 func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress protocol.Progress) {
+	delete(a.announced, v1alpha1.EventEvictionBlocked)
 	policy := o.Record.Grant.Policy
 	if progress.Cordoned {
 		a.event(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)

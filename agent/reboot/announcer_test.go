@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -80,5 +81,28 @@ func TestReported(t *testing.T) {
 	want := []string{`Normal RebootRequired UpdateStaged: An administrator asks for a reboot: "Reported by me". An update is staged.`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestNotice_NamesThePodsInTheWayInEachAttempt: once for each set of them, and again where a later attempt waits for the same ones.
+func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	a := NewAnnouncer(recorder)
+	node, o := &corev1.Node{}, makeObservation(beingDrained)
+	blocked := []drain.Pod{{Namespace: "a", Name: "db-0", UID: "1", Reason: v1alpha1.EventEvictionBlocked, Message: "why"}}
+	for range 2 {
+		a.begun(node, o, *o.Record.Progress)
+		a.notice(node, o, blocked)
+		a.notice(node, o, blocked)
+	}
+	close(recorder.Events)
+	got := 0
+	for event := range recorder.Events {
+		if event == "Warning EvictionBlocked the drain waits for a/db-0 (why)." {
+			got++
+		}
+	}
+	if got != 2 {
+		t.Errorf("%d events in two attempts", got)
 	}
 }
