@@ -82,10 +82,18 @@ func drainReported(o Observation) (message string, then time.Time) {
 		follows = v1alpha1.DrainTimeoutAbort
 	}
 	message = drains(waitsFor(o.Drain), o.Deadline(), follows)
-	shown := o.Condition(corev1.NodeDrainInProgress)
+	if shown := o.Condition(corev1.NodeDrainInProgress); shown.Status == corev1.ConditionTrue {
+		return o.spaced(shown, drainEvery, message)
+	}
+	return message, time.Time{}
+}
+
+// spaced is the message of a condition that stands, and when it may change: the new one where the last write is not recent, or later
+// than now, because the host's clock was set back meanwhile.
+func (o Observation) spaced(shown corev1.NodeCondition, every time.Duration, message string) (text string, then time.Time) {
 	at := shown.LastHeartbeatTime.Time
-	then = at.Add(drainEvery)
-	if shown.Status != corev1.ConditionTrue || shown.Message == message || at.After(o.Now) || !o.Now.Before(then) {
+	then = at.Add(every)
+	if shown.Message == message || at.After(o.Now) || !o.Now.Before(then) {
 		return message, time.Time{}
 	}
 	return shown.Message, then

@@ -59,10 +59,8 @@ func volumesReported(o Observation) (text string, then time.Time) {
 		text += " Some of these may be of pods that stay: " + o.Kept.Unread + "."
 	}
 	text = message.Shorten(message.MaxNoteBytes, text)
-	shown := o.Condition(corev1.NodeDrained)
-	then = shown.LastHeartbeatTime.Add(lookEvery)
-	if shown.Reason == v1alpha1.EventVolumesInUse && shown.Message != text && o.Now.Before(then) {
-		return shown.Message, then
+	if shown := o.Condition(corev1.NodeDrained); shown.Reason == v1alpha1.EventVolumesInUse {
+		return o.spaced(shown, lookEvery, text)
 	}
 	return text, time.Time{}
 }

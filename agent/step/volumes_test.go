@@ -124,6 +124,9 @@ func TestVolumesReported(t *testing.T) {
 			o:    makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, latest)),
 			want: "before", then: now.Add(1),
 		},
+		"what was reported before the host's clock was set back stands for no longer": {
+			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, now.Add(time.Hour))), want: one,
+		},
 		"nothing new":             {o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", one, begun, latest)), want: one},
 		"another reason is older": {o: makeObservation(hasDrained, using("disk"), reported("Drained", left, begun, latest)), want: one},
 	} {
