@@ -50,7 +50,7 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
 	}
-	api.node.Annotations[v1alpha1.AnnotationProgress] = r.observer.started.progress
+	api.node.Annotations[v1alpha1.AnnotationProgress] = r.observer.seen.progress
 	o, err := r.observer.observe(t.Context(), api.node)
 	if err != nil || !o.InPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
 		t.Errorf("error %v, progress %v begun at %s", err, o.Record.Progress, o.BegunAt)
@@ -72,6 +72,25 @@ func TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack(t *testin
 			t.Errorf("at %s: begun at %s", o.Now, o.BegunAt)
 		}
 		r.Clock.(*testclock.FakeClock).Step(time.Minute)
+	}
+}
+
+// TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead: the policy of a drain that an earlier process began may let it take longer than
+// the default. The wait has an end, though.
+func TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead(t *testing.T) {
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	clock := r.Clock.(*testclock.FakeClock)
+	clock.SetTime(begun.Add(time.Hour))
+	api.policyErr = errAPI
+	for _, want := range []step.Step{step.Wait{Until: clock.Now().Add(30 * time.Second)}, step.AbortDrain{}} {
+		got := step.Next(r.observed(t, api.node))
+		if _, aborts := got.(step.AbortDrain); aborts {
+			got = step.AbortDrain{}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("at %s (-want +got):\n%s", clock.Now(), diff)
+		}
+		clock.Step(20 * time.Minute)
 	}
 }
 

@@ -36,17 +36,18 @@ type observer struct {
 	looked looked
 	// unconfirmed is for which grant, and since when, an engine does not answer.
 	unconfirmed unconfirmed
-	// started is when a drain began, as far as this process has to know it.
-	started started
+	// seen is since when the Node has the progress that it has.
+	seen seen
 	// call is what became of asking logind.
 	call call
 }
 
-// started is when a progress was written that began a drain, or first seen where its own time had not come. The time keeps the
-// reading of the monotonic clock.
-type started struct {
+// seen is when this process first saw a progress. begun: it has written it, and so begun the drain. The time keeps the reading of the
+// monotonic clock.
+type seen struct {
 	progress string
 	at       time.Time
+	begun    bool
 }
 
 // call is what became of asking logind, for one grant.
@@ -63,7 +64,7 @@ func (v *observer) forget() {
 
 // began is called when this process has begun a drain.
 func (v *observer) began(progress protocol.Progress) {
-	v.started = started{progress.String(), v.clock.Now()}
+	v.seen = seen{progress.String(), v.clock.Now(), true}
 }
 
 // called records what became of asking logind.
@@ -109,12 +110,12 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	seq := o.Record.Last().Seq
 	drain := v.drains.of(seq)
 	o.Drain = drain.Drain
-	progress := node.Annotations[v1alpha1.AnnotationProgress]
-	if v.started.progress != progress && o.InPhase(protocol.PhaseDraining) && o.Record.Progress.At.After(o.Now) {
-		v.started = started{progress, o.Now} // The host's clock was set back: by the record's time the drain would not end in time.
+	if progress := node.Annotations[v1alpha1.AnnotationProgress]; v.seen.progress != progress {
+		v.seen = seen{progress: progress, at: o.Now}
 	}
-	if v.started.progress == progress {
-		o.BegunAt = v.started.at
+	// A record of a time to come: the host's clock was set back. By that time the drain would end much too late.
+	if v.seen.begun || o.Record.Last().At.After(o.Now) {
+		o.BegunAt = v.seen.at
 	}
 	if v.call.seq == seq || o.Record.ProgressErr != nil {
 		o.Call = v.call.Call
@@ -132,7 +133,9 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact) {
 	switch fact {
 	case step.FactPolicy:
-		o.Policy, o.Entry = v.settings(ctx, *o)
+		if o.Policy, o.Entry = v.settings(ctx, *o); o.Policy == nil {
+			o.BegunAt = v.seen.at // What it specifies may take longer than the default.
+		}
 	case step.FactVolumes:
 		o.Kept = v.claims.kept(ctx, v.live, *o)
 	case step.FactPods:

@@ -64,8 +64,8 @@ type Observation struct {
 	// Confirmed reports whether the engines that ask for a reboot were asked once more, after everything else that the start
 	// depends on. False: they were not, or one of them did not answer.
 	Confirmed bool
-	// BegunAt is when this process began the current drain, by a monotonic clock. Where another process did, and the time of the
-	// record is ahead of the host's clock, it is when this one first saw that. Zero: the time of the record counts.
+	// BegunAt is when this process began the current drain, by a monotonic clock. Where another process did, it is when this one first
+	// saw that, if the policy cannot be read, or the time of the record is ahead of the host's clock. Zero: that of the record counts.
 	BegunAt time.Time
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
