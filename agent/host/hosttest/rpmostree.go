@@ -29,7 +29,6 @@ type RPMOSTree struct {
 
 	mu          sync.Mutex
 	deployments []Deployment
-	cached      map[string]dbus.Variant
 	policy      string
 	garbled     any
 	failure     *dbus.Error
@@ -144,12 +143,6 @@ func (r *RPMOSTree) Deployments() []Deployment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.deployments)
-}
-
-// SetCachedUpdate reports that the metadata of a version is known, as after `rpm-ostree upgrade --check`, and notifies the bus.
-func (r *RPMOSTree) SetCachedUpdate(version string) error {
-	r.set(func() { r.cached = Deployment{Version: version}.properties() })
-	return r.emitProperties(osPath, osInterface, "CachedUpdate", "HasCachedUpdateRpmDiff")
 }
 
 // SetAutomaticUpdatePolicy changes what the host's own timer does: none, check, stage or apply.

@@ -58,19 +58,12 @@ func (r *RPMOSTree) propertiesOf(iface string) map[string]dbus.Variant {
 			"BootedDeployment":       dbus.MakeVariant(orNone(r.deployments, booted)),
 			"DefaultDeployment":      dbus.MakeVariant(orNone(r.deployments, first)),
 			"RollbackDeployment":     dbus.MakeVariant(map[string]dbus.Variant{}),
-			"CachedUpdate":           dbus.MakeVariant(orEmpty(r.cached)),
-			"HasCachedUpdateRpmDiff": dbus.MakeVariant(r.cached != nil),
+			"CachedUpdate":           dbus.MakeVariant(map[string]dbus.Variant{}),
+			"HasCachedUpdateRpmDiff": dbus.MakeVariant(false),
 			"Name":                   dbus.MakeVariant(osName),
 		}
 	}
 	return map[string]dbus.Variant{}
-}
-
-func orEmpty(m map[string]dbus.Variant) map[string]dbus.Variant {
-	if m == nil {
-		return map[string]dbus.Variant{}
-	}
-	return m
 }
 
 // get returns a value of type any, which godbus sends as what it holds: that is how it can answer garbled.
