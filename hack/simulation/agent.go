@@ -100,7 +100,7 @@ type pods struct {
 // Drain implements reboot.Drainer. Now and then it fails, may evict nothing, or never ends.
 func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Status)) error {
 	report(drain.Status{Remaining: 1})
-	takes, stuck := p.random.Between(0, p.world.script.Drain), !p.world.conditions.calm.Load() && p.random.Chance(p.world.script.Stuck)
+	takes, stuck := p.random.Between(0, p.world.script.Drain), !p.world.calm.Load() && p.random.Chance(p.world.script.Stuck)
 	if stuck && p.random.Chance(0.3) {
 		return &drain.UndrainableError{Pods: []drain.Pod{{Namespace: "default", Name: "kept", Message: "it has no controller"}}}
 	}

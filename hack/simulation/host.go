@@ -151,7 +151,7 @@ func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	if !l.agent.Pass() {
 		return process.ErrDead
 	}
-	if !w.conditions.calm.Load() && l.random.Chance(0.1) {
+	if !w.calm.Load() && l.random.Chance(0.1) {
 		return errors.New("the operation was refused")
 	}
 	id, accepted := l.Leave()

@@ -163,13 +163,13 @@ func kill(p *process.Process) bool {
 
 // outage lets no request through for a while. A leader that cannot renew its lease ends.
 func (i injector) outage(d Fault) bool {
-	i.conditions.outages.Add(1)
+	i.outages.Add(1)
 	for _, r := range i.replicas {
 		r.disconnect(d.For)
 	}
 	i.Go(func() {
 		process.Wait(i.ctx, d.For)
-		i.conditions.outages.Add(-1)
+		i.outages.Add(-1)
 	})
 	return true
 }
@@ -201,7 +201,7 @@ func (i injector) await(every, within time.Duration, so func() bool) bool {
 		if so() {
 			return true
 		}
-		if !process.Wait(i.ctx, every) || i.conditions.calm.Load() {
+		if !process.Wait(i.ctx, every) || i.calm.Load() {
 			return false
 		}
 	}

@@ -20,8 +20,8 @@ type Script struct {
 	Policies []*v1alpha1.RebootPolicy
 	// Faults happen at their times, in their order.
 	Faults []Fault
-	// Foul are the conditions while things go wrong, Fair afterwards.
-	Foul, Fair process.Conditions
+	// Foul are the conditions while things go wrong.
+	Foul process.Conditions
 	// Drain is how long a drain takes at most, Stuck how probable it is that it never ends, or can't begin.
 	Drain time.Duration
 	Stuck float64

@@ -23,7 +23,7 @@ const (
 
 // settle ends the faults and waits until all is well, and stays so. It returns what is not in the end.
 func (w *World) settle() (left []string) {
-	w.conditions.calm.Store(true)
+	w.calm.Store(true)
 	for i := range w.script.Policies {
 		strikes[ResumePolicy](injector{w}, Fault{Target: i})
 		strikes[Enforce](injector{w}, Fault{Target: i})

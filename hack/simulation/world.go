@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,9 +29,11 @@ type World struct {
 	scheme *runtime.Scheme
 	store  *apiserver.Store
 	counts *process.Counts
-	// conditions are those of all requests.
-	conditions *conditions
-	lease      *lease
+	lease  *lease
+	// calm: the faults have ended.
+	calm atomic.Bool
+	// outages is how many there are of the API server now.
+	outages atomic.Int32
 
 	ctx      context.Context //nolint:containedctx // it is as long as the world
 	running  sync.WaitGroup
@@ -95,7 +98,7 @@ func newWorld(ctx context.Context, script Script, folder string, record func(jud
 	ctx, end := context.WithCancel(ctx)
 	w := &World{
 		script: script, folder: folder, scheme: scheme, counts: &process.Counts{}, lease: newLease(), ctx: ctx,
-		conditions: &conditions{foul: script.Foul, fair: script.Fair}, lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
+		lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
 	}
 	w.store = apiserver.New(policies, w.witness)
 	return w, end, nil
@@ -114,7 +117,17 @@ func (w *World) start(name string) *process.Process {
 	w.lives[name]++
 	life := strconv.Itoa(w.lives[name])
 	w.mu.Unlock()
-	return process.Start(w.ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions.now, w.counts)
+	return process.Start(w.ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions, w.counts)
+}
+
+// conditions are how requests fare now: foul until the faults end, fair afterwards.
+func (w *World) conditions() process.Conditions {
+	now := w.script.Foul
+	if w.calm.Load() {
+		now = fair
+	}
+	now.Down = w.outages.Load() > 0
+	return now
 }
 
 // must notes an error that may not happen.
