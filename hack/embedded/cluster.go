@@ -37,8 +37,6 @@ type Options struct {
 	KubeletGrace time.Duration
 	// ServerOnly starts etcd and the API server, and no controller: nodes and pods are what is written of them.
 	ServerOnly bool
-	// ServerArgs are further arguments of the API server; of two that set the same flag, the later one counts.
-	ServerArgs []string
 	// Bare leaves out the scheduler, kwok and the audit log, and of the controllers all but those that account
 	// PodDisruptionBudgets and make ServiceAccounts: nodes and pods are the caller's to play.
 	Bare bool
@@ -53,13 +51,12 @@ type Cluster struct {
 	credentials
 	kubectl
 
-	serverArgs []string
-	grace      time.Duration
-	bare       bool
-	etcd       string
-	admin      string
-	config     *rest.Config
-	client     kubernetes.Interface
+	grace  time.Duration
+	bare   bool
+	etcd   string
+	admin  string
+	config *rest.Config
+	client kubernetes.Interface
 }
 
 // Start starts a cluster and returns when its API server answers and its controllers run. When it fails half-way, or
@@ -69,7 +66,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		options.Step = func(_ string, run func() error) error { return run() }
 	}
 	c := &Cluster{
-		grace: cmp.Or(options.KubeletGrace, never), serverArgs: options.ServerArgs, bare: options.Bare,
+		grace: cmp.Or(options.KubeletGrace, never), bare: options.Bare,
 		programs: programs{running: map[string]*process.Process{}, launched: map[string]process.Program{}},
 	}
 	if err := c.start(ctx, options); err != nil {

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
@@ -39,15 +38,14 @@ func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Progra
 			"--listen-client-urls=" + etcd, "--advertise-client-urls=" + etcd,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
 		}},
-		{Name: KubeAPIServer, Path: c.asset("kube-apiserver"), Args: slices.Concat(files, []string{
-			"--etcd-servers=" + etcd,
+		{Name: KubeAPIServer, Path: c.asset("kube-apiserver"), Args: append(files,
+			"--etcd-servers="+etcd,
 			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 			// Nobody reaches services here, and a loopback address is refused as their endpoint.
 			"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16",
 			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 			"--service-account-issuer=https://kubernetes.default.svc",
-			"--profiling=false",
-		}, c.serverArgs)},
+		)},
 	}, nil
 }
 

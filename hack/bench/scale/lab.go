@@ -46,8 +46,7 @@ type stepper func(name string, run func() error) error
 // inLab runs something with an API server of its own, which has the CRD, and a policy that governs every node. Slots is its
 // maxUnavailable.
 func inLab(ctx context.Context, slots int, step stepper, run func(*lab) error) error {
-	// With profiling on, the API server can be asked for a garbage collection, and for what it holds after it.
-	cluster, err := embedded.Start(ctx, embedded.Options{ServerOnly: true, ServerArgs: []string{"--profiling=true"}, Step: step})
+	cluster, err := embedded.Start(ctx, embedded.Options{ServerOnly: true, Step: step})
 	if err != nil {
 		return err
 	}
