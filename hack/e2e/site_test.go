@@ -19,6 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/rack"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -56,7 +57,7 @@ func build(ctx context.Context) *site {
 	s.startRack(ctx)
 	s.eventually(ctx, "nodes Ready", func(g Gomega) {
 		for _, m := range s.rack.Machines {
-			g.Expect(embedded.NodeIsReady(s.node(ctx, m.Name))).To(BeTrue(), m.Name)
+			g.Expect(timeline.Condition(s.node(ctx, m.Name), corev1.NodeReady).Status).To(Equal(corev1.ConditionTrue), m.Name)
 		}
 	})
 	if s.release == nil {
@@ -186,14 +187,7 @@ func (s *site) allPodsReady(ctx context.Context, g Gomega) {
 }
 
 // isReady is a PodDisruptionBudget's view of a pod.
-func isReady(pod corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
-		}
-	}
-	return false
-}
+func isReady(pod corev1.Pod) bool { return judge.IsAvailable(&pod) }
 
 func (s *site) policyStatus(ctx context.Context, g Gomega) v1alpha1.RebootPolicyStatus {
 	var object v1alpha1.RebootPolicy

@@ -36,18 +36,8 @@ func (c *Cluster) AddNode(ctx context.Context, name string) error {
 	}
 	return c.await(ctx, "node "+name+" to be Ready", func(ctx context.Context) bool {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
-		return err == nil && NodeIsReady(node) && len(node.Spec.Taints) == 0
+		return err == nil && len(node.Spec.Taints) == 0 // a new Node has that of one that is not Ready
 	})
-}
-
-// NodeIsReady reports whether the node's condition Ready is True.
-func NodeIsReady(node *corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // ClaimPod reports that a process represents the pod: when the pod is deleted it stays, as with a kubelet, until whoever runs

@@ -38,7 +38,7 @@ func shown(revision int64, b *policyv1.PodDisruptionBudget) string {
 // pod takes in what became of a pod that it covers. Empty: it is as it should be.
 func (b *budget) pod(name string, r Change) (broken string) {
 	uid := string(r.Pod.UID)
-	was, is := b.available[uid], !r.Gone && isAvailable(r.Pod)
+	was, is := b.available[uid], !r.Gone && IsAvailable(r.Pod)
 	delete(b.available, uid)
 	if is {
 		b.available[uid] = true
@@ -63,7 +63,8 @@ func (b *budget) pod(name string, r Change) (broken string) {
 		r.Pod.Name, name, what, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
 }
 
-func isAvailable(pod *corev1.Pod) bool {
+// IsAvailable reports whether a PodDisruptionBudget counts a pod: it is Ready, and not being deleted.
+func IsAvailable(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false
 	}

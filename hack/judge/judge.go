@@ -134,7 +134,7 @@ func (j *Judge) takeBudget(r Change) {
 	if b == nil || b.selects.String() != selects.String() {
 		b = &budget{selects: selects, available: map[string]bool{}, leave: map[string]bool{}}
 		for uid, pod := range j.pods {
-			if b.covers(r.Budget.Namespace, pod) && isAvailable(pod) {
+			if b.covers(r.Budget.Namespace, pod) && IsAvailable(pod) {
 				b.available[uid] = true
 			}
 		}
