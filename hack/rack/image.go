@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,20 +35,10 @@ type Image struct {
 	Labels map[string]string
 }
 
-// Write writes it as a tar archive of the OCI image layout, which containerd imports:
-// https://github.com/opencontainers/image-spec/blob/main/image-layout.md
-func (i Image) Write(path string) error {
-	var a archive
-	manifest, err := i.addTo(&a)
-	if err != nil {
-		return err
-	}
-	return i.finish(&a, manifest, path)
-}
-
-// WriteIndex writes the images of several architectures as one, with the name of the first.
-func WriteIndex(path string, images ...Image) error {
-	var a archive
+// Write writes the images of one or several architectures as one, with the name of the first: a tar archive of the OCI image layout,
+// which containerd imports: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+func Write(path string, images ...Image) error {
+	var a Archive
 	manifests := make([]descriptor, 0, len(images))
 	for _, image := range images {
 		manifest, err := image.addTo(&a)
@@ -58,62 +49,47 @@ func WriteIndex(path string, images ...Image) error {
 		manifests = append(manifests, manifest)
 	}
 	const index = "application/vnd.oci.image.index.v1+json"
-	return images[0].finish(&a, a.json(map[string]any{"schemaVersion": 2, "mediaType": index, "manifests": manifests}, index), path)
+	name := images[0].Name
+	all := a.json(map[string]any{"schemaVersion": 2, "mediaType": index, "manifests": manifests}, index)
+	all.Annotations = map[string]string{
+		"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name[strings.LastIndex(name, ":")+1:],
+	}
+	a.Add("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644)
+	a.Add("index.json", a.encode(map[string]any{"schemaVersion": 2, "manifests": []descriptor{all}}), 0o644)
+	text, err := a.end()
+	if err != nil {
+		return fmt.Errorf("packing image %s: %w", name, err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return fmt.Errorf("writing image %s: %w", name, err)
+	}
+	return nil
 }
 
 func (i Image) arch() string { return cmp.Or(i.Arch, runtime.GOARCH) }
 
 // addTo adds everything of the image but what makes it the archive's. The bits are the program's and these fields': no clock,
 // no folder.
-func (i Image) addTo(a *archive) (descriptor, error) {
-	layer, err := i.layer()
+func (i Image) addTo(a *Archive) (descriptor, error) {
+	program, err := os.ReadFile(i.Program)
 	if err != nil {
-		return descriptor{}, err
+		return descriptor{}, fmt.Errorf("reading the program of image %s: %w", i.Name, err)
 	}
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	if _, err := zip.Write(layer); err != nil {
-		return descriptor{}, fmt.Errorf("packing image %s: %w", i.Name, err)
-	}
-	if err := zip.Close(); err != nil {
+	var files Archive
+	files.Add(filepath.Base(i.Program), program, 0o755)
+	packed, err := files.Pack()
+	if err != nil {
 		return descriptor{}, fmt.Errorf("packing image %s: %w", i.Name, err)
 	}
 	config := a.json(map[string]any{
 		"os": "linux", "architecture": i.arch(),
 		"config": map[string]any{"User": i.User, "Entrypoint": i.Entrypoint, "Labels": i.Labels},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer)}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(files.text.Bytes())}},
 	}, "application/vnd.oci.image.config.v1+json")
 	return a.json(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
-		"layers": []descriptor{a.blob(packed.Bytes(), "application/vnd.oci.image.layer.v1.tar+gzip")},
+		"layers": []descriptor{a.blob(packed, "application/vnd.oci.image.layer.v1.tar+gzip")},
 	}, "application/vnd.oci.image.manifest.v1+json"), nil
-}
-
-// finish makes it the archive's, under the image's name.
-func (i Image) finish(a *archive, manifest descriptor, path string) error {
-	manifest.Annotations = map[string]string{
-		"io.containerd.image.name": i.Name, "org.opencontainers.image.ref.name": i.Name[strings.LastIndex(i.Name, ":")+1:],
-	}
-	a.add("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644)
-	a.add("index.json", a.encode(map[string]any{"schemaVersion": 2, "manifests": []descriptor{manifest}}), 0o644)
-	text, err := a.end()
-	if err != nil {
-		return fmt.Errorf("packing image %s: %w", i.Name, err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return fmt.Errorf("writing image %s: %w", i.Name, err)
-	}
-	return nil
-}
-
-func (i Image) layer() ([]byte, error) {
-	program, err := os.ReadFile(i.Program)
-	if err != nil {
-		return nil, fmt.Errorf("reading the program of image %s: %w", i.Name, err)
-	}
-	var a archive
-	a.add(filepath.Base(i.Program), program, 0o755)
-	return a.end()
 }
 
 // descriptor reports where something is in the layout.
@@ -125,14 +101,15 @@ type descriptor struct {
 	Platform    map[string]string `json:"platform,omitempty"`
 }
 
-// archive is a tar archive that remembers its first failure.
-type archive struct {
+// Archive is a tar archive that remembers its first failure. Its bits are those of the files: no clock, no user.
+type Archive struct {
 	text bytes.Buffer
 	tar  *tar.Writer
 	err  error
 }
 
-func (a *archive) add(name string, content []byte, mode int64) {
+// Add adds a file.
+func (a *Archive) Add(name string, content []byte, mode int64) {
 	if a.tar == nil {
 		a.tar = tar.NewWriter(&a.text)
 	}
@@ -145,17 +122,17 @@ func (a *archive) add(name string, content []byte, mode int64) {
 }
 
 // blob adds something under the name of its digest.
-func (a *archive) blob(content []byte, mediaType string) descriptor {
+func (a *Archive) blob(content []byte, mediaType string) descriptor {
 	d := digest(content)
-	a.add("blobs/sha256/"+d[len("sha256:"):], content, 0o644)
+	a.Add("blobs/sha256/"+d[len("sha256:"):], content, 0o644)
 	return descriptor{MediaType: mediaType, Digest: d, Size: len(content)}
 }
 
-func (a *archive) json(object any, mediaType string) descriptor {
+func (a *Archive) json(object any, mediaType string) descriptor {
 	return a.blob(a.encode(object), mediaType)
 }
 
-func (a *archive) encode(object any) []byte {
+func (a *Archive) encode(object any) []byte {
 	text, err := json.Marshal(object)
 	if a.err == nil {
 		a.err = err
@@ -163,11 +140,24 @@ func (a *archive) encode(object any) []byte {
 	return text
 }
 
-func (a *archive) end() ([]byte, error) {
+func (a *Archive) end() ([]byte, error) {
 	if a.err == nil {
 		a.err = a.tar.Close()
 	}
 	return a.text.Bytes(), a.err
+}
+
+// Pack ends the archive, and packs it.
+func (a *Archive) Pack() ([]byte, error) {
+	text, err := a.end()
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err = zip.Write(text)
+	err = errors.Join(err, zip.Close())
+	return packed.Bytes(), err
 }
 
 func digest(content []byte) string {

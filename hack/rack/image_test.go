@@ -14,90 +14,56 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestImage_IsAnOCILayout(t *testing.T) {
+// An image is an OCI layout, which has the program of each architecture under its own. That it has the same bits whenever it is written
+// is shown by hack/release.
+func TestWrite_IsAnOCILayout(t *testing.T) {
 	dir := t.TempDir()
-	program := filepath.Join(dir, "agent")
-	must(t, os.WriteFile(program, []byte("\x7fELF"), 0o600))
-	image := Image{Name: "example.com/agent:1", Program: program, User: "0:0", Entrypoint: []string{"/agent"}}
-	must(t, image.Write(filepath.Join(dir, "image.tar")))
-	text, err := os.ReadFile(filepath.Join(dir, "image.tar"))
+	var images []Image
+	for _, arch := range []string{"amd64", "arm64"} {
+		program := filepath.Join(dir, arch, "agent")
+		must(t, errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.WriteFile(program, []byte(arch), 0o600)))
+		images = append(images, Image{Name: "example.com/agent:v1", Program: program, User: "0:0", Entrypoint: []string{"/agent"}, Arch: arch})
+	}
+	path := filepath.Join(dir, "image.tar")
+	must(t, Write(path, images...))
+	text, err := os.ReadFile(path)
 	must(t, err)
 	files := untar(t, text)
 
 	if got := string(files["oci-layout"].content); got != `{"imageLayoutVersion":"1.0.0"}` {
 		t.Errorf("oci-layout is %s", got)
 	}
-	var index struct{ Manifests []descriptor }
-	decode(t, files["index.json"].content, &index)
-	if got := index.Manifests[0].Annotations["io.containerd.image.name"]; got != image.Name {
-		t.Errorf("its name is %q", got)
-	}
-	var manifest struct {
-		Config descriptor
-		Layers []descriptor
-	}
-	decode(t, blob(t, files, index.Manifests[0]), &manifest)
-	var config struct {
-		OS     string
-		Config struct {
-			User       string
-			Entrypoint []string
-		}
-		RootFS struct {
-			DiffIDs []string `json:"diff_ids"`
-		}
-	}
-	decode(t, blob(t, files, manifest.Config), &config)
-	if config.OS != "linux" || config.Config.User != "0:0" {
-		t.Errorf("config is %+v", config)
-	}
-	if diff := cmp.Diff([]string{"/agent"}, config.Config.Entrypoint); diff != "" {
-		t.Error(diff)
-	}
-	unpacked := gunzip(t, blob(t, files, manifest.Layers[0]))
-	if diff := cmp.Diff([]string{digest(unpacked)}, config.RootFS.DiffIDs); diff != "" {
-		t.Error(diff)
-	}
-	layer := untar(t, unpacked)
-	if got := layer["agent"]; string(got.content) != "\x7fELF" || got.mode != 0o755 {
-		t.Errorf("the layer has %+v", layer)
-	}
-}
-
-// An image of several architectures has each program under its own, and the same bits whenever it is written.
-func TestWriteIndex(t *testing.T) {
-	dir := t.TempDir()
-	var images []Image
-	for _, arch := range []string{"amd64", "arm64"} {
-		program := filepath.Join(dir, arch, "agent")
-		must(t, errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.WriteFile(program, []byte(arch), 0o600)))
-		images = append(images, Image{Name: "example.com/agent:v1", Program: program, Arch: arch})
-	}
-	first, second := filepath.Join(dir, "1.tar"), filepath.Join(dir, "2.tar")
-	must(t, errors.Join(WriteIndex(first, images...), WriteIndex(second, images...)))
-	text, err := os.ReadFile(first)
-	must(t, err)
-	again, err := os.ReadFile(second)
-	must(t, err)
-	if !bytes.Equal(text, again) {
-		t.Error("the second time it has other bits")
-	}
-	files := untar(t, text)
 	type index struct{ Manifests []descriptor }
 	var outer, inner index
 	decode(t, files["index.json"].content, &outer)
-	if got := outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; got != "v1" {
-		t.Errorf("its tag is %q", got)
+	names := map[string]string{"io.containerd.image.name": images[0].Name, "org.opencontainers.image.ref.name": "v1"}
+	if diff := cmp.Diff(names, outer.Manifests[0].Annotations); diff != "" {
+		t.Errorf("its names (-want +got):\n%s", diff)
 	}
 	decode(t, blob(t, files, outer.Manifests[0]), &inner)
-	got := map[string]string{}
+	got := map[string]file{}
 	for _, d := range inner.Manifests {
-		var manifest struct{ Layers []descriptor }
+		var manifest struct {
+			Config descriptor
+			Layers []descriptor
+		}
 		decode(t, blob(t, files, d), &manifest)
-		got[d.Platform["architecture"]] = string(untar(t, gunzip(t, blob(t, files, manifest.Layers[0])))["agent"].content)
+		unpacked := gunzip(t, blob(t, files, manifest.Layers[0]))
+		arch := d.Platform["architecture"]
+		got[arch] = untar(t, unpacked)["agent"]
+		var config any
+		decode(t, blob(t, files, manifest.Config), &config)
+		want := map[string]any{
+			"os": "linux", "architecture": arch, "config": map[string]any{"User": "0:0", "Entrypoint": []any{"/agent"}, "Labels": nil},
+			"rootfs": map[string]any{"type": "layers", "diff_ids": []any{digest(unpacked)}},
+		}
+		if diff := cmp.Diff(want, config); diff != "" {
+			t.Errorf("config (-want +got):\n%s", diff)
+		}
 	}
-	if diff := cmp.Diff(map[string]string{"amd64": "amd64", "arm64": "arm64"}, got); diff != "" {
-		t.Error(diff)
+	want := map[string]file{"amd64": {[]byte("amd64"), 0o755}, "arm64": {[]byte("arm64"), 0o755}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(file{})); diff != "" {
+		t.Errorf("programs (-want +got):\n%s", diff)
 	}
 }
 
@@ -112,7 +78,7 @@ func gunzip(t *testing.T, text []byte) []byte {
 
 func TestImage_NeedsItsProgram(t *testing.T) {
 	dir := t.TempDir()
-	err := Image{Name: "it", Program: filepath.Join(dir, "missing")}.Write(filepath.Join(dir, "image.tar"))
+	err := Write(filepath.Join(dir, "image.tar"), Image{Name: "it", Program: filepath.Join(dir, "missing")})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}

@@ -121,11 +121,12 @@ func (r *Rack) fillGear(images []Image) error {
 		}
 	}
 	for i, image := range images {
-		path, write := filepath.Join(r.gear(), "images", strconv.Itoa(i)+".tar"), image.Write
+		path := filepath.Join(r.gear(), "images", strconv.Itoa(i)+".tar")
+		write := func() error { return Write(path, image) }
 		if image.Archive != "" {
-			write = func(path string) error { return copyFile(image.Archive, path) }
+			write = func() error { return copyFile(image.Archive, path) }
 		}
-		if err := write(path); err != nil {
+		if err := write(); err != nil {
 			return err
 		}
 	}

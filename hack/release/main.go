@@ -3,10 +3,7 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"flag"
@@ -66,7 +63,7 @@ func (r release) image(name string) error {
 		}
 		images = append(images, image)
 	}
-	return rack.WriteIndex(filepath.Join(r.out, name+".oci.tar"), images...)
+	return rack.Write(filepath.Join(r.out, name+".oci.tar"), images...)
 }
 
 // chart packs config/chart as `helm package` does, with the release's versions in Chart.yaml.
@@ -145,17 +142,13 @@ type file struct {
 
 // archive writes a packed archive, and returns its checksum.
 func (r release) archive(name string, files ...file) (string, error) {
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(zip)
-	var failed error
+	var a rack.Archive
 	for _, f := range files {
-		failed = cmp.Or(failed, archive.WriteHeader(&tar.Header{Name: f.name, Size: int64(len(f.text)), Mode: f.mode, Typeflag: tar.TypeReg}))
-		_, err := archive.Write(f.text)
-		failed = cmp.Or(failed, err)
+		a.Add(f.name, f.text, f.mode)
 	}
-	if err := errors.Join(failed, archive.Close(), zip.Close(), os.WriteFile(filepath.Join(r.out, name), packed.Bytes(), 0o600)); err != nil {
+	packed, err := a.Pack()
+	if err := errors.Join(err, os.WriteFile(filepath.Join(r.out, name), packed, 0o600)); err != nil {
 		return "", fmt.Errorf("packing %s: %w", name, err)
 	}
-	return fmt.Sprintf("%x", sha256.Sum256(packed.Bytes())), nil
+	return fmt.Sprintf("%x", sha256.Sum256(packed)), nil
 }
