@@ -9,14 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
-
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/agents"
 	"github.com/reboot-operator/reboot-operator/hack/bench/drains"
@@ -59,14 +53,12 @@ func run() int {
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return exitFailed
 	}
-	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	screen := terminal.Open(os.Stdout, os.Getenv)
-	defer screen.Close()
-	missed, err := measure(ctx, screen, all, o)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	missed := 0
+	err := fleet.OnTerminal(func(ctx context.Context, screen *terminal.Terminal) (err error) {
+		missed, err = measure(ctx, screen, all, o)
+		return err
+	})
+	if err != nil && !errors.Is(err, fleet.ErrInterrupted) {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 	}
 	switch {
@@ -88,12 +80,6 @@ func measure(ctx context.Context, screen *terminal.Terminal, all []figures.Part,
 			return 0, fmt.Errorf("there is no part %q: bench --help lists them", name)
 		}
 		chosen = append(chosen, all[i])
-	}
-	if err := fleet.BuildControlPlane(ctx); err != nil {
-		return 0, err
-	}
-	if err := screen.Step("dbus-daemon", func() error { return fleet.InstallBus(ctx) }); err != nil {
-		return 0, err
 	}
 	for _, p := range chosen {
 		screen.Print("", screen.Theme.Paint(terminal.Strong, p.Name+": "+p.About))

@@ -13,7 +13,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
 	"github.com/reboot-operator/reboot-operator/hack/document"
-	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -37,9 +36,6 @@ type chaos struct {
 }
 
 func (c *chaos) run(ctx context.Context) error {
-	if err := fleet.BuildControlPlane(ctx); err != nil {
-		return err
-	}
 	began := time.Now()
 	name := fmt.Sprintf("%d schedules on %d workers", c.options.schedules, c.options.workers)
 	if c.options.only >= 0 {

@@ -8,15 +8,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	_ "time/tzdata" // windows name IANA zones
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -50,14 +45,11 @@ func run() int {
 	if o.only >= 0 {
 		o.first, o.schedules, o.workers = uint64(o.only), 1, 1
 	}
-	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	screen := terminal.Open(os.Stdout, os.Getenv)
-	defer screen.Close()
-	if err := (&chaos{options: o, screen: screen}).run(ctx); err != nil {
-		if !errors.Is(err, context.Canceled) {
+	err := fleet.OnTerminal(func(ctx context.Context, screen *terminal.Terminal) error {
+		return (&chaos{options: o, screen: screen}).run(ctx)
+	})
+	if err != nil {
+		if !errors.Is(err, fleet.ErrInterrupted) {
 			fmt.Fprintf(os.Stderr, "chaos: %v\n", err)
 		}
 		return 1

@@ -56,12 +56,6 @@ type demo struct {
 
 // run is the whole of it. Everything it started has ended when it returns.
 func (d *demo) run(ctx context.Context) (err error) {
-	if err := fleet.BuildControlPlane(ctx); err != nil {
-		return err
-	}
-	if err := d.screen.Step("dbus-daemon", func() error { return fleet.InstallBus(ctx) }); err != nil {
-		return err
-	}
 	d.fleet, err = fleet.Start(ctx, fleet.Options{
 		Nodes: d.options.nodes, Engines: d.options.engines, Workload: workload, RebootDuration: rebootDuration,
 		Step: d.screen.Step,

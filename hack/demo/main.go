@@ -7,14 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -38,23 +34,13 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 		return exitUsage
 	}
-	// The libraries' own logs report nothing that the demo does not.
-	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second one kills: the kernel then ends every process of the demo with it
-	screen := terminal.Open(os.Stdout, os.Getenv)
-	defer screen.Close()
-	err = (&demo{options: o, screen: screen, film: film{clock: clock.RealClock{}}}).run(ctx)
-	interrupted := ctx.Err() != nil
-	if interrupted {
-		screen.Print("  everything has been stopped")
-	}
+	err = fleet.OnTerminal(func(ctx context.Context, screen *terminal.Terminal) error {
+		return (&demo{options: o, screen: screen, film: film{clock: clock.RealClock{}}}).run(ctx)
+	})
 	switch {
 	case err == nil:
 		return 0
-	case interrupted:
+	case errors.Is(err, fleet.ErrInterrupted):
 		return exitInterrupted
 	}
 	fmt.Fprintf(os.Stderr, "demo: %v\n", err)

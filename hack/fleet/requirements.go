@@ -24,9 +24,9 @@ func build(ctx context.Context) (folder string, err error) {
 	return folder, nil
 }
 
-// BuildControlPlane builds the control plane's programs where they are missing or of another version, which takes minutes
+// buildControlPlane builds the control plane's programs where they are missing or of another version, which takes minutes
 // and is passed on standard output. With KUBEBUILDER_ASSETS they are the user's to bring.
-func BuildControlPlane(ctx context.Context) error {
+func buildControlPlane(ctx context.Context) error {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		if _, err := os.Stat(filepath.Join(dir, "kwok")); err != nil {
 			return fmt.Errorf("KUBEBUILDER_ASSETS is %s, which has no kwok: `make controlplane` builds all that is needed into bin/k8s", dir)
@@ -43,8 +43,8 @@ func BuildControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// InstallBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others get its name.
-func InstallBus(ctx context.Context) error {
+// installBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others get its name.
+func installBus(ctx context.Context) error {
 	script := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "prerequisites.sh"), "dbus-daemon")
 	if output, err := script.CombinedOutput(); err != nil {
 		return fmt.Errorf("installing dbus-daemon: %w: %s", err, bytes.TrimSpace(output))

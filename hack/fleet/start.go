@@ -23,6 +23,9 @@ import (
 const managers = 2
 
 func (f *Fleet) start(ctx context.Context, o Options) error {
+	if err := o.Step("dbus-daemon", func() error { return installBus(ctx) }); err != nil {
+		return err
+	}
 	var programs string
 	err := o.Step("manager and agent, built", func() (err error) {
 		programs, err = build(ctx)
