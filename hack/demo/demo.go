@@ -64,7 +64,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.fleet.Stop()
-	if err := d.screen.Step(d.policyStep(), func() error { return d.applyPolicy(ctx) }); err != nil {
+	policy := fmt.Sprintf("a RebootPolicy: maxUnavailable %d, settle %s", d.options.limit, settle)
+	if err := d.screen.Step(policy, func() error { return d.applyPolicy(ctx) }); err != nil {
 		return d.failed(err)
 	}
 	result := d.reboot(ctx)
@@ -86,10 +87,6 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return d.failed(errors.New("a promise was not kept"))
 	}
 	return nil
-}
-
-func (d *demo) policyStep() string {
-	return fmt.Sprintf("a RebootPolicy: maxUnavailable %d, settle %s", d.options.limit, settle)
 }
 
 func (d *demo) applyPolicy(ctx context.Context) (err error) {
@@ -163,7 +160,8 @@ func (d *demo) plugin(ctx context.Context, screen *terminal.Terminal, args ...st
 // keep leaves everything running until the user has seen enough.
 func (d *demo) keep(ctx context.Context) {
 	kubectl := d.fleet.Cluster.KubectlPath()
-	if relative, err := filepath.Rel(workingDirectory(), kubectl); err == nil && len(relative) < len(kubectl) {
+	working, _ := os.Getwd() // where nobody knows it, there is no shorter name
+	if relative, err := filepath.Rel(working, kubectl); err == nil && len(relative) < len(kubectl) {
 		kubectl = relative
 	}
 	d.screen.Print(
@@ -174,15 +172,6 @@ func (d *demo) keep(ctx context.Context) {
 		"  Logs are in "+d.fleet.Cluster.Dir+". Ctrl-C ends it all.")
 	// The only way out is the interrupt: a fleet that fails is part of what is looked at.
 	_ = d.show(ctx, func() bool { return false })
-}
-
-// workingDirectory is empty where nobody knows it.
-func workingDirectory() string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return ""
-	}
-	return dir
 }
 
 // failed keeps the logs and reports where they are.

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // releaseFolder is the variable that names what hack/release.sh has made. With it the site is installed from that alone.
@@ -67,7 +68,7 @@ EOF`)
 	r.site.logf("update_engine installs an update on node-1")
 	Expect(r.site.machine("node-1").InstallUpdate()).To(Succeed())
 	r.run(ctx, "kubectl wait rebootpolicy first --for=jsonpath='{.status.history[0].result}'=Succeeded --timeout=2m")
-	r.site.logf("from helm install to the first reboot by a policy: %s", seconds(time.Since(r.began)))
+	r.site.logf("from helm install to the first reboot by a policy: %s", terminal.Seconds(time.Since(r.began)))
 	Expect(r.run(ctx, "kubectl reboot history")).To(ContainSubstring("node-1"))
 	r.run(ctx, "kubectl delete rebootpolicy first")
 }

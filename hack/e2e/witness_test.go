@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // witness watches a site by itself, from the begin of a reboot to its end, and takes nothing from the operator: each
@@ -80,7 +80,7 @@ func (w *witness) testify(ctx context.Context) {
 func (w *witness) phases() {
 	for _, run := range w.runs() {
 		p := run.Phases()
-		w.site.logf("%s: drain %s, reboot %s, settle %s", run.Node, seconds(p.Drain), seconds(p.Reboot), seconds(p.Settle))
+		w.site.logf("%s: drain %s, reboot %s, settle %s", run.Node, terminal.Seconds(p.Drain), terminal.Seconds(p.Reboot), terminal.Seconds(p.Settle))
 	}
 }
 
@@ -90,5 +90,3 @@ func (w *witness) runs() []timeline.Run {
 	w.nodes.Read(func(line *timeline.Timeline) { runs = line.Runs() })
 	return runs
 }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
@@ -78,6 +77,3 @@ func (f *folders) write(name string, content []byte) (string, error) {
 	}
 	return path, nil
 }
-
-// fileName is a user's name as part of a file name.
-func fileName(user string) string { return strings.ReplaceAll(user, ":", "-") }

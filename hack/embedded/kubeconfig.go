@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -28,7 +29,7 @@ func (c *credentials) UserKubeconfig(user string, groups ...string) (string, err
 	if err != nil {
 		return "", err
 	}
-	return c.writeKubeconfig(fileName(user), &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: p.certificate, KeyData: p.key}})
+	return c.writeKubeconfig(strings.ReplaceAll(user, ":", "-"), &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: p.certificate, KeyData: p.key}})
 }
 
 func (c *credentials) writeKubeconfig(name string, user *rest.Config) (string, error) {

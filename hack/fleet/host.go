@@ -117,9 +117,6 @@ func (h *Host) Stage() error {
 	return nil
 }
 
-// onReboot calls f for each reboot that logind accepts.
-func (h *Host) onReboot(f func()) { h.logind.OnReboot(f) }
-
 // reboot cuts the power, and comes back as long after.
 func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	up := time.After(down)

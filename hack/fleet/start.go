@@ -92,7 +92,7 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	}
 	for _, h := range f.Hosts {
 		f.kubelet.hosts[h.Name] = h
-		h.onReboot(func() {
+		h.logind.OnReboot(func() { // each that it accepts
 			f.background.Go(func() {
 				if err := h.reboot(ctx, o.RebootDuration); err != nil && ctx.Err() == nil {
 					f.fail(fmt.Errorf("rebooting %s: %w", h.Name, err))

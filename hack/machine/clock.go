@@ -20,11 +20,8 @@ func (c *Clock) Set(by time.Duration) { c.wrong.Store(int64(by)) }
 // Jump puts the clock on, or back.
 func (c *Clock) Jump(by time.Duration) { c.wrong.Add(int64(by)) }
 
-// Wrong is by how much the clock is set wrong.
-func (c *Clock) Wrong() time.Duration { return time.Duration(c.wrong.Load()) }
-
 // Now implements clock.PassiveClock.
-func (c *Clock) Now() time.Time { return c.RealClock.Now().Add(c.Wrong()) }
+func (c *Clock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(c.wrong.Load())) }
 
 // Since implements clock.PassiveClock.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -51,7 +51,7 @@ func (m *Machine) boot() (exitCode int, err error) {
 	defer console.Close()
 	command := exec.Command("unshare", "--mount", "--propagation=private", "sh", "-c", string(script))
 	command.Env = append(os.Environ(), "SYSTEMD_SECCOMP=0", // pods' own filters are runc's
-		"CGROUPS="+strings.Join(groups, " "), "BASE="+m.rack.base(m.Suite), "FOLDER="+m.Folder(), "NAME="+m.Name,
+		"CGROUPS="+strings.Join(groups, " "), "BASE="+filepath.Join(m.rack.prepared, m.Suite), "FOLDER="+m.Folder(), "NAME="+m.Name,
 		"NETWORK="+m.network.path(), "RACK="+m.rack.gear())
 	command.Stdout, command.Stderr = console, console
 	// SIGTERM makes it halt the machine in order. SIGKILL would leave the machine's processes behind.

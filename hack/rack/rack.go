@@ -104,9 +104,6 @@ func (r *Rack) setUp(ctx context.Context, m *Machine, o Options) error {
 	return errors.Join(err, m.install(kubeconfig))
 }
 
-// base is the file system that machines of a suite have in common.
-func (r *Rack) base(suite string) string { return filepath.Join(r.prepared, suite) }
-
 // gear is what every machine gets from outside, read-only.
 func (r *Rack) gear() string { return filepath.Join(r.folder, "gear") }
 

@@ -27,7 +27,7 @@ var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord
 func Draw(seed uint64) Script {
 	d := process.NewRandom(seed, "script")
 	s := Script{
-		Seed: seed, Pools: []string{"blue", "green"}, Begins: d.Between(0, 52*week), Faulty: d.Between(week, 3*week), Calm: 3 * week,
+		Seed: seed, Pools: []string{"blue", "green"}, Begins: d.Between(0, 52*week), Faulty: d.Between(week, 3*week),
 		Foul:  foul(d),
 		Drain: d.Between(10*time.Second, 10*time.Minute), Stuck: pick(d, 0, 0, 0.1, 0.3), Boot: d.Between(30*time.Second, 20*time.Minute), Patience: time.Hour,
 	}

@@ -20,7 +20,7 @@ const largePools = 5
 func DrawLarge(seed uint64, nodes int) Script {
 	d := process.NewRandom(seed, "large script")
 	s := Script{
-		Seed: seed, Pools: largePoolNames(nodes), Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week), Calm: 3 * week,
+		Seed: seed, Pools: largePoolNames(nodes), Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week),
 		Foul:  largeFoul(d),
 		Drain: d.Between(10*time.Second, 2*time.Minute), Stuck: pick(d, 0, 0.01, 0.03), Boot: d.Between(30*time.Second, 5*time.Minute),
 		Pass: time.Duration(nodes) * time.Millisecond, Patience: 6 * time.Hour,

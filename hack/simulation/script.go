@@ -12,8 +12,8 @@ type Script struct {
 	Seed uint64
 	// Begins is how long after the beginning of 2000 (UTC), which is when virtual time begins.
 	Begins time.Duration
-	// Faulty is how long things go wrong. Calm is how long it may take at most until all is well afterwards.
-	Faulty, Calm time.Duration
+	// Faulty is how long things go wrong.
+	Faulty time.Duration
 	// Nodes are the names, with their labels; Pools those that a node may be in.
 	Nodes    []NodeScript
 	Pools    []string

@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// calmAtMost is how long it may take at most until all is well after the faults.
+	calmAtMost = 3 * week
 	// look is how often somebody looks whether all is well.
 	look = 10 * time.Minute
 	// rest is how long it has to stay well.
@@ -32,7 +34,7 @@ func (w *World) settle() (left []string) {
 		apiserver.Change(w.store, n.Name, judge.Admin, release)
 	}
 	well := time.Duration(0)
-	for passed := time.Duration(0); passed < w.script.Calm && well < rest; passed += look {
+	for passed := time.Duration(0); passed < calmAtMost && well < rest; passed += look {
 		w.endHalts()
 		if !process.Wait(w.ctx, look) {
 			break
