@@ -50,12 +50,14 @@ func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 	return scheme, mapper, nil
 }
 
-// restConfig is the cluster of the flags. Warnings of the API server go to standard error, as kubectl's do.
+// restConfig is the cluster of the flags. Warnings of the API server go to standard error, as kubectl's do. The API server alone limits
+// how many requests it takes: client-go would send five a second, too slow to write to thousands of nodes.
 func (s *Session) restConfig() (*rest.Config, error) {
 	config, err := s.Config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	config.QPS = -1
 	config.UserAgent = "kubectl-reboot/" + s.Version
 	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return config, nil
