@@ -63,9 +63,6 @@ ClusterRole reboot-operator-doctor gives the rights for all checks.`,
 	return cmd
 }
 
-// nodeLeases is where kubelets renew their leases.
-const nodeLeases = "kube-node-lease"
-
 // readCluster reads what the doctor looks at. Without nodes and policies there is nothing to look at; what else cannot be read
 // is a finding.
 func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
@@ -85,6 +82,9 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 			}
 		}
 	}
+	var leases coordinationv1.LeaseList // first: kubelets renew them, and they are compared with the instant of the fleet
+	list(&leases, "the kubelets' Leases", []doctor.Check{doctor.Clocks}, client.InNamespace(corev1.NamespaceNodeLease))
+	is.Leases = leases.Items
 	var sets appsv1.DaemonSetList
 	list(&sets, "DaemonSets", []doctor.Check{doctor.Agents, doctor.Rights, doctor.Operators})
 	var deployments appsv1.DeploymentList
@@ -95,11 +95,9 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 		list(&pods, "the agents' pods", []doctor.Check{doctor.Agents}, client.InNamespace(agent.Namespace), client.MatchingLabels(agent.Spec.Selector.MatchLabels))
 		is.AgentPods = pods.Items
 	}
-	var leases coordinationv1.LeaseList
-	list(&leases, "the kubelets' Leases", []doctor.Check{doctor.Clocks}, client.InNamespace(nodeLeases))
 	var budgets policyv1.PodDisruptionBudgetList
 	list(&budgets, "PodDisruptionBudgets", []doctor.Check{doctor.Budgets})
-	is.Leases, is.Budgets = leases.Items, budgets.Items
+	is.Budgets = budgets.Items
 	readRights(ctx, c, &is)
 	if err := readVersion(s, &is); err != nil {
 		is.Unread[doctor.Version], is.Unread[doctor.Clocks] = err.Error(), err.Error()

@@ -3,10 +3,14 @@ package command_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +84,22 @@ var _ = Describe("doctor", Serial, func() {
 		stdout, _, err := run([]string{"doctor"})
 		Expect(err).To(HaveOccurred())
 		Expect(stdout).To(And(MatchRegexp(`(?m)^✗ Operators +kured runs as daemonset default/kured`), HavePrefix("✓ Version\n")))
+	})
+
+	It("takes no clock for wrong because the API server answers slowly", func() {
+		p := newPool(1)
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: p.nodes[0]},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: new(metav1.NowMicro())},
+		}
+		deployed(lease)
+		by := found(wrapped(func(r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/daemonsets") { // takes a minute, in which the kubelet goes on
+				lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(time.Minute)))
+				Expect(api.Update(context.Background(), lease)).To(Succeed())
+			}
+		}))
+		Expect(by[doctor.Clocks]).To(BeEmpty())
 	})
 
 	It("reports what it may not read, and does not call that well", func() {
