@@ -35,7 +35,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonDomainBusy:           {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonNodeUnavailable:      {"fix the node: its reboot could not be proved", "kubectl describe node NODE"},
 	v1alpha1.ReasonInhibited:            {"see who inhibits, on the host", "systemd-inhibit --list"},
-	v1alpha1.ReasonCoordinatorConflict:  {"stop what the message names, on the host", "systemctl mask --now locksmithd.service"},
+	v1alpha1.ReasonCoordinatorConflict:  {"run the command of the message on the host; all nodes with another program are listed by", "kubectl reboot doctor"},
 	v1alpha1.ReasonRecordUnreadable:     {"see whether the agent runs: it repairs its record", allPods},
 	v1alpha1.ReasonUndrainablePod:       {"fix what the message names, or add a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
 	v1alpha1.ReasonBlockingPod:          {"wait until the pods that the message names have completed, or change spec.gates", allPods},

@@ -35,6 +35,9 @@ func TestAdviceFor(t *testing.T) {
 	if a := explanation.AdviceFor(v1alpha1.ReasonRecordUnreadable, "n1", "workers"); strings.Contains(a.Command, "reboot-operator-system") {
 		t.Errorf("the operator may run in another namespace: %s", a.Command)
 	}
+	if a := explanation.AdviceFor(v1alpha1.ReasonCoordinatorConflict, "n1", "workers"); strings.Contains(a.Command, "systemctl") {
+		t.Errorf("the other program may be any, and the message has the command against it: %s", a.Command)
+	}
 	if a := explanation.AdviceFor("SomethingNew", "n1", "workers"); !strings.Contains(a.Text, "docs/reasons.md") {
 		t.Errorf("an unknown reason: %+v", a)
 	}
