@@ -3,6 +3,7 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -93,7 +94,7 @@ type Diagnosis struct {
 	Findings []Finding `json:"findings"`
 }
 
-// checks are what is done for each check; those without a function are done with another's.
+// checks are what is done for each check.
 var checks = []struct {
 	check Check
 	find  func(Cluster, *findings)
@@ -118,8 +119,12 @@ func Examine(c Cluster) Diagnosis {
 	for _, k := range checks {
 		f.check = k.check
 		k.find(c, &f)
-		if why := c.Unread[k.check]; why != "" {
+		switch why := c.Unread[k.check]; {
+		case why == "":
+		case strings.Contains(why, "forbidden"):
 			f.add(Unchecked, why, letLook)
+		default:
+			f.add(Unchecked, why, "")
 		}
 	}
 	return Diagnosis{At: c.Fleet.Now, Findings: f.all}

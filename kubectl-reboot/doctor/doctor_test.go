@@ -379,6 +379,26 @@ func TestNeededRights(t *testing.T) {
 	}
 }
 
+// TestExamine_RightsAreForThoseWhoLackThem: they are no remedy where the API server does not answer.
+func TestExamine_RightsAreForThoseWhoLackThem(t *testing.T) {
+	for why, helps := range map[string]bool{"listing Leases: leases is forbidden": true, "listing Leases: context deadline exceeded": false} {
+		c := healthy()
+		c.Unread = map[doctor.Check]string{doctor.Clocks: why}
+		if got := c.examine().Findings[0].Command; strings.Contains(got, "clusterrolebinding") != helps {
+			t.Errorf("%s: %q", why, got)
+		}
+	}
+}
+
+// TestExamine_AFirstPolicy: a release has no files to apply.
+func TestExamine_AFirstPolicy(t *testing.T) {
+	c := healthy()
+	c.policies = nil
+	if got := c.examine().Findings[0].Command; got != "kubectl reboot status" {
+		t.Errorf("got %q, want the command that proposes a policy", got)
+	}
+}
+
 func TestLines(t *testing.T) {
 	sick := healthy()
 	sick.Minor = 34

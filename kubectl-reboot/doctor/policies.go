@@ -19,7 +19,7 @@ import (
 // policies finds nodes that no policy selects or that several do, policies that select none, and what stops a policy.
 func policies(c Cluster, f *findings) {
 	if len(c.Fleet.Policies) == 0 {
-		f.add(Problem, "there is no RebootPolicy: no node is rebooted", "kubectl apply -f config/samples/dry-run.yaml")
+		f.add(Problem, "there is no RebootPolicy: no node is rebooted; a first one that fits is proposed by", "kubectl reboot status")
 		return
 	}
 	var none []string
