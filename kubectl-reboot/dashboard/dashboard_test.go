@@ -362,3 +362,12 @@ func TestServer_Events(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestOf_NoTurnComesWhereTheLimitIsZero: to wait is no advice then.
+func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", AtMost("0"))}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)
+	v := dashboard.Of(f, dashboard.Options{Zone: time.UTC})
+	if len(v.Waits) != 1 || !strings.HasPrefix(v.Waits[0].Advice.Text, "raise spec.concurrency.maxUnavailable") {
+		t.Errorf("%+v", v.Waits)
+	}
+}

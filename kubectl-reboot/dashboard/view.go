@@ -198,6 +198,9 @@ func waits(p status.Policy, decisions []plan.Decision) []Wait {
 	list := make([]Wait, 0, len(p.Waiting))
 	for _, w := range p.Waiting {
 		wait := Wait{Waiting: w, Policy: p.Name, Advice: explanation.AdviceFor(w.Reason, w.Nodes[0], p.Name)}
+		if w.Reason == v1alpha1.ReasonBudgetExhausted && p.Limit == 0 {
+			wait.Advice = explanation.NoLimit(p.Name)
+		}
 		if i := slices.IndexFunc(decisions, func(d plan.Decision) bool { return d.Node == w.Nodes[0] }); i >= 0 {
 			wait.Message = decisions[i].Message
 		}

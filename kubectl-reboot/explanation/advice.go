@@ -51,8 +51,10 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonDryRun:               {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
-// noLimit is the advice where maxUnavailable is 0: no node's turn ever comes.
-var noLimit = Advice{"raise spec.concurrency.maxUnavailable, here or in the policy whose limit this one shares", "kubectl edit rbp POLICY"}
+// NoLimit is the advice for a node that waits for its turn where maxUnavailable is 0: no node's turn ever comes.
+func NoLimit(policy string) Advice {
+	return Advice{"raise spec.concurrency.maxUnavailable, here or in the policy whose limit this one shares", "kubectl edit rbp " + policy}
+}
 
 // grantedAdvice is the advice for what may keep a granted reboot; others need nothing.
 var grantedAdvice = map[v1alpha1.Reason]Advice{

@@ -143,7 +143,7 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 	case e.Reason == v1alpha1.ReasonBudgetExhausted:
 		decided := f.Plan(policy)
 		if e.Slots = decided.Holders; decided.Limit == 0 {
-			e.Advice = noLimit.about(e.Node, policy.Name)
+			e.Advice = NoLimit(policy.Name)
 		}
 	}
 }
