@@ -59,6 +59,14 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect(ok("cleanup")).To(BeEmpty())
 	})
 
+	It("names the rights that it needs, which no role of the operator has", func() {
+		applyUserRoles()
+		_, stderr, err := run([]string{"cleanup"}, as("cleaner", "reboot-operator-fleet-operator"))
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(And(ContainSubstring("nodes/status"), HaveSuffix("; cleanup needs the right to patch nodes and nodes/status, as cluster-admin has it\n")))
+		Expect(kinds()).To(ContainElement(v1alpha1.NodeRebootRequired))
+	})
+
 	It("writes nothing while there is a policy", func() {
 		p := newPool(1, paused)
 		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while there are policies"), ContainSubstring(p.policy)))

@@ -140,6 +140,8 @@ func explained(err error) error {
 		return fmt.Errorf("%w; the API server does not accept your credentials, or no longer: log in to the cluster again", err)
 	case apierrors.IsForbidden(err) && status.Status().Details != nil && status.Status().Details.Kind == "daemonsets":
 		return fmt.Errorf("%w; ClusterRole reboot-operator-doctor lets you list them", err)
+	case apierrors.IsForbidden(err) && strings.Contains(status.Status().Message, `"nodes/status"`):
+		return fmt.Errorf("%w; cleanup needs the right to patch nodes and nodes/status, as cluster-admin has it", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; ClusterRole reboot-operator-fleet-viewer lets you look, reboot-operator-fleet-operator lets you act", err)
 	case apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == ""):
