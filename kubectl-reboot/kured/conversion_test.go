@@ -106,6 +106,18 @@ func TestConvert_LockReleaseDelay(t *testing.T) {
 	}
 }
 
+// Durations are written as people write them: 10m, not 10m0s.
+func TestConvert_DurationsAreShort(t *testing.T) {
+	c, err := convert(makeInstallation("--drain-delay=10m", "--drain-timeout=1h", "--lock-release-delay=10m", "--end-time=06:59:59"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := c.write(&text); err != nil || strings.Contains(text.String(), "m0s") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
 func TestConvert_SentinelFiles(t *testing.T) {
 	if diff := cmp.Diff(sentinel.Defaults, watchedFiles); diff != "" {
 		t.Errorf("the agent watches other files (-agent +here):\n%s", diff)

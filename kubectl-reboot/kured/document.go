@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -78,8 +79,12 @@ func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
 	if concurrency, ok := fields["concurrency"].(map[string]any); ok && spec.Concurrency.Spacing != nil {
 		concurrency["spacing"] = moment.Short(spec.Concurrency.Spacing.Duration)
 	}
-	if drain, ok := fields["drain"].(map[string]any); ok && spec.Drain.Timeout != nil {
-		drain["timeout"] = moment.Short(spec.Drain.Timeout.Duration)
+	if drain, ok := fields["drain"].(map[string]any); ok {
+		for name, duration := range map[string]*metav1.Duration{"timeout": spec.Drain.Timeout, "leadTime": spec.Drain.LeadTime} {
+			if duration != nil {
+				drain[name] = moment.Short(duration.Duration)
+			}
+		}
 	}
 	if windows, ok := fields["windows"].([]any); ok {
 		for i := range windows {
