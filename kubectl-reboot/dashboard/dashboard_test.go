@@ -371,3 +371,12 @@ func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
 		t.Errorf("%+v", v.Waits)
 	}
 }
+
+// TestRender_ADryRunIsNeverDone: it reboots nothing, so there is no instant that could be known.
+func TestRender_ADryRunIsNeverDone(t *testing.T) {
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }))}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)
+	page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Zone: time.UTC}))
+	if err != nil || strings.Contains(page.Sections["policies"], "not known") {
+		t.Errorf("%v\n%s", err, page.Sections["policies"])
+	}
+}
