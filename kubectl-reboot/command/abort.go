@@ -25,7 +25,7 @@ the reboot, and this writes nothing.`,
 		Args:              atLeast("at least one node"),
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return w.each(cmd.Context(), args, findNode, byKind(abortDrain, nil))
+			return w.each(cmd.Context(), args, findNode, byKind(func(n *corev1.Node) (string, error) { return abortDrain(s, n) }, nil))
 		},
 	}
 	w.bind(cmd)
@@ -33,7 +33,7 @@ the reboot, and this writes nothing.`,
 }
 
 // abortDrain takes back the cordon of an agent that drains. The write is refused if the agent has gone on by then.
-func abortDrain(n *corev1.Node) (string, error) {
+func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	r := protocol.RecordOf(n)
 	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
 		return "", err
@@ -44,13 +44,13 @@ func abortDrain(n *corev1.Node) (string, error) {
 	case begun && progress.Phase == protocol.PhaseRebooting:
 		return "", errors.New("the drain is over, the node is being rebooted: nothing stops that")
 	case !begun && hasSlot(r, boot):
-		return "", fmt.Errorf("the node has a slot and has not begun to drain: kubectl reboot pause node/%s takes the slot back", n.Name)
+		return "", fmt.Errorf("the node has a slot and has not begun to drain: %s takes the slot back", s.command("kubectl reboot pause node/%s", n.Name))
 	case !begun || progress.Phase != protocol.PhaseDraining:
 		return "is not draining", nil
 	case !n.Spec.Unschedulable:
 		return "drain already being stopped", nil
 	case !progress.Cordoned:
-		return "", fmt.Errorf("the node was cordoned before the drain began: kubectl uncordon %s stops the drain, and ends that cordon", n.Name)
+		return "", fmt.Errorf("the node was cordoned before the drain began: %s stops the drain, and ends that cordon", s.command("kubectl uncordon %s", n.Name))
 	}
 	n.Spec.Unschedulable = false
 	return "drain stopped", nil

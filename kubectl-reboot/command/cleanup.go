@@ -75,7 +75,13 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 		if clean(node.DeepCopy()) == "" {
 			continue
 		}
-		err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) { return clean(n), nil }, nil))
+		err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) {
+			done := clean(n)
+			if n.Spec.Unschedulable {
+				done += "; it stays cordoned: " + w.session.command("kubectl uncordon %s", n.Name)
+			}
+			return done, nil
+		}, nil))
 		if err == nil && w.dryRun != dryRunClient {
 			err = cleanStatus(ctx, c, node.Name)
 		}
@@ -84,7 +90,7 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 	return errors.Join(errs...)
 }
 
-// clean removes everything of the operator's from a Node, and states what that is and what it leaves. Empty: there is nothing.
+// clean removes everything of the operator's from a Node, and states what that is. Empty: there is nothing.
 func clean(n *corev1.Node) string {
 	var removed []string
 	note := func(what string, names []string) {
@@ -116,11 +122,7 @@ func clean(n *corev1.Node) string {
 	if len(removed) == 0 {
 		return ""
 	}
-	text := "cleaned of " + strings.Join(removed, "; ")
-	if n.Spec.Unschedulable {
-		text += "; it stays cordoned: kubectl uncordon " + n.Name
-	}
-	return text
+	return "cleaned of " + strings.Join(removed, "; ")
 }
 
 // isAgents reports whether the agent alone has written a condition of KEP-5683. Any maintenance program may write these, and only

@@ -41,7 +41,7 @@ var _ = Describe("cleanup", Serial, func() {
 	}
 
 	It("removes everything of the operator's from Nodes, leaves the rest, and names a cordon", func() {
-		const removed = "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels node.kubernetes.io/exclude-from-external-load-balancers, os-id; taint reboot-operator.io/reboot-pending; conditions Drained, MaintenancePlanned, RebootRequired; it stays cordoned: kubectl uncordon left-behind"
+		removed := "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels node.kubernetes.io/exclude-from-external-load-balancers, os-id; taint reboot-operator.io/reboot-pending; conditions Drained, MaintenancePlanned, RebootRequired; it stays cordoned: kubectl uncordon left-behind --kubeconfig=" + admin
 		for _, how := range []string{"client", "server"} {
 			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
 			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))

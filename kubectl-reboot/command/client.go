@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // fieldOwner is who writes, in managedFields.
@@ -75,6 +76,11 @@ func (s *Session) clusterFlags() string {
 		}
 	}
 	return strings.Join(flags, " ")
+}
+
+// command is one of kubectl to copy, within a sentence.
+func (s *Session) command(format string, args ...any) string {
+	return terminal.Look{Flags: s.clusterFlags()}.Command(fmt.Sprintf(format, args...))
 }
 
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)

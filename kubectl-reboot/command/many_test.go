@@ -225,7 +225,7 @@ var _ = Describe("abort", func() {
 		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
 		p.needs(name)
 		expectPermitted(name, "True Granted")
-		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the slot back"))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " takes the slot back"))
 
 		p.progresses(name, protocol.PhaseDraining)
 		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
@@ -246,7 +246,7 @@ var _ = Describe("abort", func() {
 		name := p.nodes[0]
 		p.needs(name)
 		Eventually(func() map[string]string { return node(name).Annotations }).Should(HaveKey(v1alpha1.AnnotationHooks))
-		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the slot back"))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " takes the slot back"))
 	})
 
 	It("leaves a cordon that was there before the drain", func() {
@@ -262,7 +262,7 @@ var _ = Describe("abort", func() {
 			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
 			"spec":     map[string]any{"unschedulable": true},
 		})
-		Expect(fails("abort", name)).To(ContainSubstring("the node was cordoned before the drain began: kubectl uncordon " + name))
+		Expect(fails("abort", name)).To(ContainSubstring("the node was cordoned before the drain began: kubectl uncordon " + name + " --kubeconfig=" + admin))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
 })

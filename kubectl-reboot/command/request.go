@@ -75,9 +75,10 @@ func requestUrgently(ctx context.Context, w *writing, arguments []string, reason
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 		switch why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; {
 		case i < 0:
-			return "", errors.New("no policy governs the node: see kubectl reboot explain " + object.GetName())
+			return "", errors.New("no policy governs the node: see " + w.session.command("kubectl reboot explain %s", object.GetName()))
 		case !policies[i].Spec.AllowsUrgentRequests():
-			return "", fmt.Errorf(`policy %s does not allow urgent requests: kubectl patch rbp %s --type merge -p '{"spec":{"requests":{"urgent":"Allow"}}}'`, name, name)
+			return "", fmt.Errorf("policy %s does not allow urgent requests: %s", name,
+				w.session.command(`kubectl patch rbp %s --type merge -p '{"spec":{"requests":{"urgent":"Allow"}}}'`, name))
 		case there && strings.HasPrefix(why, v1alpha1.UrgentPrefix):
 			return fmt.Sprintf("reboot already requested (%s)", why), nil
 		}

@@ -16,7 +16,7 @@ import (
 
 func resumeCommand(s *Session) *cobra.Command {
 	w := writing{session: s}
-	var r resumption
+	r := resumption{session: s}
 	cmd := &cobra.Command{
 		Use:   "resume (POLICY|NODE... | -l SELECTOR | --all)",
 		Short: "End a pause, or a halt after failures",
@@ -50,6 +50,7 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 
 // resumption is what a call of resume ends. Neither pause nor halt: the one that is in force.
 type resumption struct {
+	session     *Session
 	pause, halt bool
 	reason      string
 	now         time.Time
@@ -61,8 +62,8 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	pause, halt := r.pause, r.halt
 	if !pause && !halt {
 		if paused != "" && halted != "" {
-			return "", fmt.Errorf("the policy is %s, and it is %s; end one of them by kubectl reboot resume rbp/%s --pause, or kubectl reboot resume rbp/%s --halt",
-				paused, halted, p.Name, p.Name)
+			return "", fmt.Errorf("the policy is %s, and it is %s; end one of them by %s, or %s", paused, halted,
+				r.session.command("kubectl reboot resume rbp/%s --pause", p.Name), r.session.command("kubectl reboot resume rbp/%s --halt", p.Name))
 		}
 		pause, halt = true, true
 	}

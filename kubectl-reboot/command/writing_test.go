@@ -195,7 +195,7 @@ var _ = Describe("pause and resume", func() {
 
 		By("asking which where both are in force")
 		Expect(fails("resume", p.policy)).To(And(ContainSubstring("paused (Black Friday)"), MatchRegexp(`halted \(1 nodes? failed`),
-			HaveSuffix("; end one of them by kubectl reboot resume rbp/"+p.policy+" --pause, or kubectl reboot resume rbp/"+p.policy+" --halt\n")))
+			HaveSuffix("; end one of them by kubectl reboot resume rbp/"+p.policy+" --pause --kubeconfig="+admin+", or kubectl reboot resume rbp/"+p.policy+" --halt --kubeconfig="+admin+"\n")))
 		Expect(p.get().Spec).To(Equal(before.Spec))
 		Expect(p.get().Annotations).To(Equal(before.Annotations))
 		Expect(ok("status", p.policy)).To(And(ContainSubstring("is paused: Black Friday"), ContainSubstring("has halted: "),
