@@ -83,14 +83,14 @@ func drainReported(o Observation) (message string, then time.Time) {
 	}
 	message = drains(waitsFor(o.Drain), o.Deadline(), follows)
 	if shown := o.Condition(corev1.NodeDrainInProgress); shown.Status == corev1.ConditionTrue {
-		return o.spaced(shown, drainEvery, message)
+		return spaced(o, shown, drainEvery, message)
 	}
 	return message, time.Time{}
 }
 
 // spaced is the message of a condition that stands, and when it may change: the new one where the last write is not recent, or later
 // than now, because the host's clock was set back meanwhile.
-func (o Observation) spaced(shown corev1.NodeCondition, every time.Duration, message string) (text string, then time.Time) {
+func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, message string) (text string, then time.Time) {
 	at := shown.LastHeartbeatTime.Time
 	then = at.Add(every)
 	if shown.Message == message || at.After(o.Now) || !o.Now.Before(then) {

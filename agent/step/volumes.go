@@ -60,7 +60,7 @@ func volumesReported(o Observation) (text string, then time.Time) {
 	}
 	text = message.Shorten(message.MaxNoteBytes, text)
 	if shown := o.Condition(corev1.NodeDrained); shown.Reason == v1alpha1.EventVolumesInUse {
-		return o.spaced(shown, lookEvery, text)
+		return spaced(o, shown, lookEvery, text)
 	}
 	return text, time.Time{}
 }
