@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -118,7 +117,7 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 }
 
 // policiesOf: the policy that governs the node by its labels, those that share its limit, its rivals, and the one whose grant the
-// node carries. It notes the Node first: the pass that it asks for must see it.
+// node carries; all of them for a control-plane node. It notes the Node first: the pass that it asks for must see it.
 func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -142,13 +141,17 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if len(g.Rivals) == 0 {
 		names[g.Policy] = true
 	}
-	if r := protocol.RecordOf(node); r.Grant != nil {
-		names[r.Grant.Policy] = true
-		if r.Done(node.Status.NodeInfo.BootID) {
-			f.freed.Store(r.Grant.Policy, true)
+	n := plan.NodeOf(node)
+	if n.Grant != nil {
+		names[n.Grant.Policy] = true
+		if n.Done(node.Status.NodeInfo.BootID) {
+			f.freed.Store(n.Grant.Policy, true)
 		}
 	}
 	for i := range policies {
+		if n.ControlPlane { // each policy looks at all of them before it grants one
+			names[policies[i].Name] = true
+		}
 		for _, e := range policies[i].Status.Grants {
 			if e.Node == node.GetName() {
 				names[governor.OwnerOf(policies[i].Name, e)] = true
