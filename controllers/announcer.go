@@ -275,9 +275,9 @@ func (a *announcer) aborted(s *state, t plan.Reboot) {
 	a.failed(s, t.Entry.Node, result, string(t.Reason)+": "+t.Message)
 }
 
-// lost reports a reboot that failed because its Node was deleted in it. One that was overdue before has been reported as timed out.
+// lost reports a reboot that failed because its Node was deleted in it. One that was overdue before has been reported as such.
 func (a *announcer) lost(s *state, t plan.Reboot) {
-	if !s.Now.Before(t.Entry.RebootingAt.Add(s.Policy.Spec.RebootOrDefault().TimeoutOrDefault())) {
+	if a.metrics.times.wasOverdue(s.Policy.Name, t.Entry.Node) {
 		return
 	}
 	a.failed(s, t.Entry.Node, "lost", t.Message)

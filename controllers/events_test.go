@@ -287,19 +287,22 @@ func TestFinished(t *testing.T) {
 func TestObserveReleases_Lost(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		reason v1alpha1.Reason
-		since  time.Duration
-		counts map[string]float64
-		events []string
+		reason   v1alpha1.Reason
+		since    time.Duration
+		failedAt time.Time
+		counts   map[string]float64
+		events   []string
 	}{
-		"in time":                 {v1alpha1.ReasonNodeGoneInReboot, 5 * time.Minute, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
-		"overdue":                 {v1alpha1.ReasonNodeGoneInReboot, 30 * time.Minute, map[string]float64{}, nil},
-		"before it was rebooting": {v1alpha1.ReasonNodeGone, 0, map[string]float64{}, nil},
+		"in time":                 {v1alpha1.ReasonNodeGoneInReboot, 5 * time.Minute, time.Time{}, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
+		"as its hooks took long":  {v1alpha1.ReasonNodeGoneInReboot, time.Hour, time.Time{}, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
+		"overdue":                 {v1alpha1.ReasonNodeGoneInReboot, 30 * time.Minute, now, map[string]float64{}, nil},
+		"before it was rebooting": {v1alpha1.ReasonNodeGone, 0, time.Time{}, map[string]float64{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, recorder, s := announcing(t)
 			r.freed, s.Now = map[string]time.Time{}, now
 			e := v1alpha1.LedgerEntry{Node: "gone", Seq: 7, RebootingAt: &metav1.Time{Time: now.Add(-tc.since)}}
+			r.metrics.times.set(s.Policy.Name, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Node: &plan.Node{Name: "gone"}, FailedAt: tc.failedAt}}})
 			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Action: plan.ReleaseEntry, Reason: tc.reason}}})
 			if diff := cmp.Diff([]any{tc.counts, tc.events}, []any{r.measured(t, "reboots_total", "result"), emitted(recorder)}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -268,6 +268,13 @@ func (c *policyTimes) set(policy string, p plan.Plan) {
 	c.byPolicy[policy] = t
 }
 
+// wasOverdue reports whether the last plan had the reboot of a node past its deadline.
+func (c *policyTimes) wasOverdue(policy, node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.byPolicy[policy].reboots[node].failedAt.IsZero()
+}
+
 func (c *policyTimes) forget(policy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
