@@ -166,7 +166,7 @@ func (w *worker) next(ctx context.Context) (delivery, bool) {
 // gather adds the failures of the policy that have come meanwhile, up to the first message about the policy itself or another one.
 // Other messages about nodes that came between them are sent after them.
 func (w *worker) gather(d delivery) delivery {
-	for len(w.queue) > 0 {
+	for len(w.queue) > 0 && len(w.ahead) < waiting {
 		w.ahead = append(w.ahead, <-w.queue)
 	}
 	var others []delivery

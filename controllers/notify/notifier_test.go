@@ -260,3 +260,18 @@ func TestNotifier_Errors(t *testing.T) {
 		})
 	}
 }
+
+// TestWorker_Bounded: failures in an outage of a service take no more messages from the queue than may wait.
+func TestWorker_Bounded(t *testing.T) {
+	queue := make(chan delivery, waiting)
+	w := worker{queue: queue}
+	for range 3 {
+		for len(queue) < waiting {
+			queue <- delivery{Message: Message{Event: v1alpha1.NotifyBack, Policy: "workers", Node: "n1"}}
+		}
+		w.gather(delivery{Message: Message{Event: v1alpha1.NotifyFailed, Policy: "workers", Node: "n2"}})
+	}
+	if len(w.ahead) > waiting {
+		t.Errorf("%d messages wait beside the queue, at most %d may", len(w.ahead), waiting)
+	}
+}
