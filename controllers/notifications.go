@@ -89,24 +89,26 @@ func started(policy string, p plan.Plan) string {
 			nodes = append(nodes, d.Node)
 		}
 	}
-	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %d need it: %s.", policy, p.Limit, len(nodes), message.Names(nodes, named))
+	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %s it: %s.", policy, p.Limit,
+		message.Count(len(nodes), "needs", "need"), message.Names(nodes, named))
 }
 
 // finished states how the run went, from what the status has kept of it.
 func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatus, now time.Time) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Policy %s is done: %d nodes were rebooted in %s", policy.Name, run.Rebooted, now.Sub(run.StartedAt.Time).Round(time.Second))
+	fmt.Fprintf(&text, "Policy %s is done: %s rebooted in %s", policy.Name,
+		message.Count(int(run.Rebooted), "node was", "nodes were"), now.Sub(run.StartedAt.Time).Round(time.Second))
 	if slowest, took := slowest(policy.Status.History, run.Seq); slowest != "" {
 		fmt.Fprintf(&text, "; %s took longest, %s", slowest, took)
 	}
-	fmt.Fprintf(&text, "; %d attempts failed.", run.Failed)
+	fmt.Fprintf(&text, "; %s failed.", message.Count(int(run.Failed), "attempt", "attempts"))
 	for _, past := range policy.Status.History {
 		if past.Seq > run.Seq && past.Result != v1alpha1.RebootSucceeded {
 			fmt.Fprintf(&text, "\nNode %s: %s (%s).", past.Node, strings.ToLower(string(past.Result)), past.Reason)
 		}
 	}
 	for _, b := range p.Blocked {
-		fmt.Fprintf(&text, "\n%d still wait: %s (%s).", b.Count, b.Reason, message.Names(b.Nodes, named))
+		fmt.Fprintf(&text, "\n%s: %s (%s).", message.Count(int(b.Count), "still waits", "still wait"), b.Reason, message.Names(b.Nodes, named))
 	}
 	return text.String()
 }

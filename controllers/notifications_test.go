@@ -95,7 +95,7 @@ var _ = Describe("A service that is notified", func() {
 		cpus, gpus := makeFleet(1), makeFleet(2)
 		gpus.need(gpus.nodes[0])
 		p := gpus.policy("gpu", sharing(cpus.policy("workers")), notifies("notified-of-shared-runs", v1alpha1.NotifyStarted))
-		Eventually(hook.messages).Should(ConsistOf("Policy " + p.Name + " begins to reboot nodes, at most 1 at once. 1 need it: " + gpus.nodes[0] + "."))
+		Eventually(hook.messages).Should(ConsistOf("Policy " + p.Name + " begins to reboot nodes, at most 1 at once. 1 needs it: " + gpus.nodes[0] + "."))
 	})
 
 	It("that cannot be notified holds no reboot up, and an event reports it", func() {
