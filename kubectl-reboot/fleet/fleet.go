@@ -77,7 +77,7 @@ func (f Fleet) Governed(policy string) []*plan.Node {
 	return governed
 }
 
-// Silent is how many nodes of the cluster no agent has reported for.
+// Silent is how many nodes of the cluster no agent has reported for, where one could run.
 func (f Fleet) Silent() int { return silent(f.views) }
 
 // Unknown is of how many nodes that a policy governs it is not known whether they need a reboot: no agent has reported, or the
@@ -92,7 +92,7 @@ func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 
 func silent(nodes []*plan.Node) (n int) {
 	for _, node := range nodes {
-		if !node.Reports() {
+		if !node.Reports() && !plan.IsWindows(node.Labels) {
 			n++
 		}
 	}

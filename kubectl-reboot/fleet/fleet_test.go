@@ -144,6 +144,16 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// TestFleet_Silent: of nodes without a report those count on which an agent could run.
+func TestFleet_Silent(t *testing.T) {
+	silent := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
+	windows := func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = string(corev1.Windows) }
+	f := fleet.New(nil, []corev1.Node{Node("n1", "w"), Node("n2", "w", silent), Node("n3", "w", silent, windows)}, Now)
+	if got := f.Silent(); got != 1 {
+		t.Errorf("%d nodes are silent, want 1", got)
+	}
+}
+
 // TestFleet_Next: the earliest change of any policy counts, wherever it is in the list.
 func TestFleet_Next(t *testing.T) {
 	early := Spec(func(s *v1alpha1.RebootPolicySpec) {
