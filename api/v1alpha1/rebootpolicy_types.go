@@ -220,7 +220,8 @@ type Pause struct {
 	// until is when the pause ends by itself, such as 2026-12-27T00:00:00Z.
 	// Absent: the pause lasts until you remove it.
 	// +optional
-	Until *metav1.Time `json:"until,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-27T00:00:00Z"
+	Until *metav1.Time `json:"until,omitempty"` // format date-time allows what Go cannot read, and a rule does not
 }
 
 // InForce reports whether the pause stops new grants at an instant. An absent one does not.

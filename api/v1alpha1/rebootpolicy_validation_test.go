@@ -126,6 +126,8 @@ var _ = Describe("spec", func() {
 		)
 		DescribeTable("refuses", refuses,
 			Entry("a date for a time", `pause: {until: "2026-12-01"}`, "must be of type date-time"),
+			Entry("small letters in a time", `pause: {until: "2026-12-01t00:00:00z"}`, "until must be a time such as 2026-12-27T00:00:00Z"),
+			Entry("a time zone too far away", `pause: {until: "2026-12-01T00:00:00+25:00"}`, "until must be a time such as 2026-12-27T00:00:00Z"),
 			Entry("a novel", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
 		)
 	})
@@ -228,6 +230,7 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("no end", `urgent: {reason: CVE, ignore: [Windows]}`, "spec.urgent.until: Required value"),
 			Entry("a date for a time", `urgent: {until: "2026-12-01", reason: CVE, ignore: [Windows]}`, "must be of type date-time"),
+			Entry("small letters in a time", `urgent: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}`, "until must be a time such as 2026-12-02T06:00:00Z"),
 			Entry("no reason", `urgent: {`+until+`, ignore: [Windows]}`, "spec.urgent.reason: Required value"),
 			Entry("an empty reason", `urgent: {`+until+`, reason: " ", ignore: [Windows]}`, "urgent needs a reason"),
 			Entry("a novel", `urgent: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),

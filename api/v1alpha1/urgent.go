@@ -25,7 +25,8 @@ type Urgent struct {
 	// until is when this ends by itself, such as 2026-12-02T06:00:00Z.
 	// Reboots in progress then are finished.
 	// +required
-	Until metav1.Time `json:"until"`
+	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-02T06:00:00Z"
+	Until metav1.Time `json:"until"` // format date-time allows what Go cannot read, and a rule does not
 
 	// reason is shown wherever this is reported, such as "CVE-2026-12345".
 	// +required
