@@ -92,6 +92,7 @@ var _ = Describe("spec", func() {
 				`matchLabels: {a: "b c"}`:                                     "must be a label value",
 				`matchLabels: {a: -b}`:                                        "must be a label value",
 				`matchLabels: {a: "` + long + `v"}`:                           "Too long: may not be more than 63",
+				"matchLabels: {a: }":                                          `matchLabels may not be empty: write a label that has no value as node-role.kubernetes.io/worker: ""`,
 				`matchLabels: {"a b": c}`:                                     "keys of matchLabels must be label keys such as kubernetes.io/os",
 				`matchLabels: {"": c}`:                                        "keys of matchLabels must be label keys such as kubernetes.io/os",
 				"matchLabels: {" + key + "k: c}":                              "keys of matchLabels must be label keys such as kubernetes.io/os",

@@ -14,10 +14,12 @@ import (
 // +structType=atomic
 // +kubebuilder:object:generate=false
 type LabelSelector struct {
-	// matchLabels are labels with the values that they must have.
+	// matchLabels are labels with the values that they must have, such as {pool: blue, node-role.kubernetes.io/worker: ""}.
+	// The API server drops a label that is written without a value: the empty value is "".
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && k.indexOf('/') <= 253)",message="keys of matchLabels must be label keys such as kubernetes.io/os"
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message=`matchLabels may not be empty: write a label that has no value as node-role.kubernetes.io/worker: ""`
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
 	// matchExpressions are conditions on labels, all of which must hold.
