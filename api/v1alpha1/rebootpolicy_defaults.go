@@ -183,6 +183,11 @@ func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {
 	return d.Duration
 }
 
+// InForce reports whether the pause stops new grants at an instant. An absent one does not.
+func (p *Pause) InForce(now time.Time) bool {
+	return p != nil && (p.Until == nil || now.Before(p.Until.Time))
+}
+
 // End is when the pause ends by itself. Zero: it does not, or only beyond the year 9999, which JSON cannot write.
 func (p *Pause) End() time.Time {
 	if p.Until == nil || p.Until.UTC().Year() > LastYear {

@@ -1,8 +1,6 @@
 package v1alpha1
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -222,11 +220,6 @@ type Pause struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-27T00:00:00Z"
 	Until *metav1.Time `json:"until,omitempty"` // format date-time allows what Go cannot read, and a rule does not
-}
-
-// InForce reports whether the pause stops new grants at an instant. An absent one does not.
-func (p *Pause) InForce(now time.Time) bool {
-	return p != nil && (p.Until == nil || now.Before(p.Until.Time))
 }
 
 // Concurrency limits how many nodes may be down at once.
