@@ -131,10 +131,10 @@ func (l *Link) FindOwner(ctx context.Context) error {
 
 // Startable reports whether the bus could start the service: it is installed, though it may not run, or may fail to start.
 func (l *Link) Startable(ctx context.Context) (bool, error) {
-	limited, cancel := context.WithTimeout(ctx, l.Limit)
+	ctx, cancel := context.WithTimeout(ctx, l.Limit)
 	defer cancel()
 	var startable []string
-	err := l.Conn.BusObject().CallWithContext(limited, busDaemon+".ListActivatableNames", 0).Store(&startable)
+	err := l.Conn.BusObject().CallWithContext(ctx, busDaemon+".ListActivatableNames", 0).Store(&startable)
 	if ctx.Err() != nil || host.IsBroken(err) {
 		return false, fmt.Errorf("looking for %s among what the bus can start: %w", l.Name, cmp.Or(err, ctx.Err()))
 	}

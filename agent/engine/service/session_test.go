@@ -189,6 +189,19 @@ func TestSession_Ask(t *testing.T) {
 	}
 }
 
+// TestLink_Startable: a service is not missing because the bus answers too late.
+func TestLink_Startable(t *testing.T) {
+	conn, err := hosttest.StartFor(t).Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	l := Link{Conn: conn, Name: "org.example.Engine", Limit: 1}
+	if _, err := l.Startable(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
 func TestWhy(t *testing.T) {
 	cases := map[string]struct {
 		err  error
