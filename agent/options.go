@@ -91,6 +91,9 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 }
 
 func (o *options) addSentinelFile(path string) error {
+	if strings.HasPrefix(path, "/var/run/") { // a link to /run, which leads out of --host-root
+		path = strings.TrimPrefix(path, "/var")
+	}
 	switch {
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
 		return fmt.Errorf("%q is not an absolute path of a file", path)

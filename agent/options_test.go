@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		"everything": {
 			[]string{
 				"--node-name=n1", "--engines=update-engine,sentinel", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
-				"--sentinel-file=/run/a", "--sentinel-file=/var/lib/b", "--rpm-ostree-drive-period=2h", "--rpm-ostree-drive-timeout=30m",
+				"--sentinel-file=/var/run/a", "--sentinel-file=/var/lib/b", "--rpm-ostree-drive-period=2h", "--rpm-ostree-drive-timeout=30m",
 				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--zap-log-level=2",
 			},
 			nil,
@@ -149,6 +149,7 @@ func TestRun_BadFlags(t *testing.T) {
 		"auto twice":                  {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
 		"no path of a file":           {[]string{"--node-name=n1", "--sentinel-file=/"}, `invalid value "/" for flag -sentinel-file: "/" is not an absolute path of a file`},
 		"a file twice":                {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/run/a"}, `invalid value "/run/a" for flag -sentinel-file: /run/a is named twice`},
+		"a file twice, by its link":   {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/var/run/a"}, `invalid value "/var/run/a" for flag -sentinel-file: /run/a is named twice`},
 		"a file that nobody watches":  {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--engines=update-engine,rpm-ostree"}, "--sentinel-file needs sentinel among --engines, or auto"},
 		"no period":                   {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
 		"no time":                     {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
