@@ -219,7 +219,7 @@ type Pause struct {
 	// Absent: the pause lasts until you remove it.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-27T00:00:00Z"
-	Until *metav1.Time `json:"until,omitempty"` // format date-time allows what Go cannot read, and a rule does not
+	Until *metav1.Time `json:"until,omitempty"` // the format allows times that Go cannot read; the rule refuses them
 }
 
 // Concurrency limits how many nodes may be down at once.

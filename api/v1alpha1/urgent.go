@@ -26,7 +26,7 @@ type Urgent struct {
 	// Reboots in progress then are finished.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-02T06:00:00Z"
-	Until metav1.Time `json:"until"` // format date-time allows what Go cannot read, and a rule does not
+	Until metav1.Time `json:"until"` // the format allows times that Go cannot read; the rule refuses them
 
 	// reason is shown wherever this is reported, such as "CVE-2026-12345".
 	// +required

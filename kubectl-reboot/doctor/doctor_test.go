@@ -327,7 +327,7 @@ func TestExamine_AnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestExamine_Helm: what Helm has installed is mended by Helm.
+// TestExamine_Helm: what Helm has installed is repaired by Helm.
 func TestExamine_Helm(t *testing.T) {
 	const again = "helm upgrade reboots config/chart --namespace reboot-operator-system --reset-then-reuse-values"
 	byHelm := map[string]string{"meta.helm.sh/release-name": "reboots"}
