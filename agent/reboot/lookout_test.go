@@ -131,6 +131,16 @@ func (l *Lookout) mustKnow(t *testing.T, question protocol.Preflight, want step.
 	}
 }
 
+// mustBeOver fails where somebody still looks.
+func (l *looker) mustBeOver(t *testing.T) {
+	t.Helper()
+	select {
+	case l.news <- protects:
+		t.Error("somebody still looks")
+	default:
+	}
+}
+
 func TestLookout(t *testing.T) {
 	t.Run("one question is one read of the policy and one look, however often it is asked", func(t *testing.T) {
 		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
@@ -181,11 +191,7 @@ func TestLookout(t *testing.T) {
 			l.mustAsk(t, nil)
 			l.mustAsk(t, &asked)
 			l.mustAsk(t, nil)
-			select {
-			case f.news <- protects:
-				t.Error("somebody still looks")
-			default:
-			}
+			f.mustBeOver(t)
 			l.mustKnow(t, asked, step.Look{})
 		})
 	})
@@ -198,11 +204,7 @@ func TestLookout(t *testing.T) {
 				l.mustAsk(t, &asked)
 			}
 			l.mustAsk(t, nil)
-			select {
-			case f.news <- protects:
-				t.Error("somebody still looks")
-			default:
-			}
+			f.mustBeOver(t)
 		})
 	})
 	t.Run("a look that fails says so, and is tried again", func(t *testing.T) {
