@@ -92,8 +92,8 @@ func TestVersion(t *testing.T) {
 
 // A manager is not ready before it has read what it decides about: a rollout of managers that may not read it leaves the old ones.
 func TestReadyOnceListed(t *testing.T) {
-	env := testenv.StartFor(t)
-	api, err := client.New(env.Config, client.Options{})
+	env := embedded.StartServerFor(t)
+	api, err := testenv.NewClient(env.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,14 +122,14 @@ type manager struct {
 	user, address string
 }
 
-func startManager(t *testing.T, env *testenv.Environment, user string, flags ...string) *manager {
+func startManager(t *testing.T, env *embedded.Cluster, user string, flags ...string) *manager {
 	t.Helper()
 	port, err := embedded.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &manager{T: t, user: user, address: fmt.Sprintf("127.0.0.1:%d", port)}
-	config := rest.CopyConfig(env.Config)
+	config := env.Config()
 	config.Impersonate.UserName = user
 	command := exec.CommandContext(t.Context(), buildManager(t), append([]string{
 		"--leader-elect=false", "--namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=" + m.address, "--kubeconfig=" + kubeconfig(t, config),

@@ -1,20 +1,20 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"os"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -22,7 +22,7 @@ import (
 var (
 	// server is the API server of all tests, one after the other; TestMain stops it. Tests with a manager delete all that they make,
 	// because it would take the specs' nodes and policies for its own.
-	server *testenv.Environment
+	server *embedded.Cluster
 	// cluster is an administrator's access to it.
 	cluster *rest.Config
 	// api is an administrator's client, without a cache.
@@ -44,10 +44,7 @@ func TestMain(m *testing.M) {
 	klog.SetLogger(ctrl.Log)
 	code := m.Run()
 	if server != nil {
-		if err := server.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the API server:", err)
-			code = 1
-		}
+		server.Stop()
 	}
 	os.Exit(code)
 }
@@ -55,11 +52,11 @@ func TestMain(m *testing.M) {
 // startServer starts the API server for the first test that needs it.
 func startServer() (config *rest.Config, err error) {
 	if server == nil {
-		if server, err = testenv.Start(); err != nil {
+		if server, err = embedded.StartServer(context.Background()); err != nil {
 			return nil, err
 		}
 	}
-	return server.Config, nil
+	return server.Config(), nil
 }
 
 var _ = BeforeSuite(func() {
@@ -69,6 +66,6 @@ var _ = BeforeSuite(func() {
 	var err error
 	cluster, err = startServer()
 	Expect(err).NotTo(HaveOccurred())
-	api, err = client.New(cluster, client.Options{Scheme: scheme.Scheme})
+	api, err = testenv.NewClient(cluster)
 	Expect(err).NotTo(HaveOccurred())
 })

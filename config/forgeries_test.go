@@ -49,10 +49,10 @@ var (
 
 const ownedPolicy = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"8d1f2c3e-0000-4000-8000-000000000000"}]}}`
 
-// tainted sets the taints that every node here has from others (the API server adds one to each new Node), and more.
+// tainted sets the taint that every node here has from others, and more.
 func tainted(more ...object) object {
 	return object{"spec": object{"taints": append([]object{
-		{"key": "dedicated", "value": "db", "effect": "NoSchedule"}, {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+		{"key": "dedicated", "value": "db", "effect": "NoSchedule"},
 	}, more...)}}
 }
 

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -41,7 +42,7 @@ func TestConfig(t *testing.T) {
 
 // cluster is an API server with two nodes and one of the kustomizations applied.
 type cluster struct {
-	env        *testenv.Environment
+	env        *embedded.Cluster
 	config     *rest.Config
 	admin      kubernetes.Interface
 	kubeconfig string
@@ -82,13 +83,11 @@ func start(ctx context.Context, folder string) *cluster {
 // startServer starts an API server with the operator's namespace.
 func startServer(ctx context.Context) *cluster {
 	GinkgoHelper()
-	env, err := testenv.Start()
+	env := embedded.StartServerFor(GinkgoT())
+	admin, err := kubernetes.NewForConfig(env.Config())
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(env.Stop)
-	admin, err := kubernetes.NewForConfig(env.Config)
-	Expect(err).NotTo(HaveOccurred())
-	c := &cluster{env: env, config: env.Config, admin: admin, agents: map[string]*corev1.Pod{}}
-	c.kubeconfig = writeKubeconfig(env.Config)
+	c := &cluster{env: env, config: env.Config(), admin: admin, agents: map[string]*corev1.Pod{}}
+	c.kubeconfig = writeKubeconfig(env.Config())
 	c.apply(ctx, "config/namespace")
 	return c
 }
@@ -116,7 +115,7 @@ func (c *cluster) apply(ctx context.Context, folder string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// install applies a folder, in which nothing is missing that only applying would bring: testenv has installed the CRD.
+// install applies a folder, in which nothing is missing that only applying would bring: the CRD is there.
 func (c *cluster) install(ctx context.Context, folder string) {
 	GinkgoHelper()
 	_, err := c.kubectl(ctx, "apply", "--dry-run=server", "-k", filepath.Join(testenv.Root(), folder))

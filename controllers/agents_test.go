@@ -14,7 +14,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -43,7 +42,7 @@ func bringAgents(image string) *agents {
 
 func (a *agents) start(image string) {
 	a.log = &requestLog{}
-	config := rest.CopyConfig(env.Config)
+	config := env.Config()
 	config.Wrap(a.log.Wrap)
 	options := controllers.Options{
 		MetricsAddr: "0", ProbeAddr: "0", Namespace: a.namespace, ManageAgents: true, AgentImage: image,

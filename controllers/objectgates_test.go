@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -137,7 +136,7 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 
 	It("reports which right is missing, and takes it from the next question on", func() {
 		makeDisk("secret", "good")
-		config := rest.CopyConfig(env.Config)
+		config := env.Config()
 		config.Impersonate.UserName = "nobody-special"
 		objects, err := gate.NewObjects(config)
 		Expect(err).NotTo(HaveOccurred())

@@ -106,7 +106,7 @@ var _ = Describe("Two policies that share a limit", func() {
 
 // lastOf receives a policy as it was when it went.
 func lastOf(ctx context.Context, p *v1alpha1.RebootPolicy) <-chan *v1alpha1.RebootPolicy {
-	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: api.Scheme()})
+	watching, err := client.NewWithWatch(env.Config(), client.Options{Scheme: api.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	events, err := watching.Watch(ctx, &v1alpha1.RebootPolicyList{}, client.MatchingFields{"metadata.name": p.Name})
 	Expect(err).NotTo(HaveOccurred())

@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,12 +20,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 var (
-	env      *testenv.Environment
+	env      *embedded.Cluster
 	api      client.Client
 	requests = &requestLog{Requests: testenv.Requests{Others: isNotification}}
 	// now is the clock of every manager under test.
@@ -48,13 +48,10 @@ var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(20 * time.Millisecond)
-	var err error
-	env, err = testenv.Start()
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
+	env = embedded.StartServerFor(GinkgoT())
 	scheme, err := controllers.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	api, err = client.New(env.Config, client.Options{Scheme: scheme})
+	api, err = client.New(env.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(startManager(requests))
 })
@@ -68,7 +65,7 @@ var paces = controllers.Paces{Counts: 200 * time.Millisecond, AgentEvent: 100 * 
 // startManager runs a manager the way main does, without the Lease, and returns a function that ends it. It looks for agents in
 // a namespace, where there is one.
 func startManager(log *requestLog, agents ...string) func() {
-	config := rest.CopyConfig(env.Config)
+	config := env.Config()
 	config.Wrap(log.Wrap)
 	namespace := strings.Join(agents, "")
 	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace}, testenv.SeveralManagers)

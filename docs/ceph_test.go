@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -19,11 +20,11 @@ import (
 // of this test.
 type ceph struct {
 	*testing.T
-	env    *testenv.Environment
+	env    *embedded.Cluster
 	folder string
 }
 
-func newCeph(t *testing.T, env *testenv.Environment) *ceph {
+func newCeph(t *testing.T, env *embedded.Cluster) *ceph {
 	t.Helper()
 	c := &ceph{T: t, env: env, folder: t.TempDir()}
 	script := ""
@@ -84,7 +85,7 @@ func (c *ceph) await(verb, want string) {
 
 // The hook of docs/examples/ceph.yaml sets noout when it is asked before a run, and unsets it after the run, once for each number. It
 // reports that Ceph refuses, and tries again. It may write its two answers and nothing else.
-func testCeph(t *testing.T, env *testenv.Environment) {
+func testCeph(t *testing.T, env *embedded.Cluster) {
 	t.Helper()
 	c := newCeph(t, env)
 	ctx, stop := context.WithCancel(t.Context())

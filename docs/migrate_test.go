@@ -18,19 +18,20 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // cluster is an API server, an administrator's client of it, and a folder to work in.
 type cluster struct {
-	env    *testenv.Environment
+	env    *embedded.Cluster
 	api    client.Client
 	folder string
 }
 
-func newCluster(t *testing.T, env *testenv.Environment) *cluster {
+func newCluster(t *testing.T, env *embedded.Cluster) *cluster {
 	t.Helper()
-	api, err := client.New(env.Config, client.Options{})
+	api, err := testenv.NewClient(env.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +66,13 @@ func blocks(t *testing.T, guide string) map[string]string {
 
 // TestOnAnAPIServer does what a guide and an example describe, one after the other.
 func TestOnAnAPIServer(t *testing.T) {
-	env := testenv.StartFor(t)
+	env := embedded.StartServerFor(t)
 	t.Run("migrate.md", func(t *testing.T) { testMigrate(t, env) })
 	t.Run("examples/ceph.yaml", func(t *testing.T) { testCeph(t, env) })
 }
 
 // An administrator goes through the guide from top to bottom, with every other operator installed.
-func testMigrate(t *testing.T, env *testenv.Environment) {
+func testMigrate(t *testing.T, env *embedded.Cluster) {
 	t.Helper()
 	c := newCluster(t, env)
 	c.install(t)

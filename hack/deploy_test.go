@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -107,7 +108,7 @@ func TestManifest_Components(t *testing.T) {
 // From nothing to a deployment and back, with a policy that waits for a manager that does not run.
 func TestDeploy_AndBack(t *testing.T) {
 	t.Parallel()
-	env := testenv.StartFor(t)
+	env := embedded.StartServerFor(t)
 	shell := func(text string) string {
 		t.Helper()
 		out, err := env.Shell(t.Context(), t.TempDir(), text)

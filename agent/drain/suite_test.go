@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -26,7 +27,7 @@ const agentUser = "system:serviceaccount:reboot-operator-system:reboot-operator-
 var nodeSelectors = Label("node-selectors")
 
 var (
-	env   *testenv.Environment
+	env   *embedded.Cluster
 	admin kubernetes.Interface
 )
 
@@ -36,11 +37,8 @@ func TestDrain(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	var err error
-	env, err = testenv.Start()
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
-	admin = kubernetes.NewForConfigOrDie(env.Config)
+	env = embedded.StartServerFor(GinkgoT())
+	admin = kubernetes.NewForConfigOrDie(env.Config())
 	installAgentRole(ctx)
 })
 
@@ -83,7 +81,7 @@ func asNode(w *wire, node string) *drain.Client {
 }
 
 func impersonating(user string, groups ...string) *rest.Config {
-	config := rest.CopyConfig(env.Config)
+	config := env.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -19,9 +20,7 @@ func TestValidation(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	env, err := testenv.Start()
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(env.Stop)
-	admin, err = client.New(env.Config, client.Options{})
+	var err error
+	admin, err = testenv.NewClient(embedded.StartServerFor(GinkgoT()).Config())
 	Expect(err).NotTo(HaveOccurred())
 })

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -35,7 +34,8 @@ type Options struct {
 	// KubeletGrace is how long a node's kubelet may be silent before the node is not Ready: for nodes that have one. Zero: there
 	// are only simulated nodes, and the simulation states when one is down.
 	KubeletGrace time.Duration
-	// ServerOnly starts etcd and the API server, and no controller: nodes and pods are what is written of them.
+	// ServerOnly starts etcd and the API server, and no controller: nodes and pods are what is written of them, and a pod needs no
+	// ServiceAccount.
 	ServerOnly bool
 	// Bare leaves out the scheduler, kwok and the audit log, and of the controllers all but those that account
 	// PodDisruptionBudgets and make ServiceAccounts: nodes and pods are the caller's to play.
@@ -51,12 +51,11 @@ type Cluster struct {
 	credentials
 	kubectl
 
-	grace  time.Duration
-	bare   bool
-	etcd   string
-	admin  string
-	config *rest.Config
-	client kubernetes.Interface
+	options Options
+	etcd    string
+	admin   string
+	config  *rest.Config
+	client  kubernetes.Interface
 }
 
 // Start starts a cluster and returns when its API server answers and its controllers run. When it fails half-way, or
@@ -66,17 +65,17 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		options.Step = func(_ string, run func() error) error { return run() }
 	}
 	c := &Cluster{
-		grace: cmp.Or(options.KubeletGrace, never), bare: options.Bare,
+		options:  options,
 		programs: programs{running: map[string]*process.Process{}, launched: map[string]process.Program{}},
 	}
-	if err := c.start(ctx, options); err != nil {
+	if err := c.start(ctx); err != nil {
 		c.Stop()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context, options Options) error {
+func (c *Cluster) start(ctx context.Context) error {
 	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return err
@@ -84,14 +83,14 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	if err := c.prepare(ports[0]); err != nil {
 		return err
 	}
-	if err := options.Step("etcd and kube-apiserver", func() error { return c.startServer(ctx, ports) }); err != nil || options.ServerOnly {
+	if err := c.options.Step("etcd and kube-apiserver", func() error { return c.startServer(ctx, ports) }); err != nil || c.options.ServerOnly {
 		return err
 	}
 	name := "kube-controller-manager, kube-scheduler, kwok"
-	if c.bare {
+	if c.options.Bare {
 		name = "kube-controller-manager"
 	}
-	return options.Step(name, func() error { return c.startControllers(ctx) })
+	return c.options.Step(name, func() error { return c.startControllers(ctx) })
 }
 
 // prepare makes the folders, the certificates and the administrator's kubeconfig.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"path/filepath"
@@ -26,11 +27,14 @@ func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Progra
 	if err != nil {
 		return nil, err
 	}
-	if c.bare {
+	if c.options.Bare {
 		// Nobody would remove the taint that a new Node gets.
 		files = append(files, "--disable-admission-plugins=TaintNodesByCondition")
 	} else {
 		files = append(files, "--audit-log-path="+c.auditLog(), "--audit-log-mode=blocking", "--audit-log-maxsize=10000")
+	}
+	if c.options.ServerOnly {
+		files = append(files, "--disable-admission-plugins=ServiceAccount") // Nobody makes them.
 	}
 	return []process.Program{
 		{Name: Etcd, Path: c.asset("etcd"), Args: []string{
@@ -109,7 +113,7 @@ func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 			// At the default of 20 requests a second, replacement pods come late and PodDisruptionBudgets look slow.
 			"--kube-api-qps=200", "--kube-api-burst=400",
 			// Simulated nodes have no heartbeat.
-			"--node-monitor-grace-period=" + c.grace.String(),
+			"--node-monitor-grace-period=" + cmp.Or(c.options.KubeletGrace, never).String(),
 		}},
 		{Name: "kube-scheduler", Path: c.asset("kube-scheduler"), Args: []string{
 			"--config=" + scheduler, "--secure-port=0",
@@ -120,7 +124,7 @@ func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 			"--node-lease-duration-seconds=0",
 		}},
 	}
-	if c.bare {
+	if c.options.Bare {
 		programs = programs[:1]
 		programs[0].Args = append(programs[0].Args, "--controllers=disruption-controller,serviceaccount-controller")
 	}

@@ -32,6 +32,19 @@ func (k *kubectl) ApplyManifest(ctx context.Context, manifest []byte) error {
 // KubectlPath is the path of kubectl.
 func (k *kubectl) KubectlPath() string { return k.path }
 
+// Shell runs a script as an administrator would in a terminal, with this kubectl, in a folder. It returns what the script wrote to
+// standard output; an error holds what it wrote to standard error.
+func (k *kubectl) Shell(ctx context.Context, folder, script string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, "sh", "-euc", script)
+	command.Dir, command.Stdout, command.Stderr = folder, &stdout, &stderr
+	command.Env = append(os.Environ(), "KUBECONFIG="+k.kubeconfig, "PATH="+filepath.Dir(k.path)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if err := command.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("running %s: %w: %s", script, err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
 // Kubectl runs kubectl as the administrator, with text on its standard input, and returns its standard output.
 func (k *kubectl) Kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer

@@ -2,8 +2,10 @@ package embedded
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -11,7 +13,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const (
@@ -64,6 +69,28 @@ func (c *Cluster) Token(ctx context.Context, namespace, serviceAccount string, p
 		return "", fmt.Errorf("asking for a token of %s/%s: %w", namespace, serviceAccount, err)
 	}
 	return answer.Status.Token, nil
+}
+
+// SigningKey is the key that the API server signs tokens of ServiceAccounts with, for tests of tokens that it would not make.
+func (c *Cluster) SigningKey() (*ecdsa.PrivateKey, error) {
+	path := filepath.Join(c.Dir, "accounts.key")
+	key, err := keyutil.PrivateKeyFromFile(path)
+	if err != nil {
+		return nil, err // it names the file
+	}
+	private, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("%s is a %T, want a key of ECDSA", path, key)
+	}
+	return private, nil
+}
+
+// InstallKind installs the project's kind, and returns when it is served.
+func (c *Cluster) InstallKind(ctx context.Context) error {
+	if err := c.Apply(ctx, filepath.Join(testenv.Root(), "config", "crd")); err != nil {
+		return err
+	}
+	return c.AwaitKinds(ctx)
 }
 
 // AwaitKinds waits until the API server serves the kinds of all CustomResourceDefinitions. Not by `kubectl wait`, to which it is an

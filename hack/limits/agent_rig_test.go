@@ -78,7 +78,7 @@ func (h *host) start() {
 func (h *host) startAt(server, bus string) {
 	h.t.Helper()
 	var err error
-	h.agent, err = processes.Start(process.Program{
+	h.agent, err = env.Processes.Start(process.Program{
 		Name: h.name, Path: agent,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig(h.t, server), "--node-name=" + h.name, "--identity=serviceaccount", "--dbus-address=" + bus,

@@ -26,10 +26,10 @@ type front struct {
 // newFront passes everything on, as an administrator.
 func newFront(t *testing.T) *front {
 	t.Helper()
-	transport, err := rest.TransportFor(env.Config)
+	transport, err := rest.TransportFor(env.Config())
 	must(t, err)
 	f := &front{Line: wire.New(transport).Line(t.Context()), t: t}
-	f.URL, err = f.Serve(t.Context(), env.Config.Host)
+	f.URL, err = f.Serve(t.Context(), env.Config().Host)
 	must(t, err)
 	return f
 }

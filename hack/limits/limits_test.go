@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -26,9 +27,8 @@ const stopLimit = 5 * time.Second
 func capped(phase int) bool { return testing.Short() && phase%4 != 0 }
 
 var (
-	env       *testenv.Environment
-	api       client.Client
-	processes *process.Group
+	env *embedded.Cluster
+	api client.Client
 	// manager and agent are the programs.
 	manager, agent string
 )
@@ -52,20 +52,11 @@ func run(m *testing.M) (code int, err error) {
 			return 0, err
 		}
 	}
-	folder, err := os.MkdirTemp("", "limits")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(folder)
-	if env, err = testenv.Start(); err != nil {
+	if env, err = embedded.StartServer(context.Background()); err != nil {
 		return 0, err
 	}
 	defer env.Stop()
-	processes = process.NewGroup(folder)
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	defer processes.Stop(now)
-	if api, err = testenv.NewClient(env.Config); err != nil {
+	if api, err = testenv.NewClient(env.Config()); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil

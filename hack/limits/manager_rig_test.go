@@ -66,7 +66,7 @@ func (s *site) start() {
 func (s *site) startAt(server string) {
 	s.t.Helper()
 	var err error
-	s.manager, err = processes.Start(process.Program{
+	s.manager, err = env.Processes.Start(process.Program{
 		Name: s.name, Path: manager,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig(s.t, server), "--namespace=" + s.name, "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:0",

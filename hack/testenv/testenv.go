@@ -1,19 +1,16 @@
-// Package testenv starts the API server that suites run against: etcd and kube-apiserver of bin/k8s (or of
-// KUBEBUILDER_ASSETS), with the Node authorizer and NodeRestriction on and the project's CRD installed.
+// Package testenv is what the project's tests have around them: its folders and programs, clients, and what other operators leave
+// behind. Package embedded starts the API server that they run against.
 package testenv
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -21,13 +18,6 @@ import (
 
 // SeveralManagers lets a process run several managers, whose controllers have the same names.
 func SeveralManagers(o *manager.Options) { o.Controller.SkipNameValidation = new(true) }
-
-// Environment is a running API server.
-type Environment struct {
-	// Config is a cluster administrator's.
-	Config *rest.Config
-	env    *envtest.Environment
-}
 
 // Root is the root folder of the repository that the working directory is in.
 var Root = sync.OnceValue(func() string {
@@ -65,59 +55,3 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	}
 	return c, nil
 }
-
-// patience is how long etcd and the API server may take to start, and to stop: it takes seconds on an idle machine. envtest's
-// own 20 seconds are too short for one on which several suites start at once.
-const patience = 3 * time.Minute
-
-// Start starts an API server and registers the project's kinds in the client-go scheme. The caller stops it.
-func Start() (*Environment, error) {
-	if err := register(); err != nil {
-		return nil, fmt.Errorf("registering the API: %w", err)
-	}
-	env := &envtest.Environment{
-		BinaryAssetsDirectory: Assets(),
-		CRDDirectoryPaths:     []string{filepath.Join(Root(), "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-
-		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience},
-		ControlPlaneStartTimeout: patience,
-		ControlPlaneStopTimeout:  patience,
-	}
-	args := env.ControlPlane.GetAPIServer().Configure()
-	args.Set("authorization-mode", "Node", "RBAC")
-	args.Append("enable-admission-plugins", "NodeRestriction")
-	config, err := env.Start()
-	if err != nil {
-		err = errors.Join(err, env.Stop()) // it may have come half-way
-		return nil, fmt.Errorf("starting the API server of %s (make controlplane builds it): %w", Assets(), err)
-	}
-	config.QPS = -1
-	return &Environment{Config: config, env: env}, nil
-}
-
-// test is a [testing.T]: programs use this package, too, and have no business with package testing.
-type test interface {
-	Helper()
-	Cleanup(stop func())
-	Error(args ...any)
-	Fatal(args ...any)
-}
-
-// StartFor is Start for a test, which ends where it fails, and the API server with it.
-func StartFor(t test) *Environment {
-	t.Helper()
-	env, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return env
-}
-
-// Stop ends the API server and etcd.
-func (e *Environment) Stop() error { return e.env.Stop() }

@@ -48,7 +48,7 @@ func as(name, role string) func(*call) {
 		}
 		Expect(api.Create(context.Background(), binding)).To(Succeed())
 	}
-	clients, err := kubernetes.NewForConfig(env.Config)
+	clients, err := kubernetes.NewForConfig(env.Config())
 	Expect(err).NotTo(HaveOccurred())
 	token, err := clients.CoreV1().ServiceAccounts(account.Namespace).CreateToken(context.Background(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -55,7 +55,7 @@ var _ = Describe("dashboard", func() {
 		address, end := browse(p.policy)
 		page, err := io.ReadAll(get(address).Body)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(page)).To(And(ContainSubstring("policy "+p.policy+" is paused"), ContainSubstring(p.nodes[0]+": up to date"), ContainSubstring("it ("+env.Config.Host+")")))
+		Expect(string(page)).To(And(ContainSubstring("policy "+p.policy+" is paused"), ContainSubstring(p.nodes[0]+": up to date"), ContainSubstring("it ("+env.Config().Host+")")))
 
 		seen := make(chan string, 1000)
 		go func() {

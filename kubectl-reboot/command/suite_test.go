@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/command"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -34,7 +35,7 @@ import (
 const asPlugin = "REBOOT_OPERATOR_TEST_AS_PLUGIN"
 
 var (
-	env *testenv.Environment
+	env *embedded.Cluster
 	api client.Client
 	// admin is the kubeconfig of a cluster administrator.
 	admin string
@@ -61,22 +62,19 @@ var _ = BeforeSuite(func() {
 	ctrl.SetLogger(logr.Discard())
 	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	var err error
-	env, err = testenv.Start()
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
+	env = embedded.StartServerFor(GinkgoT())
 	scheme, err := controllers.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	api, err = client.New(env.Config, client.Options{Scheme: scheme})
+	api, err = client.New(env.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	admin = kubeconfig(clientcmdapi.AuthInfo{ClientCertificateData: env.Config.CertData, ClientKeyData: env.Config.KeyData})
+	admin = kubeconfig(clientcmdapi.AuthInfo{ClientCertificateData: env.Config().CertData, ClientKeyData: env.Config().KeyData})
 	stopManager = startManager()
 	DeferCleanup(func() { stopManager() })
 })
 
 // startManager runs a manager the way main does, without the Lease; what it returns ends it, once.
 func startManager() func() {
-	mgr, err := controllers.NewManager(env.Config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}, testenv.SeveralManagers)
+	mgr, err := controllers.NewManager(env.Config(), controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}, testenv.SeveralManagers)
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
@@ -97,7 +95,7 @@ func kubeconfig(user clientcmdapi.AuthInfo) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:  map[string]*clientcmdapi.Cluster{"it": {Server: env.Config.Host, CertificateAuthorityData: env.Config.CAData}, "gone": {Server: "https://127.0.0.1:1"}},
+		Clusters:  map[string]*clientcmdapi.Cluster{"it": {Server: env.Config().Host, CertificateAuthorityData: env.Config().CAData}, "gone": {Server: "https://127.0.0.1:1"}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"me": &user},
 		Contexts: map[string]*clientcmdapi.Context{
 			"it": {Cluster: "it", AuthInfo: "me"}, "gone": {Cluster: "gone", AuthInfo: "me"},

@@ -14,13 +14,14 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // Whatever the program writes, the real API server takes it, to the last field.
 func TestPoliciesAreAccepted(t *testing.T) {
-	env := testenv.StartFor(t)
-	api, err := client.New(env.Config, client.Options{})
+	env := embedded.StartServerFor(t)
+	api, err := testenv.NewClient(env.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

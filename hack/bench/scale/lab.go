@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -51,10 +50,7 @@ func inLab(ctx context.Context, slots int, step stepper, run func(*lab) error) e
 		return err
 	}
 	defer cluster.Stop()
-	if err := cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "crd")); err != nil {
-		return err
-	}
-	if err := cluster.AwaitKinds(ctx); err != nil {
+	if err := cluster.InstallKind(ctx); err != nil {
 		return err
 	}
 	err = cluster.ApplyManifest(ctx, fmt.Appendf(nil, `apiVersion: v1

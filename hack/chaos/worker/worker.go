@@ -18,7 +18,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/witness"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // requestTimeout is how long an administrator or a kubelet waits for an API server that may be down.
@@ -65,10 +64,7 @@ func (l *Worker) start(ctx context.Context) error {
 	context.AfterFunc(ctx, func() { file.Close() })
 	l.log = zap.New(zap.WriteTo(file))
 	l.group.Go(func() { l.fail(l.witness.Run(ctx)) })
-	if _, err := l.cluster.Kubectl(ctx, nil, "apply", "--server-side", "-k", filepath.Join(testenv.Root(), "config", "crd")); err != nil {
-		return err
-	}
-	if err := l.cluster.AwaitKinds(ctx); err != nil {
+	if err := l.cluster.InstallKind(ctx); err != nil {
 		return err
 	}
 	for i := range 2 {

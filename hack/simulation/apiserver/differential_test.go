@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -192,9 +193,6 @@ func answerOf(object client.Object, err error) string {
 	case *corev1.Node:
 		shown["cordoned"], shown["boot"] = object.Spec.Unschedulable, object.Status.NodeInfo.BootID
 		for _, taint := range object.Spec.Taints {
-			if taint.Key == corev1.TaintNodeNotReady {
-				continue // an admission plugin's, until a controller comes that is not here
-			}
 			shown["taint "+taint.Key] = taint.Effect
 		}
 		for _, c := range object.Status.Conditions {
@@ -279,7 +277,7 @@ type really struct {
 
 func newReal(t *testing.T) *really {
 	t.Helper()
-	c, err := testenv.NewClient(testenv.StartFor(t).Config)
+	c, err := testenv.NewClient(embedded.StartServerFor(t).Config())
 	if err != nil {
 		t.Fatal(err)
 	}
