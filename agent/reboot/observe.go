@@ -76,8 +76,8 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if err != nil {
 		return step.Observation{}, err
 	}
-	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
-	value, labelled := node.Labels[v1alpha1.LabelRebootRequested]
+	why, requested := v1alpha1.RequestIn(node.Annotations)
+	value, labelled := v1alpha1.RequestIn(node.Labels)
 	o := step.Observation{
 		Now:           v.clock.Now(),
 		Node:          v.node,

@@ -49,8 +49,8 @@ const (
 	// AnnotationPaused is an administrator's: the node is never chosen, and a grant is taken back until its drain begins. Every
 	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"
-	// AnnotationRebootRequested is an administrator's: it asks for a reboot and gives the reason. A reason that begins with UrgentPrefix
-	// makes the request urgent. The agent removes it after one confirmed reboot.
+	// AnnotationRebootRequested is an administrator's: it asks for a reboot and gives the reason, by any value but "false". A reason
+	// that begins with UrgentPrefix makes the request urgent. The agent removes it after one confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
 )
 
@@ -99,8 +99,17 @@ const LabelRebootRequested = AnnotationRebootRequested
 // RebootRequested reports whether a reboot of the node is requested, by the annotation or the label, and why. The annotation
 // comes first: it reports more.
 func RebootRequested(node *corev1.Node) (why string, requested bool) {
-	if why, requested = node.Annotations[AnnotationRebootRequested]; !requested {
-		why, requested = node.Labels[LabelRebootRequested]
+	if why, requested = RequestIn(node.Annotations); !requested {
+		why, requested = RequestIn(node.Labels)
+	}
+	return why, requested
+}
+
+// RequestIn is RebootRequested for a node's annotations alone, or for its labels alone.
+func RequestIn(values map[string]string) (why string, requested bool) {
+	why, requested = values[AnnotationRebootRequested] // the label has the same name
+	if why == "false" {
+		return "", false
 	}
 	return why, requested
 }

@@ -3,6 +3,9 @@ package v1alpha1_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -25,5 +28,36 @@ func TestNodePause(t *testing.T) {
 	}
 	if v1alpha1.NodeIsPaused(nil) {
 		t.Error("a node without annotations is paused")
+	}
+}
+
+// Any value asks for a reboot but "false", whoever wrote it; the annotation comes before the label.
+func TestRebootRequested(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotation, label *string
+		why               string
+		requested         bool
+	}{
+		"nobody asks":                         {},
+		"an annotation":                       {annotation: new("firmware"), why: "firmware", requested: true},
+		"an annotation without a reason":      {annotation: new(""), requested: true},
+		"a label":                             {label: new("gpu-lost"), why: "gpu-lost", requested: true},
+		"both":                                {annotation: new("firmware"), label: new("gpu-lost"), why: "firmware", requested: true},
+		"an annotation that says no":          {annotation: new("false")},
+		"a label that says no":                {label: new("false")},
+		"an annotation that says no, a label": {annotation: new("false"), label: new("gpu-lost"), why: "gpu-lost", requested: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}, Labels: map[string]string{}}}
+			if tc.annotation != nil {
+				node.Annotations[v1alpha1.AnnotationRebootRequested] = *tc.annotation
+			}
+			if tc.label != nil {
+				node.Labels[v1alpha1.LabelRebootRequested] = *tc.label
+			}
+			if why, requested := v1alpha1.RebootRequested(node); why != tc.why || requested != tc.requested {
+				t.Errorf("%q %t, want %q %t", why, requested, tc.why, tc.requested)
+			}
+		})
 	}
 }

@@ -43,7 +43,7 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
 			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, error) {
-				if why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; there {
+				if why, there := v1alpha1.RequestIn(object.GetAnnotations()); there {
 					return fmt.Sprintf("reboot already requested (%s)", why), nil
 				}
 				annotate(object, v1alpha1.AnnotationRebootRequested, reason)
@@ -73,7 +73,7 @@ func requestUrgently(ctx context.Context, w *writing, arguments []string, reason
 	return w.each(ctx, arguments, findNode, func(object client.Object) (string, error) {
 		name := governor.Govern(object.GetLabels()).Policy
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
-		switch why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; {
+		switch why, there := v1alpha1.RequestIn(object.GetAnnotations()); {
 		case i < 0:
 			return "", errors.New("no policy governs the node: see " + w.session.command("kubectl reboot explain %s", object.GetName()))
 		case !policies[i].Spec.AllowsUrgentRequests():
