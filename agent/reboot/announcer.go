@@ -156,9 +156,9 @@ func (a *Announcer) refused(node *corev1.Node, message string) {
 	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
 }
 
-// refusal is what logind, or the way to it, answered.
+// refusal is what logind, or the way to it, answered. Without an answer it is unknown whether logind obeys.
 func refusal(err error) string {
-	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
+	return engine.Shorten(fmt.Sprintf("Logind has not confirmed the reboot: %v.", err))
 }
 
 func (a *Announcer) event(node *corev1.Node, reason v1alpha1.Reason, action, note string, args ...any) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -79,5 +80,15 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 	}
 	if report := api.node.Annotations[v1alpha1.AnnotationReport]; !strings.Contains(report, "Rejected send message") {
 		t.Errorf("the Node shows %q", report)
+	}
+}
+
+// Whether logind obeys a call whose answer is lost is unknown. The report does not deny it.
+func TestCallReboot_LosesTheAnswer(t *testing.T) {
+	r, api, logind := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
+	logind.err = context.DeadlineExceeded
+	err := r.callReboot(t.Context(), api.node, r.observed(t, api.node), step.CallReboot{})
+	if got, want := r.observer.call.Message, "Logind has not confirmed the reboot: context deadline exceeded."; got != want || err != nil {
+		t.Errorf("%q, want %q: %v", got, want, err)
 	}
 }
