@@ -51,27 +51,21 @@ func (o *Blocked) reachesGates() bool {
 		o.check == v1alpha1.ReasonGateUnreachable || o.fallsWithTurn()
 }
 
-// gateReports is the check for gates that report a state.
+// gateReports is the check for gates that report a state. One that cannot be asked counts for nothing where its failurePolicy is Allow.
 func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *Node) *Blocked {
 	return func(v view, _ *Node) *Blocked {
 		for _, g := range v.gates {
-			if answer := gate(v.Gates, g.name); answer != nil && answer.State == state {
-				return blocked(reason, "gate %s of policy %s: %s", g.name, v.name, answer.Message)
+			answer := gate(v.Gates, g.name)
+			if answer == nil || answer.State != state || state == v1alpha1.GateUnreachable && g.mayFail {
+				continue
 			}
+			return blocked(reason, "gate %s of policy %s: %s", g.name, v.name, answer.Message)
 		}
 		return nil
 	}
 }
 
-// gateUnreachable blocks where a gate was queried and could not answer, unless its failurePolicy is Allow.
-func gateUnreachable(v view, _ *Node) *Blocked {
-	for _, g := range v.gates {
-		if answer := gate(v.Gates, g.name); answer != nil && answer.State == v1alpha1.GateUnreachable && !g.mayFail {
-			return blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s: %s", g.name, v.name, answer.Message)
-		}
-	}
-	return nil
-}
+var gateUnreachable = gateReports(v1alpha1.GateUnreachable, v1alpha1.ReasonGateUnreachable)
 
 // gateUnknown also blocks where a gate has not been queried yet, whatever its failurePolicy: its first query is under way.
 func gateUnknown(v view, n *Node) *Blocked {
