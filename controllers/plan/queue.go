@@ -16,6 +16,8 @@ type candidate struct {
 	// urgent: the policy allows its urgent request. unused: its last grant came to nothing. overdue: the node is past its deadline. down: it
 	// is unavailable already. guarded: its drain could only end by its time-out.
 	urgent, unused, overdue, served, down, guarded bool
+	// since is when its wait began.
+	since time.Time
 }
 
 // candidate is what decides when the turn of a node comes.
@@ -23,6 +25,7 @@ func (f *fleet) candidate(n *Node) candidate {
 	return candidate{
 		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
 		unused: f.attempts.unused(n), served: n.served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
+		since: n.WaitsSince(),
 	}
 }
 
@@ -58,22 +61,9 @@ func compareClasses(a, b candidate) int {
 //  10. control-plane nodes last
 //  11. the name
 func compareCandidates(a, b candidate) int {
-	if c := compareClasses(a, b); c != 0 {
-		return c
-	}
-	if c := cmp.Or(compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain)); c != 0 {
-		return c
-	}
-	if c := cmp.Or(compareBools(b.down, a.down), compareBools(a.guarded, b.guarded)); c != 0 {
-		return c
-	}
-	if c := a.node.WaitsSince().Compare(b.node.WaitsSince()); c != 0 {
-		return c
-	}
-	if c := compareBools(a.node.ControlPlane, b.node.ControlPlane); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.node.Name, b.node.Name)
+	return cmp.Or(compareClasses(a, b), compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain),
+		compareBools(b.down, a.down), compareBools(a.guarded, b.guarded), a.since.Compare(b.since),
+		compareBools(a.node.ControlPlane, b.node.ControlPlane), cmp.Compare(a.node.Name, b.node.Name))
 }
 
 func compareBools(a, b bool) int {
