@@ -23,12 +23,13 @@ func (d *Draft) decisions() []Decision {
 		}
 	}
 	for _, n := range d.f.governed {
-		if is, ok := d.decision(n); ok && !rebooting[n.Name] {
+		if is, ok := d.decision(n, d.waiting[n.Name]); ok && !rebooting[n.Name] {
 			decisions = append(decisions, is)
 		}
 	}
 	for name, rivals := range d.f.conflicts {
-		if is, ok := d.conflictDecision(d.f.byName[name], rivals); ok && !rebooting[name] {
+		is, ok := d.decision(d.f.byName[name], blocked(v1alpha1.ReasonPolicyConflict, "%s", ConflictMessage(rivals)))
+		if ok && !rebooting[name] && rivals[0] == d.f.name { // the first of the rivals answers for all of them
 			decisions = append(decisions, is)
 		}
 	}
@@ -85,31 +86,31 @@ func GrantedMessage(policy string, seq int64) string {
 	return fmt.Sprintf("granted by policy %s, number %d", policy, seq)
 }
 
-// decision is that about a node without a granted reboot.
-func (d *Draft) decision(n *Node) (Decision, bool) {
-	switch o := d.waiting[n.Name]; {
-	case o != nil:
-		return Decision{
-			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, PlanOver: n.Planned != nil,
-			Preflight: d.f.pods.requestFor(o),
-		}, true
-	case d.f.held(n) || n.NeedsReboot():
+// decision is that about a node without a granted reboot, and why it waits. Nil: its grant is the answer.
+func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
+	switch {
+	case d.f.held(n):
+		return Decision{}, false
+	case !n.NeedsReboot():
+		return n.noAnswer()
+	case o == nil:
 		return Decision{}, false
 	}
-	return n.noAnswer()
+	is := n.waits(o)
+	is.Preflight = d.f.pods.requestFor(o)
+	return is, true
 }
 
-// conflictDecision: the first of the rivals answers for all of them.
-func (d *Draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
-	if rivals[0] != d.f.name || d.f.held(n) {
-		return Decision{}, false
-	}
-	if !n.NeedsReboot() {
-		return n.noAnswer()
-	}
+// waits is that a node has to wait.
+func (n *Node) waits(o *Blocked) Decision {
 	return Decision{
-		Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: ConflictMessage(rivals), PlanOver: n.Planned != nil,
-	}, true
+		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, PlanOver: n.Planned != nil,
+	}
+}
+
+// noAnswer is that a node shows no answer any more, and whether it shows one.
+func (n *Node) noAnswer() (Decision, bool) {
+	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()
 }
 
 // ConflictMessage states why a node waits that several policies select with the same priority.
@@ -130,12 +131,11 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 			})
 		case !g.leaves(n):
 		case n.NeedsReboot():
-			decisions = append(decisions, Decision{
-				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
-				Message: "no RebootPolicy selects this node" + g.unread(), PlanOver: n.Planned != nil,
-			})
-		case n.showsAnswer():
-			decisions = append(decisions, Decision{Node: n.Name, PlanOver: n.Planned != nil})
+			decisions = append(decisions, n.waits(blocked(v1alpha1.ReasonNoPolicy, "no RebootPolicy selects this node%s", g.unread())))
+		default:
+			if is, ok := n.noAnswer(); ok {
+				decisions = append(decisions, is)
+			}
 		}
 	}
 	sortDecisions(decisions)

@@ -302,8 +302,3 @@ func (n *Node) crashed() bool {
 	g := n.Grant
 	return g != nil && g.State != protocol.GrantFinished && g.BootID != n.BootID && n.RequiredSince.Before(g.At.Time)
 }
-
-// noAnswer is that a node shows no answer any more, and whether it shows one.
-func (n *Node) noAnswer() (Decision, bool) {
-	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()
-}
