@@ -37,39 +37,26 @@ func (d *Draft) decisions() []Decision {
 	return decisions
 }
 
-// rebooting is what a node that is being rebooted should report. The question about its pods stays, and is kept up to date
-// until the agent begins: the agent looks at the pods once more before that.
+// rebooting is what a node that is being rebooted should report: True from when the grant is published until it is over, or the agent has
+// withdrawn the need for it. The question about its pods stays, and is kept up to date until the agent begins: the agent looks at the pods
+// once more before that.
 func (d *Draft) rebooting(t Reboot) (Decision, bool) {
-	is, ok := t.decision(d.f.name)
-	if !ok {
-		return is, false
+	is := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
+	switch {
+	case t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting():
+		is.Status = corev1.ConditionFalse
+	case t.Action != Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantActive:
+		return Decision{}, false
+	case t.Reason == v1alpha1.ReasonGranted && !t.Node.NeedsReboot() && t.Node.Permitted == nil:
+		return Decision{}, false // the agent has taken question and answer away in one write
+	case t.Reason == v1alpha1.ReasonGranted:
+		is.Message = GrantedMessage(d.f.name, t.Entry.Seq)
 	}
-	is.Preflight = t.Node.Preflight
-	if !t.begun() {
+	is.MachineLost = t.Reason == v1alpha1.ReasonRebootTimedOut && !t.Node.Ready
+	if is.Preflight = t.Node.Preflight; !t.begun() {
 		is.Preflight = d.f.pods.annotation
 	}
 	return is, true
-}
-
-// decision is True from when the grant is published until the grant is over, or the agent has withdrawn the need for it.
-func (t Reboot) decision(policy string) (Decision, bool) {
-	if t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting() {
-		return Decision{Node: t.Entry.Node, Status: corev1.ConditionFalse, Reason: t.Reason, Message: t.Message}, true
-	}
-	if t.Action != Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantActive {
-		return Decision{}, false
-	}
-	d := Decision{
-		Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message,
-		MachineLost: t.Reason == v1alpha1.ReasonRebootTimedOut && !t.Node.Ready,
-	}
-	if d.Reason == v1alpha1.ReasonGranted {
-		if !t.Node.NeedsReboot() && t.Node.Permitted == nil { // the agent has taken question and answer away in one write
-			return Decision{}, false
-		}
-		d.Message = GrantedMessage(policy, t.Entry.Seq)
-	}
-	return d, true
 }
 
 // RebootFailed is what condition RebootFailed of the node should be: True while its machine is not back in time from a granted
