@@ -221,6 +221,12 @@ func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {
 	return &Blocked{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
+// until is why a node is blocked, and when that ends by itself.
+func (o *Blocked) until(at time.Time) *Blocked {
+	o.Until = at
+	return o
+}
+
 func list(names []string) string { return strings.Join(names, ", ") }
 
 // someOf names the first few: an event has a kilobyte for its note, and a fleet thousands of names.

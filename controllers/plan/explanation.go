@@ -165,15 +165,14 @@ func outcomes(objects v1alpha1.Reason, message string, passed func(check) string
 	all := slices.CompactFunc(slices.Concat(before, beforeGrant, turn), func(a, b check) bool { return a.reason == b.reason })
 	list, result := make([]Outcome, 0, len(all)), Passed
 	for _, c := range all {
+		o := Outcome{Check: c.reason, Result: result}
 		switch {
 		case c.reason == objects:
-			list = append(list, Outcome{Check: c.reason, Result: Objects, Message: message})
-			result = NotReached
+			o.Result, o.Message, result = Objects, message, NotReached
 		case result == Passed:
-			list = append(list, Outcome{Check: c.reason, Result: Passed, Message: passed(c)})
-		default:
-			list = append(list, Outcome{Check: c.reason, Result: NotReached})
+			o.Message = passed(c)
 		}
+		list = append(list, o)
 	}
 	return list
 }

@@ -173,9 +173,7 @@ func backingOff(v view, n *Node) *Blocked {
 	if !v.Now.Before(until) {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, v.instant(until))
-	o.Until = until
-	return o
+	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, v.instant(until)).until(until)
 }
 
 // backOff is until when a node is held back, and why; zero: it is not.

@@ -212,10 +212,8 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	case first.node != "":
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; a paused node is not waited for", ring.Name, first)
 	case d.f.Now.Before(until):
-		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
-			ring.Name, last.Name, d.f.instant(until.Add(-soak)), d.f.instant(until))
-		o.Until = until
-		return o
+		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
+			ring.Name, last.Name, d.f.instant(until.Add(-soak)), d.f.instant(until)).until(until)
 	}
 	return nil
 }

@@ -90,8 +90,7 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 		r.waits = f.unanswered(r.is, "the last run is not over: hooks.runAfter of policy "+f.name+" are asked", slices.Concat(refused, waiting))
 	case r.is.Reason != "" && f.Now.Before(again) && !deleted:
 		r.until = again
-		r.waits = f.runWaits("hooks of the last run failed, and the next run may begin %s: %s", f.instant(again), r.is.Message)
-		r.waits.Until = again
+		r.waits = f.runWaits("hooks of the last run failed, and the next run may begin %s: %s", f.instant(again), r.is.Message).until(again)
 	default:
 		r.over, r.waits = true, f.runWaits("hooks.runAfter of policy %s have approved", f.name)
 	}

@@ -184,10 +184,8 @@ func spaced(v view, _ *Node) *Blocked {
 	if spacing == 0 || v.slots.lastBack.IsZero() || !v.Now.Before(until) {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since %s, and the next reboot may start %s",
-		v.instant(v.slots.lastBack), v.instant(until))
-	o.Until = until
-	return o
+	return blocked(v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since %s, and the next reboot may start %s",
+		v.instant(v.slots.lastBack), v.instant(until)).until(until)
 }
 
 // exhausted is why the node may not take of the share. Nil: it may.

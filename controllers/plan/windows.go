@@ -29,8 +29,7 @@ func blackout(v view, n *Node) *Blocked {
 		o.Message += ": " + w.BlackoutReason
 	}
 	o.Message += notUrgent(v, n)
-	o.Until = until
-	return o
+	return o.until(until)
 }
 
 func windowClosed(v view, n *Node) *Blocked {
@@ -42,9 +41,7 @@ func windowClosed(v view, n *Node) *Blocked {
 	if !due.IsZero() && until.Equal(due) {
 		opens = v.atDeadline(due)
 	}
-	o := blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n))
-	o.Until = until
-	return o
+	return blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n)).until(until)
 }
 
 // Urgent reports whether windows and blackouts do not count for the node: its reboot was requested as urgent, and the policy
