@@ -141,12 +141,8 @@ func TestReboots_Adopt(t *testing.T) {
 					tc.adopted[i].WithdrawnAt = &metav1.Time{Time: evening} // its slot may be another node's by now
 				}
 			}
-			if diff := cmp.Diff(tc.adopted, p.Adopted); diff != "" {
-				t.Errorf("adopted (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.granted, names(p.Granted)); diff != "" {
-				t.Errorf("granted (-want +got):\n%s", diff)
-			}
+			same(t, "adopted", tc.adopted, p.Adopted)
+			same(t, "granted", tc.granted, names(p.Granted))
 			if p.Seq != tc.seq {
 				t.Errorf("seq %d, want %d", p.Seq, tc.seq)
 			}
@@ -167,9 +163,7 @@ func TestPlan_Ledger(t *testing.T) {
 	found.WithdrawnAt = &metav1.Time{Time: evening}
 	granted := entry("e", 5)
 	granted.NeedSince = metav1.NewTime(evening.Add(-time.Hour))
-	if diff := cmp.Diff([]v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, granted}, p.Ledger()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "ledger", []v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, granted}, p.Ledger())
 }
 
 // A ledger takes back no more than a status holds, however many nodes show a grant.
@@ -222,13 +216,9 @@ func TestReboots_Strays(t *testing.T) {
 			if len(got.Unlisted) != 1 {
 				t.Fatalf("unlisted: %+v", got.Unlisted)
 			}
-			if diff := cmp.Diff(tc.want, step{got.Unlisted[0].Action, got.Unlisted[0].Reason}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "unlisted", tc.want, step{got.Unlisted[0].Action, got.Unlisted[0].Reason})
 			again := got.Again(s.snapshot(), new(tc.node.view()), got.Unlisted[0].Entry)
-			if diff := cmp.Diff(got.Unlisted[0].Action, again.Action); diff != "" {
-				t.Errorf("by a newer reading (-want +got):\n%s", diff)
-			}
+			same(t, "by a newer reading", got.Unlisted[0].Action, again.Action)
 			if diff := cmp.Diff([]string{"b"}, names(got.Granted)); diff != "" || got.Halt.Halted || got.Counts.Unavailable != 1 {
 				t.Errorf("granted (-want +got):\n%s%+v %+v", diff, got.Halt, got.Counts)
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -145,9 +144,7 @@ func TestReboots_Budget(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			if diff := cmp.Diff(tc.granted, names(p.Granted)); diff != "" {
-				t.Errorf("granted (-want +got):\n%s", diff)
-			}
+			same(t, "granted", tc.granted, names(p.Granted))
 			if p.Holders != tc.holders {
 				t.Errorf("holders: got %q, want %q", p.Holders, tc.holders)
 			}
@@ -174,9 +171,7 @@ func TestReboots_Order(t *testing.T) {
 		needy("b"), needy("a"), needy("c", needsSince(5*60*minute)), needy("d", cordoned), needy("cp-1", controlPlane),
 		needy("cp-0", controlPlane, needsSince(4*60*minute)), newHost("idle"),
 	).plan()
-	if diff := cmp.Diff([]string{"d", "c", "cp-0", "a", "b"}, names(p.Granted)); diff != "" {
-		t.Errorf("nodes that are down first, then who waits longest, control planes last, by name (-want +got):\n%s", diff)
-	}
+	same(t, "nodes that are down first, then who waits longest, control planes last, by name", []string{"d", "c", "cp-0", "a", "b"}, names(p.Granted))
 	for i, e := range p.Granted {
 		if e.Seq != int64(i+1) || e.BootID != e.Node+"-boot-1" || !e.At.Time.Equal(evening) {
 			t.Errorf("entry %d: %+v", i, e)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -262,9 +261,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			if tc.reason != "" {
 				want = []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message}}
 			}
-			if diff := cmp.Diff(want, got, unasked); diff != "" {
-				t.Errorf("decisions (-want +got):\n%s", diff)
-			}
+			same(t, "decisions", want, got, unasked)
 			if granted := len(p.Granted) > 0; granted != (tc.reason == "") {
 				t.Errorf("granted: %t", granted)
 			}

@@ -64,9 +64,7 @@ func TestReboots_ControlPlane(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			if diff := cmp.Diff(tc.granted, names(p.Granted)); diff != "" {
-				t.Errorf("granted (-want +got):\n%s", diff)
-			}
+			same(t, "granted", tc.granted, names(p.Granted))
 			for _, d := range p.Decisions {
 				if d.Reason == tc.reason && d.Message == tc.message {
 					return

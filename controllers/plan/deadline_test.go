@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -70,9 +68,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 				tc.want.Message = "no node has needed a reboot for three quarters of spec.deadline"
 			}
 			p := one(policy("workers", deadline(4*day)), tc.hosts...).plan()
-			if diff := cmp.Diff(&tc.want, p.Deadlines); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "deadlines", &tc.want, p.Deadlines)
 		})
 	}
 	t.Run("without a deadline there is no such condition", func(t *testing.T) {

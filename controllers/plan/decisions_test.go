@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -120,9 +119,7 @@ func TestReboots_Decisions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.situation.plan().Decisions, unasked); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "decisions", tc.want, tc.situation.plan().Decisions, unasked)
 		})
 	}
 }
@@ -171,9 +168,7 @@ func TestUngoverned(t *testing.T) {
 		{Node: "shown"},
 		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},
 	}
-	if diff := cmp.Diff(want, plan.Ungoverned(s.Governor, s.Nodes)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "decisions", want, plan.Ungoverned(s.Governor, s.Nodes))
 }
 
 // TestReboots_Counts: the numbers of status and metrics.
@@ -197,21 +192,15 @@ func TestReboots_Counts(t *testing.T) {
 	want := v1alpha1.NodeCounts{
 		Selected: 8, Reporting: 6, RebootRequired: 3, Permitted: 3, Rebooting: 1, Blocked: 2, Unavailable: 4, Failed: 2,
 	}
-	if diff := cmp.Diff(want, p.Counts); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string][]string{"disputed": {"workers", "zoo"}}, p.Conflicts); diff != "" {
-		t.Errorf("conflicts (-want +got):\n%s", diff)
-	}
+	same(t, "counts", want, p.Counts)
+	same(t, "conflicts", map[string][]string{"disputed": {"workers", "zoo"}}, p.Conflicts)
 }
 
 // A dry run counts what is, not what would be.
 func TestReboots_CountsOfADryRun(t *testing.T) {
 	p := one(policy("workers", dryRun, atMost("1")), needy("a", needsSince(5*time.Hour)), needy("b")).plan()
 	want := v1alpha1.NodeCounts{Selected: 2, Reporting: 2, RebootRequired: 2, Blocked: 2}
-	if diff := cmp.Diff(want, p.Counts); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "counts", want, p.Counts)
 	if !p.OldestPending.Equal(evening.Add(-5 * time.Hour)) {
 		t.Errorf("the oldest waits since %v", p.OldestPending)
 	}
@@ -242,9 +231,7 @@ func TestReboots_Blocked(t *testing.T) {
 		{Reason: v1alpha1.ReasonBudgetExhausted, Count: 7, Nodes: []string{"n1", "n2", "n3", "n4", "n5"}},
 		{Reason: v1alpha1.ReasonNodePaused, Count: 2, Nodes: []string{"p1", "p2"}},
 	}
-	if diff := cmp.Diff(want, p.Blocked); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "blocked", want, p.Blocked)
 }
 
 // TestReboots_OldestPending: since when the node has waited that has waited longest.

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
@@ -185,12 +184,8 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			if diff := cmp.Diff(tc.granted, names(p.Granted)); diff != "" {
-				t.Errorf("granted (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.waits, refusals(p)); diff != "" {
-				t.Errorf("waits (-want +got):\n%s", diff)
-			}
+			same(t, "granted", tc.granted, names(p.Granted))
+			same(t, "waits", tc.waits, refusals(p))
 		})
 	}
 }

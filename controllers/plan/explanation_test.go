@@ -109,9 +109,7 @@ func TestExplain(t *testing.T) {
 				reboot = e.Reboot.Action
 			}
 			got := []any{e.Decision.Reason, check, passed, e.Until, e.Due, reboot}
-			if diff := cmp.Diff([]any{tc.reason, tc.check, tc.passed, tc.until, tc.due, tc.reboot}, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "explanation", []any{tc.reason, tc.check, tc.passed, tc.until, tc.due, tc.reboot}, got)
 		})
 	}
 }
@@ -229,7 +227,5 @@ func TestResponsible(t *testing.T) {
 func TestGovernor_Selecting(t *testing.T) {
 	s := situation{policies: []*v1alpha1.RebootPolicy{policy("b"), policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web"))}}
 	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}
-	if diff := cmp.Diff(want, s.snapshot().Governor.Selecting(map[string]string{"pool": "db"})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "selecting", want, s.snapshot().Governor.Selecting(map[string]string{"pool": "db"}))
 }

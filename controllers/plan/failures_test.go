@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -304,9 +303,7 @@ func TestReboots_Halt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.situation.plan().Halt); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "halt", tc.want, tc.situation.plan().Halt)
 		})
 	}
 }

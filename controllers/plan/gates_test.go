@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -140,9 +139,7 @@ func TestReboots_Gates(t *testing.T) {
 				needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining)))
 			inLedger.gates, onNode.gates, draining.gates = tc.answer, tc.answer, tc.answer
 			actions := []plan.Action{inLedger.plan().Reboots[0].Action, onNode.plan().Reboots[0].Action, draining.plan().Reboots[0].Action}
-			if diff := cmp.Diff([]plan.Action{tc.inLedger, tc.onNode, plan.Wait}, actions); diff != "" {
-				t.Errorf("in the ledger, on the node, and draining (-want +got):\n%s", diff)
-			}
+			same(t, "in the ledger, on the node, and draining", []plan.Action{tc.inLedger, tc.onNode, plan.Wait}, actions)
 		})
 	}
 }
@@ -206,9 +203,7 @@ func TestReboots_GatesReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := one(policy("workers", gated(tc.gate), reported(tc.reported...)), needy("worker-1"), newHost("worker-2", notReady))
 			s.gates = tc.answer
-			if diff := cmp.Diff(tc.want, s.plan().Gates); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "gates", tc.want, s.plan().Gates)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -76,9 +75,7 @@ func TestGovernor_Govern(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			g := plan.NewGovernor(values(tc.policies))
-			if diff := cmp.Diff(tc.want, g.Govern(tc.labels)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "governance", tc.want, g.Govern(tc.labels))
 		})
 	}
 	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {
@@ -106,9 +103,7 @@ func TestGovernor_Govern(t *testing.T) {
 			Node: "worker-1", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
 			Message: "no RebootPolicy selects this node; spec.nodeSelector cannot be evaluated of workers",
 		}}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		same(t, "decisions", want, got)
 	})
 	t.Run("and that in a status that can be written", func(t *testing.T) {
 		p := one(policy("workers", selects("pool", strings.Repeat("x ", 64<<10))), needy("worker-1")).plan()

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -108,9 +107,7 @@ func TestPlan_History(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			if diff := cmp.Diff(tc.want, p.History(nil, evening)); diff != "" {
-				t.Errorf("history (-want +got):\n%s", diff)
-			}
+			same(t, "history", tc.want, p.History(nil, evening))
 		})
 	}
 }
@@ -193,9 +190,7 @@ func TestReboots_WindowTooShort(t *testing.T) {
 			if !tc.short {
 				want = nil
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "waits", want, got)
 			if turns := evening.Add(tc.left); !tc.short && (p.Next.IsZero() || p.Next.After(turns)) {
 				t.Errorf("the plan is looked at again %v, after the window is too short", p.Next)
 			}

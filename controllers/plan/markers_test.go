@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,9 +164,7 @@ func TestReboots_Marks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.situation.plan().Markers, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "markers", tc.want, tc.situation.plan().Markers, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -193,9 +190,7 @@ func TestUngovernedMarkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.UngovernedMarkers(plan.NewGovernor(tc.policies), []*plan.Node{new(tc.host.view())})
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "markers", tc.want, got, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -226,12 +221,8 @@ func TestWithPending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := append([]corev1.Taint(nil), tc.have...)
-			if diff := cmp.Diff(tc.want, plan.WithPending(tc.have, tc.effect), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(have, tc.have); diff != "" {
-				t.Errorf("the taints that were given are others now:\n%s", diff)
-			}
+			same(t, "taints", tc.want, plan.WithPending(tc.have, tc.effect), cmpopts.EquateEmpty())
+			same(t, "the taints that were given", have, tc.have)
 		})
 	}
 }
@@ -262,12 +253,8 @@ func TestNode_AutoscalerAnnotations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := tc.node.view()
-			if diff := cmp.Diff(tc.set, n.AnnotationsToSet(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("to set (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.remove, n.AnnotationsToRemove(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("to remove (-want +got):\n%s", diff)
-			}
+			same(t, "to set", tc.set, n.AnnotationsToSet(), cmpopts.EquateEmpty())
+			same(t, "to remove", tc.remove, n.AnnotationsToRemove(), cmpopts.EquateEmpty())
 		})
 	}
 }

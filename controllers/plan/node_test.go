@@ -7,7 +7,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,9 +74,7 @@ func TestNodeOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Annotations, tc.want.Taints = tc.node.Annotations, tc.node.Spec.Taints
-			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Node{}), cmpopts.IgnoreFields(protocol.Record{}, "GrantErr", "ProgressErr")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "node", tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Node{}), cmpopts.IgnoreFields(protocol.Record{}, "GrantErr", "ProgressErr"))
 		})
 	}
 }

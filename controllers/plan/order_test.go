@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -36,9 +35,7 @@ func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 			for _, e := range p.Granted {
 				got = append(got, e.Node)
 			}
-			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
-				t.Errorf("granted (-want +got):\n%s", diff)
-			}
+			same(t, "granted", []string{tc.want}, got)
 		})
 	}
 }
@@ -74,9 +71,7 @@ func TestReboots_ANodeWhoseLastGrantCameToNothingGoesLast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy("workers", append(tc.past, allowsUrgent, holding(5), deadline(72*time.Hour), domains(corev1.LabelTopologyZone))...)
-			if diff := cmp.Diff([]string{tc.want}, names(one(p, tc.hosts...).plan().Granted)); diff != "" {
-				t.Errorf("granted (-want +got):\n%s", diff)
-			}
+			same(t, "granted", []string{tc.want}, names(one(p, tc.hosts...).plan().Granted))
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
@@ -129,9 +128,7 @@ func TestReboots_Preflight(t *testing.T) {
 			if tc.reason == "" {
 				want = nil
 			}
-			if diff := cmp.Diff(want, p.Decisions); diff != "" {
-				t.Errorf("decisions (-want +got):\n%s", diff)
-			}
+			same(t, "decisions", want, p.Decisions)
 			if granted := len(p.Granted) > 0; granted != (tc.reason == "") {
 				t.Errorf("granted: %t", granted)
 			}
@@ -244,9 +241,7 @@ func TestReboots_DrainableFirst(t *testing.T) {
 		needy("d", stuck, cordoned)).plan().Granted {
 		got = append(got, e.Node)
 	}
-	if diff := cmp.Diff([]string{"d", "c", "b", "a"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "granted", []string{"d", "c", "b", "a"}, got)
 }
 
 // TestReboots_HostileReport: whatever somebody writes for the agent, what is reported fits into a status and a grant.

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,9 +73,7 @@ func testReboots(t *testing.T, cases map[string]rebootCase) {
 		t.Run(name, func(t *testing.T) {
 			f := tc.reboot(t)
 			got := rebootStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until, f.DrainUntil}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "reboot", tc.want, got)
 		})
 	}
 }

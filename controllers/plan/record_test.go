@@ -3,7 +3,6 @@ package plan_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -69,9 +68,7 @@ func TestRecord(t *testing.T) {
 			_, got.Finish = protocol.Finish(n.Record, e, "workers", n.BootID, evening)
 			got.Releasable, got.Outstanding = protocol.Releasable(n.Record, e), n.Outstanding()
 			got.Next = protocol.NextSeq(0, n.Record)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "answers", tc.want, got)
 		})
 	}
 }
@@ -88,9 +85,7 @@ func TestRecord_Writes(t *testing.T) {
 		protocol.GrantActive: published, protocol.GrantCancelled: cancel, protocol.GrantFinished: finish,
 	} {
 		want := protocol.Grant{Policy: "workers", Seq: 5, BootID: "worker-1-boot-1", State: state, At: metav1.NewTime(evening)}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		same(t, "grant", want, got)
 	}
 }
 

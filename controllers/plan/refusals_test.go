@@ -44,9 +44,7 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 			}
 			p := plan.Of(s)
 			nodes, message := p.Refused()
-			if diff := cmp.Diff([]any{tc.nodes, tc.want}, []any{nodes, message}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "refused writes", []any{tc.nodes, tc.want}, []any{nodes, message})
 		})
 	}
 }
@@ -126,9 +124,7 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 			s.Unread = map[string]bool{"a": tc.unread}
 			got := plan.Of(s)
 			f := got.Reboots[0]
-			if diff := cmp.Diff(tc.want, step{f.Action, f.Reason, f.Until}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "reboot", tc.want, step{f.Action, f.Reason, f.Until})
 			ledger := got.Ledger()
 			marks := ledger[0].Node == "a" && ledger[0].WithdrawnAt != nil
 			if diff := cmp.Diff(tc.granted, names(got.Granted)); diff != "" || marks != tc.marks {
@@ -154,9 +150,7 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 		Node: "a", Seq: 1, Result: v1alpha1.RebootWithdrawn, Reason: v1alpha1.ReasonNodeWriteRefused, GrantedAt: e.At, EndedAt: metav1.NewTime(evening),
 		Message: "the API server refused what the manager wrote on the Node: denied",
 	}}
-	if diff := cmp.Diff(want, p.Status.History); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
+	same(t, "history", want, p.Status.History)
 	const leaderWasAhead = -24 * time.Hour
 	for after, waits := range map[time.Duration]bool{30*minute - 1: true, 30 * minute: false, leaderWasAhead: false} {
 		s := one(p, needy("a")).snapshot()

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -172,9 +171,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			if !e.Until.IsZero() {
 				until = e.Until.Sub(evening)
 			}
-			if diff := cmp.Diff([]any{tc.granted, tc.waits, tc.until}, []any{granted, e.Decision.Message, until}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "worker-1", []any{tc.granted, tc.waits, tc.until}, []any{granted, e.Decision.Message, until})
 		})
 	}
 }
@@ -205,9 +202,7 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 			for _, m := range p.Markers {
 				pending = pending || m.Node == "b" && m.Pending != ""
 			}
-			if diff := cmp.Diff([]any{tc.message, tc.pending}, []any{message, pending}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "b", []any{tc.message, tc.pending}, []any{message, pending})
 		})
 	}
 }

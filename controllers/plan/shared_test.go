@@ -129,9 +129,7 @@ func TestShared_Limit(t *testing.T) {
 					got.reason, got.message = d.Reason, d.Message
 				}
 			}
-			if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(want{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "plan", tc.want, got, gocmp.AllowUnexported(want{}))
 		})
 	}
 }
@@ -171,12 +169,8 @@ func TestShared_Owner(t *testing.T) {
 		for _, e := range p.Others {
 			rest = append(rest, e.Node)
 		}
-		if diff := gocmp.Diff([][]string{tc.reboots, tc.rest}, [][]string{reboots, rest}); diff != "" {
-			t.Errorf("%s: reboots and entries of others (-want +got):\n%s", tc.policies[0].Name, diff)
-		}
-		if diff := gocmp.Diff(workers.Status.Grants, p.Entries()); diff != "" {
-			t.Errorf("%s: the ledger (-want +got):\n%s", tc.policies[0].Name, diff)
-		}
+		same(t, tc.policies[0].Name+": reboots and entries of others", [][]string{tc.reboots, tc.rest}, [][]string{reboots, rest})
+		same(t, tc.policies[0].Name+": the ledger", workers.Status.Grants, p.Entries())
 		for _, policy := range []string{"workers", "gpu"} {
 			node := map[string]string{"workers": "cpu-1", "gpu": "gpu-1"}[policy]
 			s := situation{policies: tc.policies, hosts: hosts}.snapshot()

@@ -1,8 +1,10 @@
 package plan_test
 
 import (
+	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,6 +46,14 @@ func (s situation) snapshot() plan.Snapshot {
 }
 
 func (s situation) plan() plan.Plan { return plan.Of(s.snapshot()) }
+
+// same compares a part of a plan with what the test wants.
+func same(t *testing.T, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
 
 // one is a situation of one policy and its nodes.
 func one(p *v1alpha1.RebootPolicy, hosts ...*host) situation {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -78,9 +76,7 @@ func TestVersions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, fleetOf(tc.runs...).plan().Versions); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "versions", tc.want, fleetOf(tc.runs...).plan().Versions)
 		})
 	}
 }
@@ -95,9 +91,7 @@ func TestVersions_WithoutNeed(t *testing.T) {
 	for _, v := range fleetOf(runs...).plan().Versions[0].Others {
 		got = append(got, v.Version)
 	}
-	if diff := cmp.Diff([]string{"17", "16", "15", "3", "1"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "versions", []string{"17", "16", "15", "3", "1"}, got)
 }
 
 // TestVersions_AreBounded: whatever agents report, the status stays small.
