@@ -143,12 +143,8 @@ func TestReboots_Adopt(t *testing.T) {
 			}
 			same(t, "adopted", tc.adopted, p.Adopted)
 			same(t, "granted", tc.granted, names(p.Granted))
-			if p.Seq != tc.seq {
-				t.Errorf("seq %d, want %d", p.Seq, tc.seq)
-			}
-			if want := len(p.Adopted)+len(p.Granted)+len(p.Released()) > 0 || tc.learned; p.LedgerChanges() != want {
-				t.Errorf("ledger changes: %t", p.LedgerChanges())
-			}
+			same(t, "seq", tc.seq, p.Seq)
+			same(t, "ledger changes", len(p.Adopted)+len(p.Granted)+len(p.Released()) > 0 || tc.learned, p.LedgerChanges())
 		})
 	}
 }
@@ -267,9 +263,8 @@ func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 			p := s.plan()
 			granted := names(p.Granted)
 			slices.Sort(granted)
-			if diff := cmp.Diff(tc.granted, granted); diff != "" || p.Seq != tc.seq {
-				t.Errorf("granted (-want +got):\n%snumber %d, want %d", diff, p.Seq, tc.seq)
-			}
+			same(t, "granted", tc.granted, granted)
+			same(t, "seq", tc.seq, p.Seq)
 		})
 	}
 }

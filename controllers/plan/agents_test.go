@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -57,15 +56,12 @@ func TestReboots_Agents(t *testing.T) {
 			s := tc.situation.snapshot()
 			s.Agents = tc.agents
 			p := plan.Of(s)
-			if diff := cmp.Diff(tc.missing, p.Agents.Nodes); diff != "" || int(p.Agents.Missing) != len(tc.missing) {
-				t.Errorf("missing (-want +got):\n%s", diff)
-			}
+			same(t, "missing", tc.missing, p.Agents.Nodes)
+			same(t, "how many are missing", len(tc.missing), int(p.Agents.Missing))
 			if p.Agents.Summary != tc.summary || p.Agents.Reason != tc.reason || p.Agents.Message == "" {
 				t.Errorf("got %+v", p.Agents)
 			}
-			if !p.Next.Equal(tc.next) {
-				t.Errorf("looks again at %s, want %s", p.Next, tc.next)
-			}
+			same(t, "next", tc.next, p.Next)
 		})
 	}
 }

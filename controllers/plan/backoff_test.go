@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -76,9 +74,8 @@ func TestReboots_HookBackOff(t *testing.T) {
 		"the last attempt failed (HookFailed): example.com/a: failed: no disk; the next attempt is due Mon 2026-06-01 22:15:00 UTC",
 		"the last attempt failed (HookTimedOut); the next attempt is due Mon 2026-06-01 22:15:00 UTC",
 	}
-	if diff := cmp.Diff(want, got); diff != "" || p.Counts.Failed != 2 {
-		t.Errorf("%d failed, want 2; (-want +got):\n%s", p.Counts.Failed, diff)
-	}
+	same(t, "messages", want, got)
+	same(t, "failed", int32(2), p.Counts.Failed)
 	if s.now = evening.Add(15 * minute); len(s.plan().Granted) != 1 {
 		t.Error("held back for longer than a quarter of an hour")
 	}

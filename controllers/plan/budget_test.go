@@ -145,9 +145,7 @@ func TestReboots_Budget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
 			same(t, "granted", tc.granted, names(p.Granted))
-			if p.Holders != tc.holders {
-				t.Errorf("holders: got %q, want %q", p.Holders, tc.holders)
-			}
+			same(t, "holders", tc.holders, p.Holders)
 		})
 	}
 }
@@ -177,7 +175,5 @@ func TestReboots_Order(t *testing.T) {
 			t.Errorf("entry %d: %+v", i, e)
 		}
 	}
-	if p.Seq != 5 {
-		t.Errorf("seq is %d", p.Seq)
-	}
+	same(t, "seq", int64(5), p.Seq)
 }

@@ -262,9 +262,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 				want = []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message}}
 			}
 			same(t, "decisions", want, got, unasked)
-			if granted := len(p.Granted) > 0; granted != (tc.reason == "") {
-				t.Errorf("granted: %t", granted)
-			}
+			same(t, "granted", tc.reason == "", len(p.Granted) > 0)
 		})
 	}
 }
@@ -377,9 +375,7 @@ func TestReboots_TimesAreInThePolicysZone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := one(policy("workers"), needy("worker-1")).snapshot()
 			s.Schedule, s.Window = tc.schedule, window.State{OpensAt: evening.Add(24 * time.Hour)}
-			if got := plan.Explain(s, "worker-1").Decision.Message; got != tc.want {
-				t.Errorf("message %q, want %q", got, tc.want)
-			}
+			same(t, "message", tc.want, plan.Explain(s, "worker-1").Decision.Message)
 		})
 	}
 }

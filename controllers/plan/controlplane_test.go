@@ -3,7 +3,6 @@ package plan_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -82,9 +81,7 @@ func TestReboots_ControlPlaneMessageIsSteady(t *testing.T) {
 	cp := label(plan.ControlPlaneLabels[0], "")
 	a := one(policy("all"), needy("cp-1", cp), newHost("cp-2", cp, notReady), newHost("cp-3", cp, notReady))
 	b := one(policy("all"), newHost("cp-3", cp, notReady), newHost("cp-2", cp, notReady), needy("cp-1", cp))
-	if diff := cmp.Diff(a.plan(), b.plan(), planOptions...); diff != "" {
-		t.Errorf("(-one order +another):\n%s", diff)
-	}
+	same(t, "the plan of another order", a.plan(), b.plan(), planOptions...)
 }
 
 // The labels that distributions really put on their nodes; roles of k3s and RKE2 have value "true", kubeadm's have none.
@@ -115,10 +112,7 @@ func TestNodeOf_KnowsTheControlPlaneOfEachDistribution(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := plan.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}})
-			if got.ControlPlane != tc.want {
-				t.Errorf("control plane: %t, want %t", got.ControlPlane, tc.want)
-			}
+			same(t, "control plane", tc.want, plan.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}).ControlPlane)
 		})
 	}
 }

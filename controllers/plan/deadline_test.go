@@ -67,8 +67,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			if tc.want.Reason == v1alpha1.ReasonInTime {
 				tc.want.Message = "no node has needed a reboot for three quarters of spec.deadline"
 			}
-			p := one(policy("workers", deadline(4*day)), tc.hosts...).plan()
-			same(t, "deadlines", &tc.want, p.Deadlines)
+			same(t, "deadlines", &tc.want, one(policy("workers", deadline(4*day)), tc.hosts...).plan().Deadlines)
 		})
 	}
 	t.Run("without a deadline there is no such condition", func(t *testing.T) {
@@ -148,9 +147,7 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 			if len(p.Granted) > 0 || len(p.Decisions) != 1 || p.Decisions[0].Reason != tc.reason || p.Decisions[0].Message != tc.message {
 				t.Errorf("granted %+v, decided %+v, want %s: %s", p.Granted, p.Decisions, tc.reason, tc.message)
 			}
-			if !p.Next.Equal(tc.next) {
-				t.Errorf("next %v, want %v", p.Next, tc.next)
-			}
+			same(t, "next", tc.next, p.Next)
 		})
 	}
 }

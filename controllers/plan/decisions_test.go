@@ -201,9 +201,7 @@ func TestReboots_CountsOfADryRun(t *testing.T) {
 	p := one(policy("workers", dryRun, atMost("1")), needy("a", needsSince(5*time.Hour)), needy("b")).plan()
 	want := v1alpha1.NodeCounts{Selected: 2, Reporting: 2, RebootRequired: 2, Blocked: 2}
 	same(t, "counts", want, p.Counts)
-	if !p.OldestPending.Equal(evening.Add(-5 * time.Hour)) {
-		t.Errorf("the oldest waits since %v", p.OldestPending)
-	}
+	same(t, "since when the oldest waits", evening.Add(-5*time.Hour), p.OldestPending)
 }
 
 // A status with more reasons than the API takes would be refused, and with it every grant.
@@ -255,9 +253,7 @@ func TestReboots_OldestPending(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.situation.plan().OldestPending; !got.Equal(tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
+			same(t, "since when the oldest waits", tc.want, tc.situation.plan().OldestPending)
 		})
 	}
 }

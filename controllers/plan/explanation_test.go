@@ -216,9 +216,7 @@ func TestResponsible(t *testing.T) {
 			for i, p := range tc.policies {
 				policies[i] = *p
 			}
-			if got := plan.Responsible(policies, s.Governor, s.Nodes[0]); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
+			same(t, "responsible", tc.want, plan.Responsible(policies, s.Governor, s.Nodes[0]))
 		})
 	}
 }

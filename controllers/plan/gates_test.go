@@ -120,9 +120,7 @@ func TestReboots_Gates(t *testing.T) {
 			before := one(policy("workers", gated(tc.gates...)), needy("worker-1"))
 			before.gates = tc.answer
 			p := before.plan()
-			if p.WaitsForGates != (len(tc.gates) > 0) {
-				t.Errorf("waits for gates: %t", p.WaitsForGates)
-			}
+			same(t, "waits for gates", len(tc.gates) > 0, p.WaitsForGates)
 			var got plan.Decision
 			if len(p.Decisions) > 0 {
 				got = p.Decisions[0]
@@ -130,16 +128,16 @@ func TestReboots_Gates(t *testing.T) {
 			if got.Reason != tc.before || got.Message != tc.message || len(p.Granted) > 0 != (tc.before == "") {
 				t.Errorf("before a grant: %+v, granted %v", got, p.Granted)
 			}
-			if got.ShortLived != strings.HasSuffix(tc.message, "has not been asked yet") {
-				t.Errorf("short-lived: %t", got.ShortLived)
+			same(t, "short-lived", strings.HasSuffix(tc.message, "has not been asked yet"), got.ShortLived)
+			action := func(node ...func(*host)) plan.Action {
+				granted := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", node...))
+				granted.gates = tc.answer
+				return granted.plan().Reboots[0].Action
 			}
-			inLedger := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1"))
-			onNode := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive)))
-			draining := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))),
-				needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining)))
-			inLedger.gates, onNode.gates, draining.gates = tc.answer, tc.answer, tc.answer
-			actions := []plan.Action{inLedger.plan().Reboots[0].Action, onNode.plan().Reboots[0].Action, draining.plan().Reboots[0].Action}
-			same(t, "in the ledger, on the node, and draining", []plan.Action{tc.inLedger, tc.onNode, plan.Wait}, actions)
+			published := grant(7, protocol.GrantActive)
+			same(t, "in the ledger", tc.inLedger, action())
+			same(t, "on the node", tc.onNode, action(published))
+			same(t, "draining", plan.Wait, action(published, progress(7, protocol.PhaseDraining)))
 		})
 	}
 }
@@ -166,9 +164,7 @@ func TestReboots_WaitsForGates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			if p.WaitsForGates != tc.want {
-				t.Errorf("waits for gates: %t, want %t", p.WaitsForGates, tc.want)
-			}
+			same(t, "waits for gates", tc.want, p.WaitsForGates)
 			if !tc.want && p.Gates != nil {
 				t.Errorf("reports %v", p.Gates)
 			}

@@ -74,8 +74,7 @@ func TestGovernor_Govern(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			g := plan.NewGovernor(values(tc.policies))
-			same(t, "governance", tc.want, g.Govern(tc.labels))
+			same(t, "governance", tc.want, plan.NewGovernor(values(tc.policies)).Govern(tc.labels))
 		})
 	}
 	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {

@@ -92,9 +92,7 @@ func TestReboots_Next(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.situation.plan().Next; !got.Equal(tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
+			same(t, "next", tc.want, tc.situation.plan().Next)
 		})
 	}
 }

@@ -31,11 +31,7 @@ func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers", allowsUrgent, holding(5), domains(corev1.LabelTopologyZone)), tc.hosts...).plan()
-			var got []string
-			for _, e := range p.Granted {
-				got = append(got, e.Node)
-			}
-			same(t, "granted", []string{tc.want}, got)
+			same(t, "granted", []string{tc.want}, names(p.Granted))
 		})
 	}
 }
@@ -92,9 +88,7 @@ func TestReboots_GrantsShowSinceWhenTheNodeNeedsIt(t *testing.T) {
 			if len(p.Granted) != 1 {
 				t.Fatalf("granted %+v", p.Granted)
 			}
-			if got := p.Granted[0].NeedSince.Time; !got.Equal(tc.want) {
-				t.Errorf("since %v, want %v", got, tc.want)
-			}
+			same(t, "since", tc.want, p.Granted[0].NeedSince.Time)
 		})
 	}
 }

@@ -129,9 +129,7 @@ func TestReboots_Preflight(t *testing.T) {
 				want = nil
 			}
 			same(t, "decisions", want, p.Decisions)
-			if granted := len(p.Granted) > 0; granted != (tc.reason == "") {
-				t.Errorf("granted: %t", granted)
-			}
+			same(t, "granted", tc.reason == "", len(p.Granted) > 0)
 		})
 	}
 }
@@ -161,9 +159,7 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			reboot := one(gated, tc.node).plan().Reboots[0]
-			if reboot.Action != tc.action || reboot.Reason != tc.reason {
-				t.Errorf("got %s, %s, want %s, %s", reboot.Action, reboot.Reason, tc.action, tc.reason)
-			}
+			same(t, "reboot", []any{tc.action, tc.reason}, []any{reboot.Action, reboot.Reason})
 		})
 	}
 }
@@ -193,9 +189,7 @@ func TestReboots_Question(t *testing.T) {
 			for _, d := range tc.situation.plan().Decisions {
 				got = d.Preflight
 			}
-			if got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
+			same(t, "question", tc.want, got)
 		})
 	}
 }
@@ -224,9 +218,7 @@ func TestQuestion(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if same := plan.PreflightOf(tc.policy) == plan.PreflightOf(policy("workers")); same != tc.same {
-				t.Errorf("the same question: %t, want %t", same, tc.same)
-			}
+			same(t, "the same question", tc.same, plan.PreflightOf(tc.policy) == plan.PreflightOf(policy("workers")))
 		})
 	}
 }
@@ -236,12 +228,8 @@ func TestQuestion(t *testing.T) {
 func TestReboots_DrainableFirst(t *testing.T) {
 	p := policy("workers", atMost("4"), rebootsAnyway)
 	stuck := replies(p, guarded("default/db-0", ""))
-	var got []string
-	for _, e := range one(p, needy("a", stuck, needsSince(9*minute)), needy("b", needsSince(3*minute)), needy("c", needsSince(5*minute)),
-		needy("d", stuck, cordoned)).plan().Granted {
-		got = append(got, e.Node)
-	}
-	same(t, "granted", []string{"d", "c", "b", "a"}, got)
+	s := one(p, needy("a", stuck, needsSince(9*minute)), needy("b", needsSince(3*minute)), needy("c", needsSince(5*minute)), needy("d", stuck, cordoned))
+	same(t, "granted", []string{"d", "c", "b", "a"}, names(s.plan().Granted))
 }
 
 // TestReboots_HostileReport: whatever somebody writes for the agent, what is reported fits into a status and a grant.

@@ -72,8 +72,7 @@ func testReboots(t *testing.T, cases map[string]rebootCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := tc.reboot(t)
-			got := rebootStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until, f.DrainUntil}
-			same(t, "reboot", tc.want, got)
+			same(t, "reboot", tc.want, rebootStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until, f.DrainUntil})
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -127,12 +126,9 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 			same(t, "reboot", tc.want, step{f.Action, f.Reason, f.Until})
 			ledger := got.Ledger()
 			marks := ledger[0].Node == "a" && ledger[0].WithdrawnAt != nil
-			if diff := cmp.Diff(tc.granted, names(got.Granted)); diff != "" || marks != tc.marks {
-				t.Errorf("granted (-want +got):\n%swithdrawn: %t", diff, marks)
-			}
-			if want := f.Action == plan.WithdrawGrant || f.Action == plan.ReleaseEntry; got.LedgerChanges() != want {
-				t.Errorf("the ledger changes: %t", got.LedgerChanges())
-			}
+			same(t, "granted", tc.granted, names(got.Granted))
+			same(t, "withdrawn", tc.marks, marks)
+			same(t, "the ledger changes", f.Action == plan.WithdrawGrant || f.Action == plan.ReleaseEntry, got.LedgerChanges())
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -49,9 +48,8 @@ func TestPlan_Run(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
 			got, over := p.Run(tc.situation.policies[0].Status, evening)
-			if diff := cmp.Diff(tc.want, got); diff != "" || over != tc.over {
-				t.Errorf("over %t (-want +got):\n%s", over, diff)
-			}
+			same(t, "run", tc.want, got)
+			same(t, "over", tc.over, over)
 		})
 	}
 }

@@ -118,9 +118,8 @@ func TestPlan_RunHooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			if diff := cmp.Diff(tc.want, p.RunHooks, cmpopts.EquateEmpty()); diff != "" || len(p.Granted) != tc.granted {
-				t.Errorf("%d granted, want %d (-want +got):\n%s", len(p.Granted), tc.granted, diff)
-			}
+			same(t, "hooks", tc.want, p.RunHooks, cmpopts.EquateEmpty())
+			same(t, "granted", tc.granted, len(p.Granted))
 		})
 	}
 }

@@ -117,9 +117,8 @@ func TestShared_Limit(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := situation{policies: tc.policies, hosts: tc.hosts}.plan()
-			got := want{ledger: p.InLedgerOf, limit: p.Limit, shared: p.SharedLimit}
+			got := want{granted: names(p.Granted), ledger: p.InLedgerOf, limit: p.Limit, shared: p.SharedLimit}
 			for _, e := range p.Granted {
-				got.granted = append(got.granted, e.Node)
 				if tagged := e.Policy == "gpu"; tagged != (p.InLedgerOf != "") {
 					t.Errorf("entry %+v in the ledger of %q", e, p.InLedgerOf)
 				}
@@ -162,14 +161,7 @@ func TestShared_Owner(t *testing.T) {
 		{[]*v1alpha1.RebootPolicy{gpu, workers}, []string{"gpu-1"}, []string{"cpu-1", "cpu-2"}},
 	} {
 		p := situation{policies: tc.policies, hosts: hosts}.plan()
-		var reboots, rest []string
-		for _, r := range p.Reboots {
-			reboots = append(reboots, r.Entry.Node)
-		}
-		for _, e := range p.Others {
-			rest = append(rest, e.Node)
-		}
-		same(t, tc.policies[0].Name+": reboots and entries of others", [][]string{tc.reboots, tc.rest}, [][]string{reboots, rest})
+		same(t, tc.policies[0].Name+": reboots and entries of others", [][]string{tc.reboots, tc.rest}, [][]string{names(ledgerOf(p.Reboots)), names(p.Others)})
 		same(t, tc.policies[0].Name+": the ledger", workers.Status.Grants, p.Entries())
 		for _, policy := range []string{"workers", "gpu"} {
 			node := map[string]string{"workers": "cpu-1", "gpu": "gpu-1"}[policy]

@@ -35,10 +35,7 @@ func TestReboots_Window(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := situation{policies: []*v1alpha1.RebootPolicy{tc.policy}, window: &tc.window}
-			if got := s.plan().Window; got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			same(t, "window", tc.want, situation{policies: []*v1alpha1.RebootPolicy{tc.policy}, window: &tc.window}.plan().Window)
 		})
 	}
 }
