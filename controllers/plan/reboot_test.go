@@ -29,6 +29,35 @@ type rebootStep struct {
 // The reboot of these tables is number 5 of policy workers, of node worker-1.
 const rebootSeq = 5
 
+// What the tables want: the same step for many situations.
+var (
+	publish = rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}
+	finish  = rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"}
+)
+
+func takenBack(reason v1alpha1.Reason, message string) rebootStep {
+	return rebootStep{Action: plan.CancelGrant, Reason: reason, Message: message}
+}
+
+func released(reason v1alpha1.Reason, message string) rebootStep {
+	return rebootStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
+}
+
+// waits is a reboot that goes on as it should until an instant, counted from the evening; fails is one that does not, since an instant.
+func waits(message string, until time.Duration) rebootStep {
+	return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: message, Until: instantAfter(until)}
+}
+
+func fails(reason v1alpha1.Reason, since time.Duration, message string) rebootStep {
+	return rebootStep{Action: plan.Wait, Reason: reason, Message: message, FailedAt: instantAfter(since)}
+}
+
+// drains is a drain for which the manager waits ten minutes longer than the agent may take.
+func (s rebootStep) drains(until time.Duration) rebootStep {
+	s.DrainUntil = instantAfter(until - 10*minute)
+	return s
+}
+
 type rebootCase struct {
 	node    []func(*host)
 	policy  []func(*v1alpha1.RebootPolicy)
@@ -79,119 +108,76 @@ func testReboots(t *testing.T, cases map[string]rebootCase) {
 
 // TestReboots_BeforeTheStart: until the agent begins, everything that blocks the reboot still counts.
 func TestReboots_BeforeTheStart(t *testing.T) {
-	active := grant(rebootSeq, protocol.GrantActive)
-	takenBack := func(reason v1alpha1.Reason, message string) rebootStep {
-		return rebootStep{Action: plan.CancelGrant, Reason: reason, Message: message}
+	active, unreadable := grant(rebootSeq, protocol.GrantActive), annotated(v1alpha1.AnnotationProgress, "?")
+	// shown is a node that shows its grant.
+	shown := func(want rebootStep, mods ...func(*host)) rebootCase {
+		return rebootCase{needs: true, node: append(options(active), mods...), want: want}
+	}
+	under := func(option func(*v1alpha1.RebootPolicy), want rebootStep) rebootCase {
+		return rebootCase{needs: true, node: options(active), policy: options(option), want: want}
 	}
 	deleted := func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
+	notBegun := waits("granted; the agent has not begun yet", 5*minute)
+	noNeed := takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
+	ungoverned := takenBack(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more")
 	testReboots(t, map[string]rebootCase{
-		"the node does not know of it yet": {
-			needs: true, want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
-		},
-		"it is the very Node that the ledger names": {
-			needs: true, node: options(uid("1")), madeFor: "1", want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
-		},
-		"the node shows an older grant": {
-			needs: true, node: []func(*host){grant(4, protocol.GrantFinished)}, want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
-		},
-		"the agent has five minutes": {
-			needs: true, node: []func(*host){active}, now: 299 * time.Second,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
-		},
+		"the node does not know of it yet":                          {needs: true, want: publish},
+		"it is the very Node that the ledger names":                 {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
+		"the node shows an older grant":                             {needs: true, node: options(grant(4, protocol.GrantFinished)), want: publish},
+		"the agent has five minutes":                                {needs: true, node: options(active), now: 299 * time.Second, want: notBegun},
+		"the need is withdrawn (behaviour 3)":                       {node: options(active), want: noNeed},
+		"the need is withdrawn before the grant is published":       {want: noNeed},
+		"another policy governs the node":                           {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
+		"no policy governs the node":                                under(selects("pool", "db"), ungoverned),
+		"the policy is being deleted":                               under(deleted, takenBack(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
+		"the policy only reports now":                               under(dryRun, takenBack(v1alpha1.ReasonDryRun, "policy workers only reports")),
+		"the policy is paused (behaviour 22)":                       under(paused(nil, ""), takenBack(v1alpha1.ReasonPaused, "policy workers is paused")),
+		"the budget is used up by others since, which is no reason": shown(notBegun, cordoned),
 		"the agent is silent": {
-			needs: true, node: []func(*host){active}, now: 5 * minute,
+			needs: true, node: options(active), now: 5 * minute,
 			want: takenBack(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
 		},
-		"the node was rebooted by hand (behaviour 50)": {
-			needs: true, node: []func(*host){active, bootID("worker-1-boot-2")},
-			want: takenBack(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"),
-		},
-		"the need is withdrawn (behaviour 3)": {
-			node: []func(*host){active}, want: takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more"),
-		},
-		"the need is withdrawn before the grant is published": {
-			want: takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more"),
-		},
-		"something holds the host up": {
-			needs: true, node: []func(*host){active, objecting(`{"reason":"Inhibited","message":"dpkg: upgrading"}`)},
-			want: takenBack(v1alpha1.ReasonInhibited, "dpkg: upgrading"),
-		},
+		"the node was rebooted by hand (behaviour 50)": shown(
+			takenBack(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"), bootID("worker-1-boot-2")),
 		"another policy of the same priority selects the node": {
-			needs: true, node: []func(*host){active}, another: policy("rivals"),
+			needs: true, node: options(active), another: policy("rivals"),
 			want: takenBack(v1alpha1.ReasonPolicyConflict, "policies rivals, workers select the node with the same priority"),
 		},
-		"another policy governs the node": {
-			needs: true, node: []func(*host){active}, another: policy("better", priority(1)),
-			want: takenBack(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more"),
-		},
-		"no policy governs the node": {
-			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){selects("pool", "db")},
-			want: takenBack(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more"),
-		},
-		"the policy is being deleted": {
-			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){deleted},
-			want: takenBack(v1alpha1.ReasonCancelled, "policy workers is being deleted"),
-		},
-		"the policy only reports now": {
-			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){dryRun},
-			want: takenBack(v1alpha1.ReasonDryRun, "policy workers only reports"),
-		},
-		"the node is paused (behaviour 23)": {
-			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationPaused, "true")},
-			want: takenBack(v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on"),
-		},
-		"the policy is paused (behaviour 22)": {
-			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){paused(nil, "")},
-			want: takenBack(v1alpha1.ReasonPaused, "policy workers is paused"),
-		},
+		"the node is paused (behaviour 23)": shown(
+			takenBack(v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on"),
+			annotated(v1alpha1.AnnotationPaused, "true")),
 		"the window has closed (behaviour 35)": {
-			needs: true, node: []func(*host){active}, window: &window.State{},
+			needs: true, node: options(active), window: &window.State{},
 			want: takenBack(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"),
 		},
-		"the node is not Ready any more": {
-			needs: true, node: []func(*host){active, notReady},
-			want: takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"),
-		},
-		"the agent objects (behaviour 46)": {
-			needs: true, node: []func(*host){active, objecting(`{"reason":"Inhibited","message":"dpkg"}`)},
-			want: takenBack(v1alpha1.ReasonInhibited, "dpkg"),
-		},
-		"locksmithd has started since (behaviour 57)": {
-			needs: true, node: []func(*host){active, objecting(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)},
-			want: takenBack(v1alpha1.ReasonCoordinatorConflict, "locksmithd"),
-		},
-		"the budget is used up by others since, which is no reason": {
-			needs: true, node: []func(*host){active, cordoned},
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
-		},
+		"the node is not Ready any more": shown(
+			takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),
+		"the agent objects (behaviour 46)": shown(
+			takenBack(v1alpha1.ReasonInhibited, "dpkg"), objecting(`{"reason":"Inhibited","message":"dpkg"}`)),
+		"locksmithd has started since (behaviour 57)": shown(
+			takenBack(v1alpha1.ReasonCoordinatorConflict, "locksmithd"), objecting(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)),
 		"the node is in the middle of another policy's grant": {
-			needs: true, node: []func(*host){grant(3, protocol.GrantActive, givenBy("old")), progress(3, protocol.PhaseRebooting)},
+			needs: true, node: options(grant(3, protocol.GrantActive, givenBy("old")), progress(3, protocol.PhaseRebooting)),
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
 		},
 		"the progress cannot be read, and nobody has repaired it in time": {
-			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: time.Hour,
-			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour),
-				Message: "how far the reboot granted at Mon 2026-06-01 22:00:00 UTC is cannot be read, and was not repaired in time: annotation " +
-					"reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: see to the machine and its agent; " +
-					"once it is proved off, deleting the Node frees the slot",
-			},
+			needs: true, node: options(active, unreadable), now: time.Hour,
+			want: fails(v1alpha1.ReasonRebootTimedOut, time.Hour, "how far the reboot granted at Mon 2026-06-01 22:00:00 UTC is cannot be read, and was "+
+				"not repaired in time: annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: "+
+				"see to the machine and its agent; once it is proved off, deleting the Node frees the slot"),
 		},
 		"the agent is silent, whatever a grant of 2099 says": {
-			needs: true, node: []func(*host){grant(rebootSeq, protocol.GrantActive, grantedAt(73*365*24*time.Hour))},
+			needs: true, node: options(grant(rebootSeq, protocol.GrantActive, grantedAt(73*365*24*time.Hour))),
 			want: takenBack(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
 		},
 		"the progress cannot be read: the agent may be anywhere": {
-			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: 59 * minute,
+			needs: true, node: options(active, unreadable), now: 59 * minute,
 			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRecordUnreadable, Until: instantAfter(time.Hour),
 				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the slot is kept until the agent repairs it",
 			},
 		},
-		"the progress cannot be read, and the node does not show it yet": {
-			needs: true, node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")},
-			want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
-		},
+		"the progress cannot be read, and the node does not show it yet": {needs: true, node: options(unreadable), want: publish},
 	})
 }
 
@@ -199,14 +185,28 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 func TestReboots_UnderWay(t *testing.T) {
 	active := grant(rebootSeq, protocol.GrantActive)
 	drains := func(mods ...func(*host)) []func(*host) {
-		return append([]func(*host){active, progress(rebootSeq, protocol.PhaseDraining)}, mods...)
+		return append(options(active, progress(rebootSeq, protocol.PhaseDraining)), mods...)
 	}
 	reboots := func(mods ...func(*host)) []func(*host) {
-		return append([]func(*host){active, progress(rebootSeq, protocol.PhaseRebooting)}, mods...)
+		return append(options(active, progress(rebootSeq, protocol.PhaseRebooting)), mods...)
 	}
-	draining := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute)}
-	rebooting := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(30 * minute)}
-	booted := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "booted; waiting for the node to be Ready and for its agent", Until: instantAfter(30 * minute)}
+	// drainsSince and rebootsSince are nodes that have come there by their own clocks, at an instant counted from the evening.
+	drainsSince := func(at time.Duration) func(*host) { return progress(rebootSeq, protocol.PhaseDraining, phaseAt(at)) }
+	rebootsSince := func(at time.Duration) func(*host) { return progress(rebootSeq, protocol.PhaseRebooting, phaseAt(at)) }
+	draining := func(until time.Duration) rebootStep { return waits("draining", until).drains(until) }
+	rebooting := func(until time.Duration) rebootStep { return waits("rebooting", until) }
+	booted := waits("booted; waiting for the node to be Ready and for its agent", 30*minute)
+	settling := func(since string, until time.Duration) rebootStep {
+		return waits("back since Mon 2026-06-01 "+since+" UTC, settling until Mon 2026-06-01 "+instantAfter(until).Format(time.TimeOnly)+" UTC", until)
+	}
+	hangs := func(began string, since time.Duration) rebootStep {
+		return fails(v1alpha1.ReasonDrainTimedOut, since, "the drain began at Mon 2026-06-01 "+began+" UTC and should have ended within 20m0s; "+
+			"its slot is kept until the agent answers: look at the agent's pod on this node").drains(since)
+	}
+	lost := func(sent string, since time.Duration) rebootStep {
+		return fails(v1alpha1.ReasonRebootTimedOut, since, "the node was sent to reboot at Mon 2026-06-01 "+sent+" UTC and was not back within 30m0s; "+
+			"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot")
+	}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
 		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 2 * time.Hour}}
@@ -217,206 +217,104 @@ func TestReboots_UnderWay(t *testing.T) {
 		Action: plan.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, with a clock that is off: settling begins",
 	}
 	notReported := nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)
+	newBoot, settles := bootID("worker-1-boot-2"), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)
 	testReboots(t, map[string]rebootCase{
-		"draining": {node: drains(), want: draining},
-		"draining while the window closes (behaviour 36)":           {node: drains(), window: &window.State{}, want: draining},
-		"draining while the policy is paused (behaviour 22)":        {node: drains(), policy: []func(*v1alpha1.RebootPolicy){paused(nil, "")}, want: draining},
-		"draining while the node is paused":                         {node: drains(annotated(v1alpha1.AnnotationPaused, "true")), want: draining},
-		"draining while another policy governs the node":            {node: drains(), another: policy("better", priority(1)), want: draining},
-		"draining, and rebooted by hand: the agent is going to say": {node: drains(bootID("worker-1-boot-2")), want: draining},
-		"draining under a grant that somebody removed":              {node: drains()[1:], want: draining},
-		"draining too long: reported, and the slot is kept (behaviour 26)": {node: drains(), now: 30 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute),
-			Message: "the drain began at Mon 2026-06-01 22:00:00 UTC and should have ended within 20m0s; " +
-				"its slot is kept until the agent answers: look at the agent's pod on this node",
-		}},
-		"draining, and its clock is a little behind": {
-			node: options(active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(-5*minute))), now: minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(25 * minute), DrainUntil: instantAfter(15 * minute)},
-		},
-		"draining, and its clock is a day behind: it began after its grant": {
-			node: options(active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
-		},
+		"draining": {node: drains(), want: draining(30 * minute)},
+		"draining while the window closes (behaviour 36)":                   {node: drains(), window: &window.State{}, want: draining(30 * minute)},
+		"draining while the policy is paused (behaviour 22)":                {node: drains(), policy: options(paused(nil, "")), want: draining(30 * minute)},
+		"draining while the node is paused":                                 {node: drains(annotated(v1alpha1.AnnotationPaused, "true")), want: draining(30 * minute)},
+		"draining while another policy governs the node":                    {node: drains(), another: policy("better", priority(1)), want: draining(30 * minute)},
+		"draining, and rebooted by hand: the agent is going to say":         {node: drains(newBoot), want: draining(30 * minute)},
+		"draining under a grant that somebody removed":                      {node: drains()[1:], want: draining(30 * minute)},
+		"draining too long: reported, and the slot is kept (behaviour 26)":  {node: drains(), now: 30 * minute, want: hangs("22:00:00", 30*minute)},
+		"draining, and its clock is a little behind":                        {node: options(active, drainsSince(-5*minute)), now: minute, want: draining(25 * minute)},
+		"draining, and its clock is a day behind: it began after its grant": {node: options(active, drainsSince(-24*time.Hour)), now: minute, want: draining(35 * minute)},
 		"draining under a grant that somebody removed, and its clock is a day behind: it began after its entry": {
-			node: options(progress(rebootSeq, protocol.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
+			node: options(drainsSince(-24 * time.Hour)), now: minute, want: draining(35 * minute),
 		},
-		"draining with a time-out of its own": {
-			node: drains(), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 69 * minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute), DrainUntil: instantAfter(time.Hour)},
-		},
+		"draining with a time-out of its own": {node: drains(), policy: options(timeouts), now: 69 * minute, want: draining(70 * minute)},
 		"cordoned, in the lead time: drain.timeout counts from its end": {
-			node: drains(), policy: []func(*v1alpha1.RebootPolicy){leads(2 * minute)}, now: minute,
-			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "cordoned; pods are asked to leave from Mon 2026-06-01 22:02:00 UTC on",
-				Until: instantAfter(32 * minute), DrainUntil: instantAfter(22 * minute),
-			},
+			node: drains(), policy: options(leads(2 * minute)), now: minute,
+			want: waits("cordoned; pods are asked to leave from Mon 2026-06-01 22:02:00 UTC on", 32*minute).drains(32 * minute),
 		},
-		"rebooting": {node: reboots(notReady), want: rebooting},
-		"rebooting, and Ready as if nothing happened (behaviour 63)": {node: reboots(), now: 29 * minute, want: rebooting},
-		"rebooting, and the need is gone (behaviour 19)":             {node: reboots(notReady), want: rebooting},
-		"rebooting, and the kubelet reports no boot ID":              {node: reboots(bootID("")), want: rebooting},
-		"up, and not Ready (behaviour 49)":                           {node: reboots(bootID("worker-1-boot-2"), notReady), want: booted},
-		"up, and the agent has not reported (behaviour 48)":          {node: reboots(bootID("worker-1-boot-2"), notReported), want: booted},
-		"not back in time: reported, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
-			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
-				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
-		}},
-		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
-			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready on the boot from before, which has not ended within 30m0s; " +
-				"its slot is kept: event RebootRefused on the node reports what keeps it, or a reboot by hand ends it",
-		}},
-		"up in time, and its agent does not report": {node: reboots(bootID("worker-1-boot-2"), notReported), now: 30 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonAgentSilent, FailedAt: instantAfter(30 * minute),
-			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready again, but its agent has not reported within 30m0s; " +
-				"its slot is kept until it does: look at the agent's pod on this node",
-		}},
+		"draining, by a clock that is in 2099":                          {node: options(active, drainsSince(years)), now: 35 * minute, want: hangs("22:05:00", 35*minute)},
+		"draining, by a clock that was three hours ahead, which is now": {node: options(active, drainsSince(180*minute)), now: 181 * minute, want: hangs("22:05:00", 35*minute)},
+		"draining late, after an outage of half an hour":                {node: options(active, drainsSince(30*minute)), now: 40 * minute, want: draining(time.Hour)},
+
+		"rebooting, and the need is gone (behaviour 19)":                       {node: reboots(notReady), want: rebooting(30 * minute)},
+		"rebooting, and Ready as if nothing happened (behaviour 63)":           {node: reboots(), now: 29 * minute, want: rebooting(30 * minute)},
+		"rebooting, and the kubelet reports no boot ID":                        {node: reboots(bootID("")), want: rebooting(30 * minute)},
+		"up, and not Ready (behaviour 49)":                                     {node: reboots(newBoot, notReady), want: booted},
+		"up, and the agent has not reported (behaviour 48)":                    {node: reboots(newBoot, notReported), want: booted},
+		"not back in time: reported, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: lost("22:00:00", 30*minute)},
+		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: fails(v1alpha1.ReasonRebootTimedOut, 30*minute,
+			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready on the boot from before, which has not ended within 30m0s; "+
+				"its slot is kept: event RebootRefused on the node reports what keeps it, or a reboot by hand ends it")},
+		"up in time, and its agent does not report": {node: reboots(newBoot, notReported), now: 30 * minute, want: fails(v1alpha1.ReasonAgentSilent, 30*minute,
+			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready again, but its agent has not reported within 30m0s; "+
+				"its slot is kept until it does: look at the agent's pod on this node")},
 		"rebooting, and its clock is a day behind: it may have drained for as long as it may": {
-			node: options(active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(60 * minute)},
+			node: options(active, rebootsSince(-24*time.Hour), notReady), now: minute, want: rebooting(time.Hour),
 		},
 		"not back in time by a clock that is a day behind": {
-			node: options(active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: 60 * minute,
-			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(60 * minute),
-				Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC and was not back within 30m0s; " +
-					"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
-			},
+			node: options(active, rebootsSince(-24*time.Hour), notReady), now: time.Hour, want: lost("22:30:00", time.Hour),
 		},
-		"rebooting with a time-out of its own": {
-			node: reboots(notReady), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: time.Hour,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(2 * time.Hour)},
-		},
-		"back, and settles from Ready on (behaviour 24)": {node: reboots(rebooted(10*minute, 9*minute)), now: 10 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(11 * minute),
-			Message: "back since Mon 2026-06-01 22:10:00 UTC, settling until Mon 2026-06-01 22:11:00 UTC",
-		}},
-		"back, and settles from the agent's report on": {node: reboots(rebooted(-time.Hour, 9*minute)), now: 9 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(10 * minute),
-			Message: "back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC",
-		}},
-		"back, and its clock is a little ahead": {node: reboots(rebooted(12*minute, 9*minute)), now: 10 * minute, want: rebootStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(13 * minute),
-			Message: "back since Mon 2026-06-01 22:12:00 UTC, settling until Mon 2026-06-01 22:13:00 UTC",
-		}},
-		"back, and its clock is an hour ahead: the manager notes that it is back": {
-			node: reboots(rebooted(70*minute, 69*minute)), now: 10 * minute, want: noted,
-		},
-		"back, and its agent's clock is an hour ahead": {
-			node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute, want: noted,
-		},
-		"back, and its clock is three hours behind": {
-			node: reboots(rebooted(-170*minute, -170*minute)), now: 10 * minute, want: noted,
-		},
-		"and settles from then on, not longer": {
-			node: reboots(rebooted(190*minute, 190*minute), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)), now: 10 * minute,
-			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
-		},
-		"and not shorter": {
-			node: reboots(rebooted(-170*minute, -170*minute), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)), now: 10*minute - time.Second,
-			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(10 * minute),
-				Message: "back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC",
-			},
-		},
-		"draining, by a clock that is in 2099, and it is not overdue yet": {
-			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(years))}, now: 34 * minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
-		},
-		"draining, by a clock that is in 2099": {
-			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(years))}, now: 35 * minute,
-			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
-					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
-			},
-		},
-		"draining, by a clock that was three hours ahead, which is now": {
-			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(180*minute))}, now: 181 * minute,
-			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
-					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
-			},
-		},
-		"rebooting, by a clock that is in 2099": {
-			node: []func(*host){active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(years)), notReady}, now: time.Hour,
-			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour), Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC " +
-					"and was not back within 30m0s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
-			},
-		},
-		"rebooting, by a clock that is three hours behind, and it is not overdue yet": {
-			node: []func(*host){active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-180*minute)), notReady}, now: 59 * minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(time.Hour)},
-		},
-		"draining late, after an outage of half an hour": {
-			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(30*minute))}, now: 40 * minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(time.Hour), DrainUntil: instantAfter(50 * minute)},
-		},
-		"back and settled (behaviour 49)": {
-			node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute,
-			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
-		},
-		"back late is back": {
-			node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour,
-			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
-		},
-		"back without a time to settle": {
-			node: reboots(rebooted(9*minute, 9*minute)), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 9 * minute,
-			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
-		},
-		"back, though somebody cancelled the grant by hand": {
-			node: append(reboots(rebooted(9*minute, 9*minute)), grant(rebootSeq, protocol.GrantCancelled)), now: 10 * minute,
-			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
-		},
+		"rebooting, by a clock that is in 2099": {node: options(active, rebootsSince(years), notReady), now: time.Hour, want: lost("22:30:00", time.Hour)},
+		"rebooting with a time-out of its own":  {node: reboots(notReady), policy: options(timeouts), now: time.Hour, want: rebooting(2 * time.Hour)},
 		"rebooting, and somebody removed the grant": {
 			node: reboots()[1:], want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
+		},
+
+		"back, and settles from Ready on (behaviour 24)":                          {node: reboots(rebooted(10*minute, 9*minute)), now: 10 * minute, want: settling("22:10:00", 11*minute)},
+		"back, and settles from the agent's report on":                            {node: reboots(rebooted(-time.Hour, 9*minute)), now: 9 * minute, want: settling("22:09:00", 10*minute)},
+		"back, and its clock is a little ahead":                                   {node: reboots(rebooted(12*minute, 9*minute)), now: 10 * minute, want: settling("22:12:00", 13*minute)},
+		"back, and its clock is an hour ahead: the manager notes that it is back": {node: reboots(rebooted(70*minute, 69*minute)), now: 10 * minute, want: noted},
+		"back, and its agent's clock is an hour ahead":                            {node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute, want: noted},
+		"back, and its clock is three hours behind":                               {node: reboots(rebooted(-170*minute, -170*minute)), now: 10 * minute, want: noted},
+		"and settles from then on, not longer":                                    {node: reboots(rebooted(190*minute, 190*minute), settles), now: 10 * minute, want: finish},
+		"and not shorter": {
+			node: reboots(rebooted(-170*minute, -170*minute), settles), now: 10*minute - time.Second, want: settling("22:09:00", 10*minute),
+		},
+		"back and settled (behaviour 49)": {node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute, want: finish},
+		"back late is back":               {node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour, want: finish},
+		"back without a time to settle":   {node: reboots(rebooted(9*minute, 9*minute)), policy: options(timeouts), now: 9 * minute, want: finish},
+		"back, though somebody cancelled the grant by hand": {
+			node: reboots(rebooted(9*minute, 9*minute), grant(rebootSeq, protocol.GrantCancelled)), now: 10 * minute, want: finish,
 		},
 	})
 }
 
 // TestReboots_Over: when an entry leaves the ledger, and why it ended.
 func TestReboots_Over(t *testing.T) {
-	released := func(reason v1alpha1.Reason, message string) rebootStep {
-		return rebootStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
+	reboots := progress(rebootSeq, protocol.PhaseRebooting)
+	gaveUp := func(reason v1alpha1.Reason, message string) func(*host) {
+		return progress(rebootSeq, protocol.PhaseAborted, failed(1, reason, message))
 	}
+	another := released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name")
 	testReboots(t, map[string]rebootCase{
-		"the Node is deleted (behaviour 25)": {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
-		"the Node is deleted, and another one was registered: it has seen no number": {
-			node: options(uid("2")), madeFor: "1", needs: true,
-			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
-		},
+		"the Node is deleted (behaviour 25)":                                         {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
+		"the Node is deleted, and another one was registered: it has seen no number": {node: options(uid("2")), madeFor: "1", needs: true, want: another},
 		"another Node has the name, and a copy of the record": {
-			node: options(uid("2"), grant(rebootSeq, protocol.GrantActive), progress(rebootSeq, protocol.PhaseRebooting)), madeFor: "1",
-			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
+			node: options(uid("2"), grant(rebootSeq, protocol.GrantActive), reboots), madeFor: "1", want: another,
 		},
-		"finished": {
-			node: []func(*host){grant(rebootSeq, protocol.GrantFinished), progress(rebootSeq, protocol.PhaseRebooting)},
-			want: released(v1alpha1.ReasonGranted, "back in service"),
-		},
+		"finished": {node: options(grant(rebootSeq, protocol.GrantFinished), reboots), want: released(v1alpha1.ReasonGranted, "back in service")},
 		"given up by the agent (behaviour 38)": {
-			node: []func(*host){
-				grant(rebootSeq, protocol.GrantActive), progress(rebootSeq, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")),
-			},
+			node: options(grant(rebootSeq, protocol.GrantActive), gaveUp(v1alpha1.ReasonDrainTimedOut, "db-0 stays")),
 			want: released(v1alpha1.ReasonDrainTimedOut, "db-0 stays"),
 		},
 		"given up by the agent, and the grant is gone": {
-			node: []func(*host){progress(rebootSeq, protocol.PhaseAborted, failed(1, v1alpha1.ReasonRecordUnreadable, "?"))},
-			want: released(v1alpha1.ReasonRecordUnreadable, "?"),
+			node: options(gaveUp(v1alpha1.ReasonRecordUnreadable, "?")), want: released(v1alpha1.ReasonRecordUnreadable, "?"),
 		},
 		"taken back before the start": {
-			node: []func(*host){grant(rebootSeq, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, protocol.PhaseAborted)},
+			node: options(grant(rebootSeq, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, protocol.PhaseAborted)),
 			want: released(v1alpha1.ReasonPaused, "the grant was taken back before the drain began"),
 		},
 		"another policy's grant of the same number": {
-			another: policy("better", priority(1)), node: options(grant(rebootSeq, protocol.GrantActive, givenBy("better")), progress(rebootSeq, protocol.PhaseRebooting)),
+			another: policy("better", priority(1)), node: options(grant(rebootSeq, protocol.GrantActive, givenBy("better")), reboots),
 			want: released(v1alpha1.ReasonCancelled, "a grant of policy better replaced it"),
 		},
 		"replaced by a newer grant": {
-			node: []func(*host){grant(6, protocol.GrantActive, givenBy("better")), progress(rebootSeq, protocol.PhaseRebooting)},
-			want: released(v1alpha1.ReasonCancelled, "a newer grant replaced it"),
+			node: options(grant(6, protocol.GrantActive, givenBy("better")), reboots), want: released(v1alpha1.ReasonCancelled, "a newer grant replaced it"),
 		},
 	})
 }

@@ -73,7 +73,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func options(list ...func(*host)) []func(*host) { return list }
+// options are what changes a host, or a policy.
+func options[T any](list ...func(*T)) []func(*T) { return list }
 
 // What is written carries the entry's number and boot, who writes it, what it permits and when.
 func TestRecord_Writes(t *testing.T) {
