@@ -19,10 +19,6 @@ func paused(until *metav1.Time, reason string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = &v1alpha1.Pause{Until: until, Reason: reason} }
 }
 
-func halted(p *v1alpha1.RebootPolicy) {
-	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"}}
-}
-
 func dryRun(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun }
 
 // TestReboots_WhyBlocked: each reason why a node that needs a reboot may not have it, in the words its users read.

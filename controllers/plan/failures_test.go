@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,13 +19,17 @@ func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Failures = &v1alpha1.Failures{Max: &n} }
 }
 
+// was is a policy with condition Halted as it was written at an instant, counted from the evening.
+func was(status metav1.ConditionStatus, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
+	c := metav1.Condition{Type: v1alpha1.ConditionHalted, Status: status, Reason: string(reason), Message: message, LastTransitionTime: at(since)}
+	return func(p *v1alpha1.RebootPolicy) { p.Status.Conditions = []metav1.Condition{c} }
+}
+
+var halted = was(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)
+
 // resumedAt is a policy that an administrator resumed at an instant, counted from the evening.
 func resumedAt(since time.Duration) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) {
-		p.Status.Conditions = []metav1.Condition{{
-			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ReasonResumed), LastTransitionTime: at(since),
-		}}
-	}
+	return was(metav1.ConditionFalse, v1alpha1.ReasonResumed, "resumed: fixed", since)
 }
 
 // lost puts a reboot in whose course the Node was deleted into the history.
@@ -72,34 +75,19 @@ func TestReboots_Halt(t *testing.T) {
 	drainFailed := func(at time.Duration) func(*host) {
 		return progress(1, protocol.PhaseAborted, phaseAt(at), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))
 	}
-	allFailed := func(size int) (hosts []*host) {
-		for i := range size {
-			hosts = append(hosts, needy(fmt.Sprintf("worker-%d", i+1), drainFailed(-minute)))
-		}
-		return hosts
-	}
 	later := func(after time.Duration, s situation) situation {
 		s.now = evening.Add(after)
 		return s
 	}
-	halted := func(is bool, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
-		c := metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
-		if is {
-			c.Status = metav1.ConditionTrue
-		}
-		c.LastTransitionTime = metav1.NewTime(evening.Add(since))
-		return func(p *v1alpha1.RebootPolicy) { p.Status.Conditions = []metav1.Condition{c} }
+	strict := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+		return policy("workers", append(options(failuresMax(1)), mods...)...)
 	}
-	succeeded := func(at time.Duration) func(*v1alpha1.RebootPolicy) {
-		return func(p *v1alpha1.RebootPolicy) { p.Status.LastRebootAt = &metav1.Time{Time: evening.Add(at)} }
-	}
-	most := failuresMax
-	workers := func(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
-		return policy("workers", options...)
-	}
-	healthy := plan.Halt{Reason: v1alpha1.ReasonHealthy}
+	healthy, resumed := plan.Halt{Reason: v1alpha1.ReasonHealthy}, plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"}
 	haltedBy := func(message string) plan.Halt {
 		return plan.Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
+	}
+	haltedByA := func(reason v1alpha1.Reason) plan.Halt {
+		return haltedBy("1 node failed since the last success (failures.max is 1): a (" + string(reason) + ")")
 	}
 	goneInReboot := entry("a", 5)
 	goneInReboot.RebootingAt, goneInReboot.NodeUID = new(at(-10*minute)), "uid"
@@ -118,187 +106,187 @@ func TestReboots_Halt(t *testing.T) {
 		situation situation
 		want      plan.Halt
 	}{
-		"nothing failed": {one(workers(), needy("a")), healthy},
+		"nothing failed": {one(policy("workers"), needy("a")), healthy},
 		"one failed, two may": {
-			one(workers(), needy("a", drainFailed(-minute)), needy("b")), healthy,
+			one(policy("workers"), needy("a", drainFailed(-minute)), needy("b")), healthy,
 		},
 		"halted, as the condition has it, without the command": {
-			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "1 node failed"+plan.ResumeHint("workers"), -minute)), needy("a")), haltedBy("1 node failed"),
+			one(policy("workers", was(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "1 node failed"+plan.ResumeHint("workers"), -minute)), needy("a")), haltedBy("1 node failed"),
 		},
 		"two failed": {
-			one(workers(), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
+			one(policy("workers"), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
 			haltedBy("2 nodes failed since the last success (failures.max is 2): a (DrainTimedOut), b (DrainTimedOut)"),
 		},
 		"one failed, one may": {
-			one(workers(most(1)), needy("a", drainFailed(-minute))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(), needy("a", drainFailed(-minute))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"more failed than anybody reads": {
-			one(workers(most(3)), allFailed(7)...),
+			one(policy("workers", failuresMax(3)), hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7", drainFailed(-minute))...),
 			haltedBy("7 nodes failed since the last success (failures.max is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
 				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut) and 2 more"),
 		},
 		"a clock that is a day ahead: it failed after its grant": {
-			one(workers(most(1)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"and a resume holds when the node is granted anew": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute)),
+			one(strict(resumedAt(-minute)),
 				needy("a", grant(2, protocol.GrantActive), drainFailed(24*time.Hour))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			resumed,
 		},
 		"and when the day has passed": {
-			later(24*time.Hour, one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", 0)),
+			later(24*time.Hour, one(strict(resumedAt(0)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			resumed,
 		},
 		"and a resume after the grant is one after the failure": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", 0)),
+			one(strict(resumedAt(0)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			resumed,
 		},
 		"a clock that is a day behind: it failed after its grant, and after what came before that": {
-			one(workers(most(1), succeeded(-2*minute)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(lastReboot(-2*minute)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"a clock that is a day behind, and a success since its grant": {
-			one(workers(most(1), succeeded(0)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))), healthy,
+			one(strict(lastReboot(0)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))), healthy,
 		},
 		"a node that failed many times is one node": {
-			one(workers(), needy("a", progress(1, protocol.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
+			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
 		},
 		"a success since": {
-			one(workers(succeeded(-minute)), needy("a", drainFailed(-2*minute)), needy("b", drainFailed(-3*minute))), healthy,
+			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-2*minute)), needy("b", drainFailed(-3*minute))), healthy,
 		},
 		"a success in the very second": {
-			one(workers(succeeded(-minute)), needy("a", drainFailed(-minute)), needy("b", drainFailed(-minute))), healthy,
+			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-minute)), needy("b", drainFailed(-minute))), healthy,
 		},
 		"a node that failed and does not ask any more": {
-			one(workers(most(1)), newHost("a", drainFailed(-minute))), healthy,
+			one(strict(), newHost("a", drainFailed(-minute))), healthy,
 		},
 		"an attempt that was cancelled is no failure": {
-			one(workers(most(1)), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
+			one(strict(), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
 		},
 		"a node of another policy": {
 			situation{
-				policies: []*v1alpha1.RebootPolicy{workers(most(1)), policy("other", priority(1))},
+				policies: []*v1alpha1.RebootPolicy{strict(), policy("other", priority(1))},
 				hosts:    []*host{needy("a", drainFailed(-minute))},
 			}, healthy,
 		},
 		"a node that did not come back (behaviour 26)": {
-			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", lateReboot...)),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (RebootTimedOut)"),
+			one(strict(holding(5, entry("a", 5))), newHost("a", lateReboot...)),
+			haltedByA(v1alpha1.ReasonRebootTimedOut),
 		},
 		"a node that did not come back, and a success since": {
-			one(workers(most(1), holding(5, entry("a", 5)), succeeded(-minute)), newHost("a", lateReboot...)), healthy,
+			one(strict(holding(5, entry("a", 5)), lastReboot(-minute)), newHost("a", lateReboot...)), healthy,
 		},
 		"a drain whose agent is dead": {
-			one(workers(most(1), holding(5, entry("a", 5))), needy("a", grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseDraining, phaseAt(-time.Hour)))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(holding(5, entry("a", 5))), needy("a", grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseDraining, phaseAt(-time.Hour)))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"a finished reboot that is not released, of a node that is not Ready again": {
-			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, protocol.GrantFinished), bootID("two"))...)),
+			one(strict(holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, protocol.GrantFinished), bootID("two"))...)),
 			healthy,
 		},
-		"a Node that is gone": {one(workers(most(1), holding(5, entry("a", 5)))), healthy},
+		"a Node that is gone": {one(strict(holding(5, entry("a", 5)))), healthy},
 		"a Node that is gone, which was past the point of no return": {
-			one(workers(most(1), holding(5, goneInReboot))), haltedBy("1 node failed since the last success (failures.max is 1): a (NodeGoneInReboot)"),
+			one(strict(holding(5, goneInReboot))), haltedByA(v1alpha1.ReasonNodeGoneInReboot),
 		},
 		"one that is registered anew": {
-			one(workers(most(1), holding(5, goneInReboot)), newHost("a", uid("other"))), haltedBy("1 node failed since the last success (failures.max is 1): a (NodeGoneInReboot)"),
+			one(strict(holding(5, goneInReboot)), newHost("a", uid("other"))), haltedByA(v1alpha1.ReasonNodeGoneInReboot),
 		},
 		"a Node that was deleted in its reboot, by the history, and a failure": {
-			one(workers(lost("a", "", -minute)), needy("b", drainFailed(-minute))),
+			one(policy("workers", lost("a", "", -minute)), needy("b", drainFailed(-minute))),
 			haltedBy("2 nodes failed since the last success (failures.max is 2): a (NodeGoneInReboot), b (DrainTimedOut)"),
 		},
-		"a Node that was deleted in its reboot, and a success since": {one(workers(most(1), lost("a", "", -2*minute), succeeded(-minute))), healthy},
+		"a Node that was deleted in its reboot, and a success since": {one(strict(lost("a", "", -2*minute), lastReboot(-minute))), healthy},
 		"a Node that was deleted in its reboot, and resumed since": {
-			one(workers(most(1), lost("a", "", -2*minute), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			one(strict(lost("a", "", -2*minute), resumedAt(-minute))),
+			resumed,
 		},
-		"a Node that was deleted in its reboot, by the clock of a leader that was a day ahead": {one(workers(most(1), lost("a", "", 24*time.Hour))), healthy},
+		"a Node that was deleted in its reboot, by the clock of a leader that was a day ahead": {one(strict(lost("a", "", 24*time.Hour))), healthy},
 		"halted stays halted, in the words it halted with": {
-			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)), needy("a")), haltedBy("2 nodes failed"),
+			one(policy("workers", halted), needy("a")), haltedBy("2 nodes failed"),
 		},
 		"an administrator resumes": {
-			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			one(policy("workers", halted, resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
+			resumed,
 		},
 		"an administrator resumes without a reason: the shell drops the value, so it must count": {
-			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")),
+			one(policy("workers", halted, resume("")), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
 		"an administrator resumes with more words than a status holds": {
-			one(workers(resume(strings.Repeat("x", 40_000))), needy("a")),
+			one(policy("workers", resume(strings.Repeat("x", 40_000))), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},
 		"resumed, and failures before that do not count": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			one(strict(resumedAt(-minute), lastReboot(-time.Hour)), needy("a", drainFailed(-2*minute))),
+			resumed,
 		},
 		"resumed, and failed again": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -3*minute)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(resumedAt(-3*minute)), needy("a", drainFailed(-2*minute))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"resumed by the clock of a leader that was a day ahead, and failed again": {
-			one(workers(most(1), resumedAt(24*time.Hour)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(resumedAt(24*time.Hour)), needy("a", drainFailed(-2*minute))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"resumed, and a success since, and failed again": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(resumedAt(-5*minute), lastReboot(-3*minute)), needy("a", drainFailed(-2*minute))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"resumed, and a success since, and failed between the two": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			one(strict(resumedAt(-5*minute), lastReboot(-3*minute)), needy("a", drainFailed(-4*minute))),
+			resumed,
 		},
 		"a success in the future hides no failure": {
-			one(workers(most(1), succeeded(time.Hour)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(lastReboot(time.Hour)), needy("a", drainFailed(-2*minute))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"a success by the clock of a leader that was a little ahead": {
-			one(workers(most(1), succeeded(minute)), needy("a", drainFailed(-2*minute))), healthy,
+			one(strict(lastReboot(minute)), needy("a", drainFailed(-2*minute))), healthy,
 		},
 		"a before-hook refused": {
-			one(workers(most(1)), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
+			one(strict(), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
+			haltedByA(v1alpha1.ReasonHookFailed),
 		},
 		"a drain failed and then a before-hook refused: that is one node": {
-			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
+			one(policy("workers"), needy("a", drainFailed(-time.Hour), grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
 		},
 		"a cancelled grant whose agent drains on all the same: that is one node": {
-			one(workers(holding(5, entry("a", 5))), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonHookFailed)),
+			one(policy("workers", holding(5, entry("a", 5))), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonHookFailed)),
 				progress(5, protocol.PhaseDraining, phaseAt(-time.Hour)))), healthy,
 		},
 		"a before-hook refused, and a success since": {
-			one(workers(most(1), succeeded(-minute)), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
+			one(strict(lastReboot(-minute)), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
 		},
 		"an after-hook refused": {
-			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, protocol.GrantActive, grantedAt(-time.Hour)),
+			one(strict(hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, protocol.GrantActive, grantedAt(-time.Hour)),
 				progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
 				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
+			haltedByA(v1alpha1.ReasonHookFailed),
 		},
 		"an after-hook refused after another node was back in service, though it was asked before": {
-			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), succeeded(-10*minute)), newHost("a", refusedAt(-5*minute)...)),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
+			one(strict(hooked("example.com/a"), holding(5, entry("a", 5)), lastReboot(-10*minute)), newHost("a", refusedAt(-5*minute)...)),
+			haltedByA(v1alpha1.ReasonHookFailed),
 		},
 		"an after-hook refused, and a success since": {
-			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), succeeded(-minute)), newHost("a", refusedAt(-5*minute)...)), healthy,
+			one(strict(hooked("example.com/a"), holding(5, entry("a", 5)), lastReboot(-minute)), newHost("a", refusedAt(-5*minute)...)), healthy,
 		},
 		"an after-hook refused, and resumed since": {
-			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute)),
+			one(strict(hooked("example.com/a"), holding(5, entry("a", 5)), resumedAt(-minute)),
 				newHost("a", refusedAt(-5*minute)...)),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			resumed,
 		},
 		"an after-hook refused, by the clock of a leader that was a day ahead, and resumed since": {
-			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5)), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute)),
+			one(strict(hooked("example.com/a"), holding(5, entry("a", 5)), resumedAt(-minute)),
 				newHost("a", refusedAt(24*time.Hour)...)),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+			resumed,
 		},
 		"healthy until now, and the first failures": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			one(strict(was(metav1.ConditionFalse, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 	}
 	for name, tc := range cases {
