@@ -76,24 +76,15 @@ func TestReboots_Adopt(t *testing.T) {
 				newHost("b", grant(8, protocol.GrantCancelled)), newHost("c", grant(9, active), progress(9, protocol.PhaseAborted))),
 		},
 		"not what another policy has given": {
-			situation: situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers", two, priority(1)), policy("other")},
-				hosts:    []*host{needy("a", grant(7, active, givenBy("other")))},
-			},
+			situation: one(policy("workers", two, priority(1)), needy("a", grant(7, active, givenBy("other")))).with(policy("other")),
 		},
 		"what this policy gave a node that another one governs now": {
-			situation: situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", selects("pool", "db"), priority(1))},
-				hosts:    []*host{needy("a", grant(7, active), label("pool", "db")), needy("b")},
-			},
-			adopted: []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			situation: one(policy("workers"), needy("a", grant(7, active), label("pool", "db")), needy("b")).with(policy("other", selects("pool", "db"), priority(1))),
+			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"not from a node that it does not select, however it is called: its slot is its own": {
-			situation: situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers", selects("pool", "web")), policy("other", selects("pool", "db"))},
-				hosts:    []*host{needy("a", grant(7, active), label("pool", "db")), needy("b", label("pool", "web"))},
-			},
-			granted: []string{"b"}, seq: 1,
+			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), label("pool", "db")), needy("b", label("pool", "web"))).with(policy("other", selects("pool", "db"))),
+			granted:   []string{"b"}, seq: 1,
 		},
 		"nor where no policy does": {
 			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b", label("pool", "web"))),
@@ -116,10 +107,7 @@ func TestReboots_Adopt(t *testing.T) {
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"not from a policy that is gone, where another one governs": {
-			situation: situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))},
-				hosts:    []*host{needy("a", grant(7, active, givenBy("gone")))},
-			},
+			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))).with(policy("other", priority(1))),
 		},
 		"what the policy numbered itself, and the ledger that it shares has not learned": {
 			situation: shared(holding(1, entry("cpu-1", 1))), seq: 9, learned: true,
@@ -207,7 +195,7 @@ func TestReboots_Strays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy("workers", selects("pool", "web"), failuresMax(1))
-			s := situation{policies: []*v1alpha1.RebootPolicy{p, policy("other", selects("pool", "db"))}, hosts: []*host{tc.node, needy("b", label("pool", "web"))}}
+			s := one(p, tc.node, needy("b", label("pool", "web"))).with(policy("other", selects("pool", "db")))
 			got := s.plan()
 			if len(got.Unlisted) != 1 {
 				t.Fatalf("unlisted: %+v", got.Unlisted)

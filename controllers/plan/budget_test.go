@@ -104,17 +104,11 @@ func TestReboots_Budget(t *testing.T) {
 			"a (is being deleted), b (holds a grant)",
 		},
 		"a node that another policy reboots": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("old", selects("pool", "old"))},
-				hosts:    []*host{needy("a", grant(7, protocol.GrantActive, givenBy("old"))), needy("b")},
-			},
+			one(policy("workers"), needy("a", grant(7, protocol.GrantActive, givenBy("old"))), needy("b")).with(policy("old", selects("pool", "old"))),
 			nil, "a (holds a grant)",
 		},
 		"nodes of other policies count there": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("db", selects("pool", "db"), priority(1))},
-				hosts:    []*host{newHost("a", label("pool", "db"), notReady), needy("b")},
-			},
+			one(policy("workers"), newHost("a", label("pool", "db"), notReady), needy("b")).with(policy("db", selects("pool", "db"), priority(1))),
 			[]string{"b"},
 			"b (holds a grant)",
 		},

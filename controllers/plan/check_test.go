@@ -24,7 +24,7 @@ func dryRun(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun }
 // TestReboots_WhyBlocked: each reason why a node that needs a reboot may not have it, in the words its users read.
 func TestReboots_WhyBlocked(t *testing.T) {
 	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
-	closed := &window.State{OpensAt: evening.Add(24 * time.Hour)}
+	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}
 	back := func(since time.Duration, by string) func(*host) {
 		return grant(1, protocol.GrantFinished, grantedAt(since), givenBy(by))
 	}
@@ -76,44 +76,33 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonHalted, `policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
 		},
 		"blackout": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: &window.State{
+			one(policy("workers"), needy("worker-1")).in(window.State{
 				Name: "freeze", Blackout: true, BlackoutReason: "year end", OpensAt: evening.Add(time.Hour),
-			}},
+			}),
 			v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Mon 2026-06-01 23:00:00 UTC: year end",
 		},
 		"blackout for no reason and without an end in sight": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"),
-				window: &window.State{Name: "freeze", Blackout: true},
-			},
+			one(policy("workers"), needy("worker-1")).in(window.State{Name: "freeze", Blackout: true}),
 			v1alpha1.ReasonBlackout, "blackout freeze is in force; none opens within a year",
 		},
 		"closed window": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed},
+			one(policy("workers"), needy("worker-1")).in(closed),
 			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC",
 		},
 		"closed window that never opens": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: &window.State{}},
+			one(policy("workers"), needy("worker-1")).in(window.State{}),
 			v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year",
 		},
-		"closed window, and an urgent request that the policy allows": {situation: situation{
-			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", urgently), window: closed,
-		}},
-		"blackout, and an urgent request that the policy allows": {situation: situation{
-			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", urgently),
-			window: &window.State{Name: "freeze", Blackout: true},
-		}},
-		"window that closes soon, and an urgent request that the policy allows": {situation: situation{
-			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", urgently),
-			window: &window.State{Open: true, ClosesAt: evening.Add(minute)},
-		}},
+		"closed window, and an urgent request that the policy allows":           {situation: one(policy("workers", allowsUrgent), needy("worker-1", urgently)).in(closed)},
+		"blackout, and an urgent request that the policy allows":                {situation: one(policy("workers", allowsUrgent), needy("worker-1", urgently)).in(window.State{Name: "freeze", Blackout: true})},
+		"window that closes soon, and an urgent request that the policy allows": {situation: one(policy("workers", allowsUrgent), needy("worker-1", urgently)).in(window.State{Open: true, ClosesAt: evening.Add(minute)})},
 		"closed window, and an urgent request that the policy does not allow": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1", urgently), window: closed},
+			one(policy("workers"), needy("worker-1", urgently)).in(closed),
 			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC; " +
 				"the request is urgent, but policy workers does not allow that: spec.requests.urgent is not Allow",
 		},
 		"closed window, and a request that is not urgent": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", annotated(v1alpha1.AnnotationRebootRequested, "firmware")), window: closed},
+			one(policy("workers", allowsUrgent), needy("worker-1", annotated(v1alpha1.AnnotationRebootRequested, "firmware"))).in(closed),
 			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC",
 		},
 		"paused policy, which an urgent request does not pass": {

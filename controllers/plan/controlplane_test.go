@@ -45,18 +45,12 @@ func TestReboots_ControlPlane(t *testing.T) {
 		},
 		"a single one": {one(policy("all"), needy("cp-1", cp)), []string{"cp-1"}, "", ""},
 		"not when another falls under another policy": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("all", nine), policy("special", selects("special", "yes"), priority(1))},
-				hosts:    []*host{needy("cp-1", cp), newHost("cp-2", cp, label("special", "yes")), needy("worker")},
-			},
+			one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, label("special", "yes")), needy("worker")).with(policy("special", selects("special", "yes"), priority(1))),
 			[]string{"worker"},
 			v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under all",
 		},
 		"not when another falls under none": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("some", selects("some", "yes"))},
-				hosts:    []*host{needy("cp-1", cp, label("some", "yes")), newHost("cp-2", cp)},
-			},
+			one(policy("some", selects("some", "yes")), needy("cp-1", cp, label("some", "yes")), newHost("cp-2", cp)),
 			nil, v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under some",
 		},
 	}

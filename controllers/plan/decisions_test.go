@@ -81,17 +81,14 @@ func TestReboots_Decisions(t *testing.T) {
 		"an entry without a Node":     {one(policy("workers", holding(1, entry("a", 1)))), nil},
 		"a grant that is found again": {one(policy("workers"), needy("a", shown, grant(1, active))), nil},
 		"a node that another policy reboots": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", selects("pool", "other"))},
-				hosts:    []*host{needy("a", shown, grant(1, active, givenBy("other")))},
-			}, nil,
+			one(policy("workers"), needy("a", shown, grant(1, active, givenBy("other")))).with(policy("other", selects("pool", "other"))), nil,
 		},
 		"a node of another policy": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(needy, "a", shown)}, nil,
+			one(policy("workers"), needy("a", shown)).with(policy("other", priority(1))), nil,
 		},
 		"a conflict, reported by the first of the rivals": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
 		"a conflict is not reported by the second": {
-			situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a")}, nil,
+			one(rivals[1], needy("a")).with(rivals[0]), nil,
 		},
 		"a conflict about a node that a third policy reboots": {
 			situation{
@@ -111,10 +108,7 @@ func TestReboots_Decisions(t *testing.T) {
 		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
 		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
 		"a conflict about a node that reboots is reported when it is back": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers", holding(1, entry("a", 1))), policy("zoo")},
-				hosts:    []*host{needy("a", grant(1, active), progress(1, protocol.PhaseDraining))},
-			}, []plan.Decision{granted},
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseDraining))).with(policy("zoo")), []plan.Decision{granted},
 		},
 	}
 	for name, tc := range cases {

@@ -46,7 +46,7 @@ func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 
 // TestExplain: what is explained of worker-1, in the words of the plan.
 func TestExplain(t *testing.T) {
-	closed := &window.State{OpensAt: evening.Add(24 * time.Hour)}
+	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}
 	cp, other := label(plan.ControlPlaneLabels[0], ""), label("pool", "other")
 	cases := map[string]struct {
 		snapshot plan.Snapshot
@@ -62,15 +62,12 @@ func TestExplain(t *testing.T) {
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
 		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 28, due: true},
 		"a closed window": {
-			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed}.snapshot(),
+			snapshot: one(policy("workers"), needy("worker-1")).in(closed).snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
 		},
 		"a check that objects for another reason than its own word": {
-			snapshot: situation{
-				policies: []*v1alpha1.RebootPolicy{policy("cp", selects("pool", "cp")), policy("other", selects("pool", "other"))},
-				hosts:    []*host{needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)},
-			}.snapshot(),
-			reason: v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 22,
+			snapshot: one(policy("cp", selects("pool", "cp")), needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)).with(policy("other", selects("pool", "other"))).snapshot(),
+			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 22,
 		},
 		"no policy selects it": {
 			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), needy("worker-1"))),
@@ -223,7 +220,7 @@ func TestResponsible(t *testing.T) {
 
 // TestGovernor_Selecting: all that select the node are reported, who wins first.
 func TestGovernor_Selecting(t *testing.T) {
-	s := situation{policies: []*v1alpha1.RebootPolicy{policy("b"), policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web"))}}
+	s := one(policy("b")).with(policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web")))
 	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}
 	same(t, "selecting", want, s.snapshot().Governor.Selecting(map[string]string{"pool": "db"}))
 }

@@ -168,10 +168,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(strict(), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
 		},
 		"a node of another policy": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{strict(), policy("other", priority(1))},
-				hosts:    []*host{needy("a", drainFailed(-minute))},
-			}, healthy,
+			one(strict(), needy("a", drainFailed(-minute))).with(policy("other", priority(1))), healthy,
 		},
 		"a node that did not come back (behaviour 26)": {
 			one(strict(holding(5, entry("a", 5))), newHost("a", lateReboot...)),

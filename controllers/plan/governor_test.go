@@ -86,7 +86,7 @@ func TestGovernor_Govern(t *testing.T) {
 	})
 	t.Run("what it has granted is seen to its end, by it alone", func(t *testing.T) {
 		drains := needy("worker-1", grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining))
-		s := situation{policies: []*v1alpha1.RebootPolicy{policy("workers", broken, holding(1, entry("worker-1", 1))), policy("others")}, hosts: []*host{drains}}
+		s := one(policy("workers", broken, holding(1, entry("worker-1", 1))), drains).with(policy("others"))
 		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != plan.Wait || len(p.Ledger()) != 1 {
 			t.Errorf("workers: %+v", p.Reboots)
 		}

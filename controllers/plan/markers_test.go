@@ -28,14 +28,7 @@ func TestReboots_Marks(t *testing.T) {
 	}
 	gated, strict := policy("workers", waitsForPods), policy("workers", keepsPodsOff)
 	softly, strictly := replies(gated, blocking("default/migrate-1")), replies(strict, blocking("default/migrate-1"))
-	closed := func(s situation) situation {
-		s.window = &window.State{OpensAt: evening.AddDate(0, 0, 1)}
-		return s
-	}
-	short := func(s situation) situation {
-		s.window = &window.State{Open: true, ClosesAt: evening.Add(minute)}
-		return s
-	}
+	closed, short := window.State{OpensAt: evening.AddDate(0, 0, 1)}, window.State{Open: true, ClosesAt: evening.Add(minute)}
 	cp := label(plan.ControlPlaneLabels[0], "")
 	rivals := []*v1alpha1.RebootPolicy{policy("workers"), policy("zoo")}
 	cases := map[string]struct {
@@ -58,13 +51,10 @@ func TestReboots_Marks(t *testing.T) {
 		},
 		"another control-plane node": {one(policy("workers", atMost("2")), needy("a", cp), needy("b", cp)), []plan.Markers{on("b")}},
 		"control-plane nodes of two policies wait for somebody, not for their turn": {
-			situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("special", selects("special", "yes"), priority(1))},
-				hosts:    []*host{needy("a", cp, pending), newHost("b", cp, label("special", "yes"))},
-			}, []plan.Markers{off("a")},
+			one(policy("workers"), needy("a", cp, pending), newHost("b", cp, label("special", "yes"))).with(policy("special", selects("special", "yes"), priority(1))), []plan.Markers{off("a")},
 		},
-		"the window is closed":    {closed(one(policy("workers"), needy("a", pending), needy("b", pending))), []plan.Markers{off("a"), off("b")}},
-		"the window is too short": {short(one(policy("workers"), needy("a", pending), needy("b"))), []plan.Markers{off("a")}},
+		"the window is closed":    {one(policy("workers"), needy("a", pending), needy("b", pending)).in(closed), []plan.Markers{off("a"), off("b")}},
+		"the window is too short": {one(policy("workers"), needy("a", pending), needy("b")).in(short), []plan.Markers{off("a")}},
 		"the policy is paused":    {one(policy("workers", paused(nil, "")), needy("a", pending)), []plan.Markers{off("a")}},
 		"the policy has halted":   {one(policy("workers", halted), needy("a", pending)), []plan.Markers{off("a")}},
 		"the policy only reports": {one(policy("workers", dryRun), needy("a", pending), needy("b", pending), needy("c")), []plan.Markers{off("a"), off("b")}},
@@ -80,7 +70,7 @@ func TestReboots_Marks(t *testing.T) {
 		"two policies select it, reported by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []plan.Markers{off("a")}},
 		"and not by the second":                                 {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
 		"a node of another policy": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(newHost, "a", pending)}, nil,
+			one(policy("workers"), newHost("a", pending)).with(policy("other", priority(1))), nil,
 		},
 		"nodes that wait for pods, more than may be down, the next ones first": {
 			one(policy("workers", atMost("2"), waitsForPods), needy("a", softly), needy("b", softly), needy("c", softly, needsSince(2*60*minute))),
@@ -98,7 +88,7 @@ func TestReboots_Marks(t *testing.T) {
 			one(strict, needy("a", grant(1, active)), needy("b", replies(strict), podsOff), needy("c")), []plan.Markers{on("b")},
 		},
 		"one of whose pods nothing is known":            {one(strict, needy("a", podsOff)), []plan.Markers{off("a")}},
-		"one that waits for pods, the window is closed": {closed(one(strict, needy("a", strictly, podsOff))), []plan.Markers{off("a")}},
+		"one that waits for pods, the window is closed": {one(strict, needy("a", strictly, podsOff)).in(closed), []plan.Markers{off("a")}},
 		"one that waits for pods, the policy is paused": {one(policy("workers", keepsPodsOff, paused(nil, "")), needy("a", strictly, podsOff)), []plan.Markers{off("a")}},
 		"one that waits for pods, the policy reports":   {one(policy("workers", keepsPodsOff, dryRun), needy("a", strictly, podsOff)), []plan.Markers{off("a")}},
 		"one that waits for pods, the limit is 0":       {one(policy("workers", keepsPodsOff, atMost("0")), needy("a", strictly)), nil},

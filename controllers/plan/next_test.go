@@ -19,10 +19,6 @@ func TestReboots_Next(t *testing.T) {
 	flying := func(options ...func(*host)) situation {
 		return one(policy("workers", holding(1, entry("a", 1))), needy("a", append([]func(*host){grant(1, active)}, options...)...))
 	}
-	withWindow := func(s situation, w window.State) situation {
-		s.window = &w
-		return s
-	}
 	atOnce := func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{} }
 	cases := map[string]struct {
 		situation situation
@@ -30,21 +26,21 @@ func TestReboots_Next(t *testing.T) {
 	}{
 		"nothing is going to happen by itself": {situation: one(policy("workers"), newHost("a"))},
 		"waiting for somebody else's place":    {situation: one(policy("workers"), needy("a"), newHost("b", notReady))},
-		"the windows change":                   {withWindow(one(policy("workers")), window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
+		"the windows change":                   {one(policy("workers")).in(window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
 		"the window opens": {
-			withWindow(one(policy("workers"), needy("a")), window.State{OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
+			one(policy("workers"), needy("a")).in(window.State{OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
 		},
 		"the window becomes too short": {
-			withWindow(one(policy("workers"), needy("a")), window.State{Open: true, ClosesAt: in(time.Hour), Next: in(time.Hour)}), in(55 * minute).Add(1),
+			one(policy("workers"), needy("a")).in(window.State{Open: true, ClosesAt: in(time.Hour), Next: in(time.Hour)}), in(55 * minute).Add(1),
 		},
 		"it does so right after now": {
-			withWindow(one(policy("workers"), needy("a")), window.State{Open: true, ClosesAt: in(5 * minute), Next: in(5 * minute)}), in(1),
+			one(policy("workers"), needy("a")).in(window.State{Open: true, ClosesAt: in(5 * minute), Next: in(5 * minute)}), in(1),
 		},
 		"it is too short already": {
-			withWindow(one(policy("workers"), needy("a")), window.State{Open: true, ClosesAt: in(4 * minute), Next: in(4 * minute)}), in(4 * minute),
+			one(policy("workers"), needy("a")).in(window.State{Open: true, ClosesAt: in(4 * minute), Next: in(4 * minute)}), in(4 * minute),
 		},
 		"the blackout ends": {
-			withWindow(one(policy("workers"), needy("a")), window.State{Blackout: true, OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
+			one(policy("workers"), needy("a")).in(window.State{Blackout: true, OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
 		},
 		"hooks are asked": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -minute))), in(59 * minute),
@@ -85,9 +81,9 @@ func TestReboots_Next(t *testing.T) {
 		"a policy was resumed, by a leader whose clock was ahead":  {one(policy("workers", resumedAt(24*time.Hour)), newHost("a")), in(24*time.Hour - 5*minute)},
 		"an end in the history, by a leader whose clock was ahead": {one(policy("workers", lost("a", "", 24*time.Hour))), in(24*time.Hour - 5*minute)},
 		"the earliest of all": {
-			withWindow(one(policy("workers", atMost("9"), holding(1, entry("a", 1))), needy("a", grant(1, active)),
-				needy("b", progress(1, protocol.PhaseAborted, phaseAt(-4*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
-				window.State{Open: true, Next: in(time.Hour)}), in(minute),
+			one(policy("workers", atMost("9"), holding(1, entry("a", 1))), needy("a", grant(1, active)),
+				needy("b", progress(1, protocol.PhaseAborted, phaseAt(-4*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))).
+				in(window.State{Open: true, Next: in(time.Hour)}), in(minute),
 		},
 	}
 	for name, tc := range cases {

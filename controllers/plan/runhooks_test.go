@@ -129,7 +129,7 @@ func TestPlan_RunHooksOfEachPolicy(t *testing.T) {
 	workers := policy("workers", selects("pool", "cpu"), runHooked, inRun(v1alpha1.RunRunning, -minute, nil), holding(9, entry("worker-1", 9)))
 	gpu := policy("gpu", selects("pool", "gpu"), sharing("workers"), runHooked)
 	atMost("2")(workers)
-	s := situation{policies: []*v1alpha1.RebootPolicy{gpu, workers}, hosts: []*host{needy("worker-1", label("pool", "cpu")), needy("gpu-1", label("pool", "gpu"))}}
+	s := one(gpu, needy("worker-1", label("pool", "cpu")), needy("gpu-1", label("pool", "gpu"))).with(workers)
 	p := s.plan()
 	if want := (&v1alpha1.RunHooks{Stage: v1alpha1.RunBefore, Number: 10, Asked: []v1alpha1.AnnotationKey{setNoout}}); cmp.Diff(want, p.RunHooks) != "" || len(p.Granted) > 0 || p.LedgerChanges() {
 		t.Errorf("run %+v, granted %v", p.RunHooks, p.Granted)

@@ -137,7 +137,7 @@ func TestShared_Limit(t *testing.T) {
 func TestShared_Rebooting(t *testing.T) {
 	hosts := []*host{newHost("gpu-1", label("pool", "gpu"), grant(2, protocol.GrantActive, givenBy("gpu"), func(g *protocol.Grant) { g.Ledger = "workers" }), progress(2, protocol.PhaseRebooting))}
 	workers := policy("workers", selects("pool", "cpu"), holding(2, grantedFor("gpu", entry("gpu-1", 2))))
-	p := situation{policies: []*v1alpha1.RebootPolicy{policy("gpu", selects("pool", "gpu"), sharing("workers")), workers}, hosts: hosts}.plan()
+	p := one(policy("gpu", selects("pool", "gpu"), sharing("workers")), hosts...).with(workers).plan()
 	if e := p.Ledger()[0]; !p.LedgerChanges() || e.RebootingAt == nil {
 		t.Errorf("the shared ledger changes: %t, %+v", p.LedgerChanges(), e)
 	}

@@ -60,6 +60,17 @@ func one(p *v1alpha1.RebootPolicy, hosts ...*host) situation {
 	return situation{policies: []*v1alpha1.RebootPolicy{p}, hosts: hosts}
 }
 
+// with is the situation beside other policies, and in is it in a window.
+func (s situation) with(policies ...*v1alpha1.RebootPolicy) situation {
+	s.policies = append(s.policies, policies...)
+	return s
+}
+
+func (s situation) in(w window.State) situation {
+	s.window = &w
+	return s
+}
+
 // holding puts entries into the ledger of a policy, whose highest number is seq.
 func holding(seq int64, entries ...v1alpha1.LedgerEntry) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {

@@ -35,7 +35,7 @@ func TestReboots_Window(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same(t, "window", tc.want, situation{policies: []*v1alpha1.RebootPolicy{tc.policy}, window: &tc.window}.plan().Window)
+			same(t, "window", tc.want, one(tc.policy).in(tc.window).plan().Window)
 		})
 	}
 }
