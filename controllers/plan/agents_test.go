@@ -24,7 +24,7 @@ func TestReboots_Agents(t *testing.T) {
 	}
 	none := &plan.Agents{}
 	unread := &plan.Agents{Unknown: "pods is forbidden"}
-	flying := one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, protocol.GrantActive)), newHost("b"))
+	granted := one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, protocol.GrantActive)), newHost("b"))
 	cases := map[string]struct {
 		situation situation
 		agents    *plan.Agents
@@ -47,7 +47,7 @@ func TestReboots_Agents(t *testing.T) {
 			v1alpha1.ReasonAgentsReady, evening.Add(grace - time.Second),
 		},
 		"its node is down":         {two(notReady), pods(ready, down), "1/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},
-		"its node is rebooted":     {flying, pods(down, ready), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(5 * minute)},
+		"its node is rebooted":     {granted, pods(down, ready), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(5 * minute)},
 		"nobody may read the pods": {two(), unread, "2/2", nil, v1alpha1.ReasonAgentsUnknown, time.Time{}},
 		"nor has a node reported":  {two(silent), unread, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 	}

@@ -59,7 +59,6 @@ func names(entries []v1alpha1.LedgerEntry) []string {
 
 // TestReboots_Budget: who uses the budget, and who still gets a place.
 func TestReboots_Budget(t *testing.T) {
-	flying := []func(*host){grant(1, protocol.GrantActive), progress(1, protocol.PhaseRebooting)}
 	cases := map[string]struct {
 		situation situation
 		granted   []string
@@ -71,15 +70,15 @@ func TestReboots_Budget(t *testing.T) {
 			"a (holds a grant), b (holds a grant)",
 		},
 		"a granted reboot (behaviour 16)": {
-			one(policy("workers", atMost("2"), holding(1, entry("a", 1))), needy("a", flying...), needy("b"), needy("c")),
+			one(policy("workers", atMost("2"), holding(1, entry("a", 1))), needy("a", underWay), needy("b"), needy("c")),
 			[]string{"b"},
 			"a (holds a grant), b (holds a grant)",
 		},
 		"a granted node that does not ask any more keeps its slot (behaviour 19)": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", flying...), needy("b")), nil, "a (holds a grant)",
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", underWay), needy("b")), nil, "a (holds a grant)",
 		},
 		"more granted than the limit (behaviour 20)": {
-			one(policy("workers", holding(2, entry("a", 1), entry("b", 2))), newHost("a", flying...),
+			one(policy("workers", holding(2, entry("a", 1), entry("b", 2))), newHost("a", underWay),
 				newHost("b", grant(2, protocol.GrantActive), progress(2, protocol.PhaseDraining)), needy("c")),
 			nil, "a (holds a grant), b (holds a grant)",
 		},

@@ -13,13 +13,15 @@ import (
 )
 
 func TestReboots_OneDomainAtATime(t *testing.T) {
-	flying := []func(*host){grant(1, protocol.GrantActive), progress(1, protocol.PhaseRebooting)}
-	in := func(zone string, more ...func(*host)) []func(*host) { return append(more, label("zone", zone)) }
+	x, y, z := label("zone", "x"), label("zone", "y"), label("zone", "z")
 	zoned := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 		return policy("workers", append([]func(*v1alpha1.RebootPolicy){atMost("3"), domains("zone")}, mods...)...)
 	}
 	busy := func(label string) string {
 		return "DomainBusy: waiting for another domain: nodes with " + label + " are being rebooted, and it is one domain at a time"
+	}
+	behindB := func(why string) string {
+		return "DomainBusy: waiting for its turn: b goes first (" + why + "), once the nodes with zone=x that are being rebooted are back"
 	}
 	permitted := func(reason v1alpha1.Reason) func(*host) {
 		return func(h *host) {
@@ -31,8 +33,8 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	moved := func(mods ...func(*host)) situation {
 		return situation{
 			policies: []*v1alpha1.RebootPolicy{zoned(), policy("others", selects("pool", "other"), holding(1, entry("b", 1)))},
-			hosts: []*host{needy("a", in("x")...), newHost("b", in("y", append(mods,
-				grant(1, protocol.GrantActive, givenBy("others")), progress(1, protocol.PhaseRebooting))...)...)},
+			hosts: []*host{needy("a", x), newHost("b", append(mods,
+				y, grant(1, protocol.GrantActive, givenBy("others")), progress(1, protocol.PhaseRebooting))...)},
 		}
 	}
 	const full = "BudgetExhausted: waiting for its turn: at most 3 of the nodes may be unavailable at once"
@@ -42,51 +44,48 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		waits     map[string]string
 	}{
 		"without a topologyKey labels mean nothing": {
-			one(policy("workers", atMost("3")), needy("a", in("x")...), needy("b", in("y")...)), []string{"a", "b"}, nil,
+			one(policy("workers", atMost("3")), needy("a", x), needy("b", y)), []string{"a", "b"}, nil,
 		},
 		"the first domain by its name, whoever waits longest": {
-			one(zoned(), needy("a", in("y", needsSince(5*time.Hour))...), needy("b", in("x")...), needy("c", in("x")...)),
+			one(zoned(), needy("a", y, needsSince(5*time.Hour)), needy("b", x), needy("c", x)),
 			[]string{"b", "c"},
 			map[string]string{"a": busy("zone=x")},
 		},
 		"the domain in which a node is being rebooted goes on": {
-			one(zoned(holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y")...), needy("c", in("y", flying...)...)),
+			one(zoned(holding(1, entry("c", 1))), needy("a", x), needy("b", y), needy("c", y, underWay)),
 			[]string{"b"},
 			map[string]string{"a": busy("zone=y")},
 		},
 		"the limit holds inside the domain": {
-			one(policy("workers", atMost("1"), domains("zone")), needy("a", in("x")...), needy("b", in("x")...)),
+			one(policy("workers", atMost("1"), domains("zone")), needy("a", x), needy("b", x)),
 			[]string{"a"},
 			map[string]string{"b": "BudgetExhausted: waiting for its turn: at most 1 of the nodes may be unavailable at once"},
 		},
 		"nodes without the label are one domain, the last": {
-			one(zoned(), needy("a"), needy("b"), needy("c", in("x")...)),
+			one(zoned(), needy("a"), needy("b"), needy("c", x)),
 			[]string{"c"},
 			map[string]string{"a": busy("zone=x"), "b": busy("zone=x")},
 		},
 		"and make the others wait": {
-			one(zoned(holding(1, entry("a", 1))), needy("a", flying...), needy("b", in("x")...)),
+			one(zoned(holding(1, entry("a", 1))), needy("a", underWay), needy("b", x)),
 			nil,
 			map[string]string{"b": busy("no label zone")},
 		},
 		"a node that is down for reasons of its own uses the limit and makes no domain busy": {
-			one(zoned(), needy("a", in("x")...), newHost("b", in("y", notReady)...)), []string{"a"}, nil,
+			one(zoned(), needy("a", x), newHost("b", y, notReady)), []string{"a"}, nil,
 		},
 		"nor does one that did not come back": {
-			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
-				grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))...)),
+			one(zoned(holding(1, entry("b", 1))), needy("a", x), newHost("b", y, notReady, grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))),
 			[]string{"a"},
 			nil,
 		},
 		"nor does one that went down in its drain": {
-			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
-				grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))...)),
+			one(zoned(holding(1, entry("b", 1))), needy("a", x), newHost("b", y, notReady, grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))),
 			[]string{"a"},
 			nil,
 		},
 		"one that is up, and whose agent does not end its drain, does": {
-			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y",
-				grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))...)),
+			one(zoned(holding(1, entry("b", 1))), needy("a", x), newHost("b", y, grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))),
 			nil,
 			map[string]string{"a": busy("zone=y")},
 		},
@@ -96,8 +95,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 					policy("workers", selects("pool", "cpu"), sharing("gpu"), domains("zone")),
 					policy("gpu", selects("pool", "gpu"), atMost("3"), holding(1, entry("b", 1))),
 				},
-				hosts: []*host{needy("a", in("x", label("pool", "cpu"))...), newHost("b", in("y", label("pool", "gpu"),
-					grant(1, protocol.GrantActive, givenBy("gpu")), progress(1, protocol.PhaseRebooting))...)},
+				hosts: []*host{needy("a", x, label("pool", "cpu")), newHost("b", y, label("pool", "gpu"), grant(1, protocol.GrantActive, givenBy("gpu")), progress(1, protocol.PhaseRebooting))},
 			},
 			[]string{"a"},
 			nil,
@@ -109,74 +107,62 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"or that its hooks after the boot refused": {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
 		"or that its agent is silent":              {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
 		"an entry whose reboot is over keeps no domain busy": {
-			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...),
-				newHost("b", in("y", grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))...)),
+			one(zoned(holding(1, entry("b", 1))), needy("a", x),
+				newHost("b", y, grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))),
 			[]string{"a"},
 			nil,
 		},
 		"a grant that the ledger lost keeps its domain busy": {
-			one(zoned(), needy("a", in("x")...), needy("b", in("y", flying...)...)), nil, map[string]string{"a": busy("zone=y")},
+			one(zoned(), needy("a", x), needy("b", y, underWay)), nil, map[string]string{"a": busy("zone=y")},
 		},
 		"two domains are busy, since the key was set later: nobody else goes": {
-			one(zoned(holding(2, entry("a", 1), entry("b", 2))), needy("a", in("x", flying...)...),
-				needy("b", in("y", grant(2, protocol.GrantActive))...), needy("c", in("x")...), needy("d", in("z")...)),
+			one(zoned(holding(2, entry("a", 1), entry("b", 2))), needy("a", x, underWay),
+				needy("b", y, grant(2, protocol.GrantActive)), needy("c", x), needy("d", z)),
 			nil,
 			map[string]string{"c": busy("zone=y"), "d": busy("zone=x")},
 		},
 		"the first domain that may: a domain that only waits stops nobody": {
-			one(zoned(), needy("a", in("x", annotated(v1alpha1.AnnotationPaused, "true"))...), needy("b", in("y")...)),
+			one(zoned(), needy("a", x, annotated(v1alpha1.AnnotationPaused, "true")), needy("b", y)),
 			[]string{"b"},
 			map[string]string{"a": "NodePaused: the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on"},
 		},
 		"an urgent request in another domain: nobody else is granted before it": {
-			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y", urgently)...), needy("c", in("x", flying...)...)),
+			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x), needy("b", y, urgently), needy("c", x, underWay)),
 			nil,
-			map[string]string{
-				"a": "DomainBusy: waiting for its turn: b goes first (its request is urgent), once the nodes with zone=x that are being rebooted are back",
-				"b": busy("zone=x"),
-			},
+			map[string]string{"a": behindB("its request is urgent"), "b": busy("zone=x")},
 		},
 		"one past its deadline": {
-			one(zoned(deadline(24*time.Hour), holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y", needsSince(25*time.Hour))...), needy("c", in("x", flying...)...)),
+			one(zoned(deadline(24*time.Hour), holding(1, entry("c", 1))), needy("a", x), needy("b", y, needsSince(25*time.Hour)), needy("c", x, underWay)),
 			nil,
-			map[string]string{
-				"a": "DomainBusy: waiting for its turn: b goes first (it is past its deadline), once the nodes with zone=x that are being rebooted are back",
-				"b": busy("zone=x"),
-			},
+			map[string]string{"a": behindB("it is past its deadline"), "b": busy("zone=x")},
 		},
 		"one that was not rebooted since it needs it": {
-			one(zoned(holding(9, entry("c", 9))), needy("a", in("x", grant(5, protocol.GrantFinished))...), needy("b", in("y")...), needy("c", in("x", grant(9, protocol.GrantActive))...)),
+			one(zoned(holding(9, entry("c", 9))), needy("a", x, grant(5, protocol.GrantFinished)), needy("b", y), needy("c", x, grant(9, protocol.GrantActive))),
 			nil,
-			map[string]string{
-				"a": "DomainBusy: waiting for its turn: b goes first (a was rebooted since it needs it), once the nodes with zone=x that are being rebooted are back",
-				"b": busy("zone=x"),
-			},
+			map[string]string{"a": behindB("a was rebooted since it needs it"), "b": busy("zone=x")},
 		},
 		"one whose last grant did not come to nothing": {
-			one(zoned(holding(9, entry("c", 9))), needy("a", in("x", grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonAgentSilent)))...),
-				needy("b", in("y")...), needy("c", in("x", grant(9, protocol.GrantActive))...)),
+			one(zoned(holding(9, entry("c", 9))), needy("a", x, grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonAgentSilent))),
+				needy("b", y), needy("c", x, grant(9, protocol.GrantActive))),
 			nil,
-			map[string]string{
-				"a": "DomainBusy: waiting for its turn: b goes first (the last grant of a came to nothing), once the nodes with zone=x that are being rebooted are back",
-				"b": busy("zone=x"),
-			},
+			map[string]string{"a": behindB("the last grant of a came to nothing"), "b": busy("zone=x")},
 		},
 		"two urgent requests: that of the busy domain is granted": {
-			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", in("x", urgently)...), needy("b", in("y", urgently)...), needy("c", in("x", flying...)...)),
+			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x, urgently), needy("b", y, urgently), needy("c", x, underWay)),
 			[]string{"a"},
 			map[string]string{"b": busy("zone=x")},
 		},
 		"an urgent request that waits for something else holds nobody": {
-			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y", urgently, annotated(v1alpha1.AnnotationPaused, "true"))...), needy("c", in("x", flying...)...)),
+			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x), needy("b", y, urgently, annotated(v1alpha1.AnnotationPaused, "true")), needy("c", x, underWay)),
 			[]string{"a"},
 			map[string]string{"b": "NodePaused: the node is paused; kubectl annotate node b reboot-operator.io/paused- goes on"},
 		},
 		"a dry run reports the same": {
-			one(zoned(dryRun), needy("a", in("x")...), needy("b", in("y")...)), nil,
+			one(zoned(dryRun), needy("a", x), needy("b", y)), nil,
 			map[string]string{"a": "DryRun: would be rebooted now: policy workers only reports", "b": busy("zone=x")},
 		},
 		"the limit is asked after the domain": {
-			one(zoned(), needy("a", in("x")...), needy("b", in("x")...), needy("c", in("x")...), needy("d", in("x")...), needy("e", in("y")...)),
+			one(zoned(), needy("a", x), needy("b", x), needy("c", x), needy("d", x), needy("e", y)),
 			[]string{"a", "b", "c"},
 			map[string]string{"d": full, "e": busy("zone=x")},
 		},

@@ -16,7 +16,7 @@ func TestReboots_Next(t *testing.T) {
 	const active = protocol.GrantActive
 	in := evening.Add
 	until := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: in(d)} }
-	flying := func(options ...func(*host)) situation {
+	held := func(options ...func(*host)) situation {
 		return one(policy("workers", holding(1, entry("a", 1))), needy("a", append([]func(*host){grant(1, active)}, options...)...))
 	}
 	atOnce := func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{} }
@@ -52,12 +52,12 @@ func TestReboots_Next(t *testing.T) {
 		"a deadline comes near":             {one(policy("workers", paused(nil, ""), deadline(4*time.Hour)), needy("a", needsSince(time.Hour))), in(2 * time.Hour)},
 		"a deadline ends":                   {one(policy("workers", paused(nil, ""), deadline(4*time.Hour)), needy("a", needsSince(3*time.Hour))), in(time.Hour)},
 		"a deadline is over":                {situation: one(policy("workers", paused(nil, ""), deadline(4*time.Hour)), needy("a", needsSince(4*time.Hour)))},
-		"an agent has not begun":            {flying(), in(5 * minute)},
-		"a drain is under way":              {flying(progress(1, protocol.PhaseDraining)), in(30 * minute)},
-		"a drain is overdue":                {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))},
-		"a reboot is under way":             {flying(progress(1, protocol.PhaseRebooting, phaseAt(-minute))), in(29 * minute)},
-		"a reboot is overdue":               {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))},
-		"a node settles":                    {flying(progress(1, protocol.PhaseRebooting), rebooted(-30*time.Second, -40*time.Second)), in(30 * time.Second)},
+		"an agent has not begun":            {held(), in(5 * minute)},
+		"a drain is under way":              {held(progress(1, protocol.PhaseDraining)), in(30 * minute)},
+		"a drain is overdue":                {situation: held(grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))},
+		"a reboot is under way":             {held(progress(1, protocol.PhaseRebooting, phaseAt(-minute))), in(29 * minute)},
+		"a reboot is overdue":               {situation: held(grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))},
+		"a node settles":                    {held(progress(1, protocol.PhaseRebooting), rebooted(-30*time.Second, -40*time.Second)), in(30 * time.Second)},
 		"a node backs off": {
 			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),
 		},

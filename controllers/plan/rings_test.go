@@ -17,7 +17,6 @@ import (
 // TestReboots_OneRingAfterTheOther: who is granted, and until when and why worker-1 waits, which is in no ring, behind ring canary.
 func TestReboots_OneRingAfterTheOther(t *testing.T) {
 	canary := label("ring", "canary")
-	in := func(mods ...func(*host)) []func(*host) { return append(mods, canary) }
 	back := func(ago time.Duration) func(*host) { return grant(5, protocol.GrantFinished, grantedAt(-ago)) }
 	rings := func(mods ...func(*v1alpha1.Ring)) func(*v1alpha1.RebootPolicy) {
 		return inRings("ring", ring("canary", mods...), ring("early"))
@@ -57,41 +56,41 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			workers(rings(), allowsUrgent), []*host{needy("c", canary), needy("worker-1", urgently)}, []string{"c"}, left("nodes of it are left"), 0,
 		},
 		"a node that waits for a person is named first": {
-			workers(rings()), []*host{needy("c", canary), needy("d", in(inhibited)...)}, []string{"c"}, left("d is left (Inhibited)"), 0,
+			workers(rings()), []*host{needy("c", canary), needy("d", canary, inhibited)}, []string{"c"}, left("d is left (Inhibited)"), 0,
 		},
 		"a node whose gate is being asked for the first time": {
 			workers(rings(), gated("burn")), []*host{needy("c", canary)}, nil, left("nodes of it are left"), 0,
 		},
-		"a node that is down": {workers(rings()), []*host{needy("c", in(notReady)...)}, nil, left("c is left (NodeUnavailable)"), 0},
+		"a node that is down": {workers(rings()), []*host{needy("c", canary, notReady)}, nil, left("c is left (NodeUnavailable)"), 0},
 		"a node that a person has paused is not waited for": {
-			workers(rings()), []*host{needy("c", in(paused, inhibited)...)}, []string{"worker-1"}, "", 0,
+			workers(rings()), []*host{needy("c", canary, paused, inhibited)}, []string{"worker-1"}, "", 0,
 		},
 		"a paused machine that did not come back": {
 			workers(rings(), holding(9, entry("c", 9))),
-			[]*host{newHost("c", in(notReady, paused, grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))...)},
+			[]*host{newHost("c", canary, notReady, paused, grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))},
 			[]string{"worker-1"},
 			"", 0,
 		},
 		"a machine that is being rebooted": {
 			workers(rings(), holding(9, entry("c", 9))),
-			[]*host{newHost("c", in(grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))...)},
+			[]*host{newHost("c", canary, grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))},
 			nil, left("nodes of it are left"), 0,
 		},
 		"the last of the ring is back, without a soak": {
 			workers(rings(), holding(9, entry("c", 9))),
-			[]*host{newHost("c", in(grant(9, protocol.GrantFinished), progress(9, protocol.PhaseRebooting))...)},
+			[]*host{newHost("c", canary, grant(9, protocol.GrantFinished), progress(9, protocol.PhaseRebooting))},
 			[]string{"worker-1"},
 			"", 0,
 		},
 		"the last that is back soaks longest": {
 			workers(hour),
-			[]*host{newHost("c", in(back(10*minute))...), newHost("d", in(back(20*minute))...)},
+			[]*host{newHost("c", canary, back(10*minute)), newHost("d", canary, back(20*minute))},
 			nil,
 			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:50:00 UTC, and its soak ends Mon 2026-06-01 22:50:00 UTC", 50 * minute,
 		},
-		"the soak is over":                {workers(hour), []*host{newHost("c", in(back(time.Hour))...)}, []string{"worker-1"}, "", 0},
-		"a paused node does not soak":     {workers(hour), []*host{newHost("c", in(paused, back(minute))...)}, []string{"worker-1"}, "", 0},
-		"a node that nobody has rebooted": {workers(hour), []*host{newHost("c", in(notReady)...)}, []string{"worker-1"}, "", 0},
+		"the soak is over":                {workers(hour), []*host{newHost("c", canary, back(time.Hour))}, []string{"worker-1"}, "", 0},
+		"a paused node does not soak":     {workers(hour), []*host{newHost("c", canary, paused, back(minute))}, []string{"worker-1"}, "", 0},
+		"a node that nobody has rebooted": {workers(hour), []*host{newHost("c", canary, notReady)}, []string{"worker-1"}, "", 0},
 		"the history knows what the record does not": {
 			workers(hour, past("c", 20*minute)),
 			[]*host{newHost("c", canary)},
@@ -100,34 +99,34 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		},
 		"a node that goes down in its soak": {
 			workers(hour),
-			[]*host{newHost("c", in(back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -150*minute))...)},
+			[]*host{newHost("c", canary, back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -150*minute))},
 			nil, left("c is left (NodeUnavailable)"), 0,
 		},
 		"a node that goes down later": {
 			workers(hour),
-			[]*host{newHost("c", in(back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -minute))...)},
+			[]*host{newHost("c", canary, back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -minute))},
 			[]string{"worker-1"},
 			"", 0,
 		},
 		"a node that goes down again while its soak goes on, which has begun anew": {
 			workers(hour),
-			[]*host{newHost("c", in(back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -5*minute))...)},
+			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -5*minute))},
 			nil, left("c is left (NodeUnavailable)"), 0,
 		},
 		"and is Ready again": {
 			workers(hour),
-			[]*host{newHost("c", in(back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))...)},
+			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))},
 			nil,
 			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC, and its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
 		},
 		"the soak begins again once the node is Ready again": {
 			workers(hour),
-			[]*host{newHost("c", in(back(50*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))...)},
+			[]*host{newHost("c", canary, back(50*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))},
 			nil,
 			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC, and its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
 		},
 		"a reboot in a future that nobody believes": {
-			workers(hour), []*host{newHost("c", in(back(-1000*time.Hour))...)}, []string{"worker-1"}, "", 0,
+			workers(hour), []*host{newHost("c", canary, back(-1000*time.Hour))}, []string{"worker-1"}, "", 0,
 		},
 		"a history of a future that nobody believes": {workers(hour, past("c", -26*time.Hour)), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
 		"a Node that was deleted in its reboot":      {workers(rings(), lost("c", "canary", -time.Hour)), nil, nil, gone, 0},

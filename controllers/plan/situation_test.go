@@ -95,6 +95,12 @@ func grant(seq int64, state protocol.GrantState, mods ...func(*protocol.Grant)) 
 	}
 }
 
+// underWay is a node in its reboot, under grant 1.
+func underWay(h *host) {
+	grant(1, protocol.GrantActive)(h)
+	progress(1, protocol.PhaseRebooting)(h)
+}
+
 // progress is what the agent has made of it: this boot, now, cordoned by the agent; mods change that.
 func progress(seq int64, phase protocol.Phase, mods ...func(*protocol.Progress)) func(*host) {
 	return func(h *host) {
