@@ -37,8 +37,7 @@ func TestReboots_Adopt(t *testing.T) {
 		learned bool
 	}{
 		"a grant that the ledger has lost": {
-			situation: one(policy("workers"), needy("a", grant(7, active)), needy("b")),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			situation: one(policy("workers"), needy("a", grant(7, active)), needy("b")), adopted: []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"a reboot that the ledger has lost, of a node that does not ask any more": {
 			situation: one(policy("workers"), newHost("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b")),
@@ -113,8 +112,7 @@ func TestReboots_Adopt(t *testing.T) {
 			situation: shared(holding(1, entry("cpu-1", 1))), seq: 9, learned: true,
 		},
 		"what the ledger that it shares has learned": {
-			situation: shared(holding(9, entry("cpu-1", 1))),
-			adopted:   []v1alpha1.LedgerEntry{grantedFor("gpu", entry("gpu-1", 9))}, seq: 9,
+			situation: shared(holding(9, entry("cpu-1", 1))), adopted: []v1alpha1.LedgerEntry{grantedFor("gpu", entry("gpu-1", 9))}, seq: 9,
 		},
 		"a reboot whose grant somebody removed": {
 			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting))),
@@ -178,9 +176,7 @@ func TestReboots_Strays(t *testing.T) {
 		node *host
 		want step
 	}{
-		"it is taken back before the drain": {
-			needy("a", label("pool", "db"), grant(7, active)), step{plan.CancelGrant, v1alpha1.ReasonNoPolicy},
-		},
+		"it is taken back before the drain": {needy("a", label("pool", "db"), grant(7, active)), step{plan.CancelGrant, v1alpha1.ReasonNoPolicy}},
 		"a drain goes on": {
 			needy("a", label("pool", "db"), grant(7, active), progress(7, protocol.PhaseDraining)), step{plan.Wait, v1alpha1.ReasonGranted},
 		},

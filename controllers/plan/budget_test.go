@@ -65,9 +65,7 @@ func TestReboots_Budget(t *testing.T) {
 		holders   string
 	}{
 		"as many as the limit (behaviour 15)": {
-			one(policy("workers", atMost("2")), hosts(needy, "a b c")...),
-			[]string{"a", "b"},
-			"a (holds a grant), b (holds a grant)",
+			one(policy("workers", atMost("2")), hosts(needy, "a b c")...), []string{"a", "b"}, "a (holds a grant), b (holds a grant)",
 		},
 		"a granted reboot (behaviour 16)": {
 			one(policy("workers", atMost("2"), holding(1, entry("a", 1))), needy("a", underWay), needy("b"), needy("c")),
@@ -83,14 +81,10 @@ func TestReboots_Budget(t *testing.T) {
 			nil, "a (holds a grant), b (holds a grant)",
 		},
 		"a node that is not Ready for reasons of its own (behaviour 18)": {
-			one(policy("workers", atMost("2")), newHost("a", notReady), needy("b"), needy("c")),
-			[]string{"b"},
-			"a (is not Ready), b (holds a grant)",
+			one(policy("workers", atMost("2")), newHost("a", notReady), needy("b"), needy("c")), []string{"b"}, "a (is not Ready), b (holds a grant)",
 		},
 		"a node that somebody cordoned": {
-			one(policy("workers", atMost("2")), newHost("a", cordoned), needy("b"), needy("c")),
-			[]string{"b"},
-			"a (is cordoned), b (holds a grant)",
+			one(policy("workers", atMost("2")), newHost("a", cordoned), needy("b"), needy("c")), []string{"b"}, "a (is cordoned), b (holds a grant)",
 		},
 		"a node that an autoscaler is deleting": {
 			one(policy("workers", atMost("2")), needy("b"), needy("c"), newHost("a", tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule))),
@@ -112,14 +106,10 @@ func TestReboots_Budget(t *testing.T) {
 			"b (holds a grant)",
 		},
 		"a cordoned node that needs a reboot costs nobody anything": {
-			one(policy("workers"), needy("a"), needy("b", cordoned), newHost("c", notReady)),
-			[]string{"b"},
-			"b (holds a grant), c (is not Ready)",
+			one(policy("workers"), needy("a"), needy("b", cordoned), newHost("c", notReady)), []string{"b"}, "b (holds a grant), c (is not Ready)",
 		},
 		"two cordoned nodes still go one at a time": {
-			one(policy("workers"), needy("a", cordoned), needy("b", cordoned)),
-			[]string{"a"},
-			"a (holds a grant), b (is cordoned)",
+			one(policy("workers"), needy("a", cordoned), needy("b", cordoned)), []string{"a"}, "a (holds a grant), b (is cordoned)",
 		},
 		"a node whose entry is released keeps its place until that is written": {
 			one(policy("workers", holding(1, entry("a", 1))),

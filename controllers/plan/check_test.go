@@ -47,9 +47,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, strings.Repeat("x", 256<<10)))),
 			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 253) + "…; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
 		},
-		"false does not pause the node": {
-			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "false"))),
-		},
+		"false does not pause the node": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "false")))},
 		"a limit that cannot be read": {
 			one(policy("workers", atMost("many")), needy("worker-1")),
 			v1alpha1.ReasonInvalid, `policy workers: spec.concurrency.maxUnavailable: "many" is no percentage`,
@@ -62,10 +60,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers", gatedByObject)}, hosts: hosts(needy, "worker-1"), gates: []v1alpha1.GateStatus{quiet(ceph)}, gatesInvalid: "undeclared"},
 			v1alpha1.ReasonInvalid, "policy workers: undeclared",
 		},
-		"paused policy": {
-			one(policy("workers", paused(nil, "")), needy("worker-1")),
-			v1alpha1.ReasonPaused, "policy workers is paused",
-		},
+		"paused policy": {one(policy("workers", paused(nil, "")), needy("worker-1")), v1alpha1.ReasonPaused, "policy workers is paused"},
 		"policy paused until an instant, for a reason": {
 			one(policy("workers", paused(&soon, "Black Friday")), needy("worker-1")),
 			v1alpha1.ReasonPaused, "policy workers is paused until Mon 2026-06-01 23:00:00 UTC: Black Friday",
@@ -90,8 +85,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC",
 		},
 		"closed window that never opens": {
-			one(policy("workers"), needy("worker-1")).in(window.State{}),
-			v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year",
+			one(policy("workers"), needy("worker-1")).in(window.State{}), v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year",
 		},
 		"closed window, and an urgent request that the policy allows":           {situation: one(policy("workers", allowsUrgent), needy("worker-1", urgently)).in(closed)},
 		"blackout, and an urgent request that the policy allows":                {situation: one(policy("workers", allowsUrgent), needy("worker-1", urgently)).in(window.State{Name: "freeze", Blackout: true})},
@@ -106,8 +100,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC",
 		},
 		"paused policy, which an urgent request does not pass": {
-			one(policy("workers", allowsUrgent, paused(nil, "")), needy("worker-1", urgently)),
-			v1alpha1.ReasonPaused, "policy workers is paused",
+			one(policy("workers", allowsUrgent, paused(nil, "")), needy("worker-1", urgently)), v1alpha1.ReasonPaused, "policy workers is paused",
 		},
 		"another node is back for less than the spacing": {
 			one(policy("workers", spacing(10*minute), lastReboot(-4*minute)), needy("worker-1")),
@@ -146,8 +139,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonNodeUnavailable, "Karpenter is deleting the node",
 		},
 		"node that is being deleted": {
-			one(policy("workers"), needy("worker-1", deleting, notReady)),
-			v1alpha1.ReasonNodeUnavailable, "the node is being deleted",
+			one(policy("workers"), needy("worker-1", deleting, notReady)), v1alpha1.ReasonNodeUnavailable, "the node is being deleted",
 		},
 		"node whose readiness is unknown (behaviour 18)": {
 			one(policy("workers"), needy("worker-1", notReady)),
@@ -226,13 +218,9 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			situation: one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-time.Minute, v1alpha1.ReasonPaused)))),
 		},
 		"limit of 0": {
-			one(policy("workers", atMost("0")), needy("worker-1")),
-			v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted",
+			one(policy("workers", atMost("0")), needy("worker-1")), v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted",
 		},
-		"dry run": {
-			one(policy("workers", dryRun), needy("worker-1")),
-			v1alpha1.ReasonDryRun, "would be rebooted now: policy workers only reports",
-		},
+		"dry run": {one(policy("workers", dryRun), needy("worker-1")), v1alpha1.ReasonDryRun, "would be rebooted now: policy workers only reports"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

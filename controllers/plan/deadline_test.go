@@ -17,9 +17,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 		hosts []*host
 		want  plan.DeadlinesHealth
 	}{
-		"no node needs a reboot": {
-			[]*host{newHost("a", needsSince(9*day))}, plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime},
-		},
+		"no node needs a reboot": {[]*host{newHost("a", needsSince(9*day))}, plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime}},
 		"before three quarters of it": {
 			[]*host{needy("a", needsSince(3*day-minute))}, plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(minute)},
 		},

@@ -40,14 +40,10 @@ func TestReboots_Decisions(t *testing.T) {
 		"nothing while the engine is unreachable": {
 			one(policy("workers"), newHost("a", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0))), nil,
 		},
-		"a condition that has nothing to say any more is removed": {
-			one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}},
-		},
-		"a node that is granted now is answered by the grant": {one(policy("workers"), needy("a")), nil},
-		"a node whose grant is due gets its answer by it":     {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
-		"a node with a grant": {
-			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted},
-		},
+		"a condition that has nothing to say any more is removed": {one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}}},
+		"a node that is granted now is answered by the grant":     {one(policy("workers"), needy("a")), nil},
+		"a node whose grant is due gets its answer by it":         {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
+		"a node with a grant": {one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted}},
 		"a node that reboots, and whose agent has withdrawn question and answer": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, protocol.PhaseRebooting))), nil,
 		},
@@ -83,13 +79,9 @@ func TestReboots_Decisions(t *testing.T) {
 		"a node that another policy reboots": {
 			one(policy("workers"), needy("a", shown, grant(1, active, givenBy("other")))).with(policy("other", selects("pool", "other"))), nil,
 		},
-		"a node of another policy": {
-			one(policy("workers"), needy("a", shown)).with(policy("other", priority(1))), nil,
-		},
+		"a node of another policy":                        {one(policy("workers"), needy("a", shown)).with(policy("other", priority(1))), nil},
 		"a conflict, reported by the first of the rivals": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
-		"a conflict is not reported by the second": {
-			one(rivals[1], needy("a")).with(rivals[0]), nil,
-		},
+		"a conflict is not reported by the second":        {one(rivals[1], needy("a")).with(rivals[0]), nil},
 		"a conflict about a node that a third policy reboots": {
 			situation{
 				policies: append(rivals[:2:2], policy("third", selects("pool", "third"))),

@@ -43,9 +43,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		granted   []string
 		waits     map[string]string
 	}{
-		"without a topologyKey labels mean nothing": {
-			one(policy("workers", atMost("3")), needy("a", x), needy("b", y)), []string{"a", "b"}, nil,
-		},
+		"without a topologyKey labels mean nothing": {one(policy("workers", atMost("3")), needy("a", x), needy("b", y)), []string{"a", "b"}, nil},
 		"the first domain by its name, whoever waits longest": {
 			one(zoned(), needy("a", y, needsSince(5*time.Hour)), needy("b", x), needy("c", x)),
 			[]string{"b", "c"},
@@ -62,14 +60,10 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			map[string]string{"b": "BudgetExhausted: waiting for its turn: at most 1 of the nodes may be unavailable at once"},
 		},
 		"nodes without the label are one domain, the last": {
-			one(zoned(), needy("a"), needy("b"), needy("c", x)),
-			[]string{"c"},
-			map[string]string{"a": busy("zone=x"), "b": busy("zone=x")},
+			one(zoned(), needy("a"), needy("b"), needy("c", x)), []string{"c"}, map[string]string{"a": busy("zone=x"), "b": busy("zone=x")},
 		},
 		"and make the others wait": {
-			one(zoned(holding(1, entry("a", 1))), needy("a", underWay), needy("b", x)),
-			nil,
-			map[string]string{"b": busy("no label zone")},
+			one(zoned(holding(1, entry("a", 1))), needy("a", underWay), needy("b", x)), nil, map[string]string{"b": busy("no label zone")},
 		},
 		"a node that is down for reasons of its own uses the limit and makes no domain busy": {
 			one(zoned(), needy("a", x), newHost("b", y, notReady)), []string{"a"}, nil,
@@ -100,12 +94,10 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"a"},
 			nil,
 		},
-		"one that another policy has granted does": {moved(), nil, map[string]string{"a": busy("zone=y")}},
-		"until that policy reports that it did not come back": {
-			moved(notReady, permitted(v1alpha1.ReasonRebootTimedOut)), []string{"a"}, nil,
-		},
-		"or that its hooks after the boot refused": {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
-		"or that its agent is silent":              {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
+		"one that another policy has granted does":            {moved(), nil, map[string]string{"a": busy("zone=y")}},
+		"until that policy reports that it did not come back": {moved(notReady, permitted(v1alpha1.ReasonRebootTimedOut)), []string{"a"}, nil},
+		"or that its hooks after the boot refused":            {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
+		"or that its agent is silent":                         {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x),
 				newHost("b", y, grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))),

@@ -73,9 +73,7 @@ func TestExplain(t *testing.T) {
 			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), needy("worker-1"))),
 			reason:   v1alpha1.ReasonNoPolicy, check: v1alpha1.ReasonNoPolicy, passed: 0,
 		},
-		"no policy selects it, and it needs no reboot": {
-			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), newHost("worker-1"))),
-		},
+		"no policy selects it, and it needs no reboot": {snapshot: ungoverned(one(policy("workers", selects("pool", "web")), newHost("worker-1")))},
 		"a grant that is in the ledger and not on the node": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), reboot: plan.PublishGrant,
 		},

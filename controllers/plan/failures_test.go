@@ -106,10 +106,8 @@ func TestReboots_Halt(t *testing.T) {
 		situation situation
 		want      plan.Halt
 	}{
-		"nothing failed": {one(policy("workers"), needy("a")), healthy},
-		"one failed, two may": {
-			one(policy("workers"), needy("a", drainFailed(-minute)), needy("b")), healthy,
-		},
+		"nothing failed":      {one(policy("workers"), needy("a")), healthy},
+		"one failed, two may": {one(policy("workers"), needy("a", drainFailed(-minute)), needy("b")), healthy},
 		"halted, as the condition has it, without the command": {
 			one(policy("workers", was(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "1 node failed"+plan.ResumeHint("workers"), -minute)), needy("a")), haltedBy("1 node failed"),
 		},
@@ -117,10 +115,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(policy("workers"), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
 			haltedBy("2 nodes failed since the last success (failures.max is 2): a (DrainTimedOut), b (DrainTimedOut)"),
 		},
-		"one failed, one may": {
-			one(strict(), needy("a", drainFailed(-minute))),
-			haltedByA(v1alpha1.ReasonDrainTimedOut),
-		},
+		"one failed, one may": {one(strict(), needy("a", drainFailed(-minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
 		"more failed than anybody reads": {
 			one(policy("workers", failuresMax(3)), hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7", drainFailed(-minute))...),
 			haltedBy("7 nodes failed since the last success (failures.max is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
@@ -161,18 +156,13 @@ func TestReboots_Halt(t *testing.T) {
 		"a success in the very second": {
 			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-minute)), needy("b", drainFailed(-minute))), healthy,
 		},
-		"a node that failed and does not ask any more": {
-			one(strict(), newHost("a", drainFailed(-minute))), healthy,
-		},
+		"a node that failed and does not ask any more": {one(strict(), newHost("a", drainFailed(-minute))), healthy},
 		"an attempt that was cancelled is no failure": {
 			one(strict(), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
 		},
-		"a node of another policy": {
-			one(strict(), needy("a", drainFailed(-minute))).with(policy("other", priority(1))), healthy,
-		},
+		"a node of another policy": {one(strict(), needy("a", drainFailed(-minute))).with(policy("other", priority(1))), healthy},
 		"a node that did not come back (behaviour 26)": {
-			one(strict(holding(5, entry("a", 5))), newHost("a", lateReboot...)),
-			haltedByA(v1alpha1.ReasonRebootTimedOut),
+			one(strict(holding(5, entry("a", 5))), newHost("a", lateReboot...)), haltedByA(v1alpha1.ReasonRebootTimedOut),
 		},
 		"a node that did not come back, and a success since": {
 			one(strict(holding(5, entry("a", 5)), lastReboot(-minute)), newHost("a", lateReboot...)), healthy,
@@ -182,8 +172,7 @@ func TestReboots_Halt(t *testing.T) {
 			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"a finished reboot that is not released, of a node that is not Ready again": {
-			one(strict(holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, protocol.GrantFinished), bootID("two"))...)),
-			healthy,
+			one(strict(holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, protocol.GrantFinished), bootID("two"))...)), healthy,
 		},
 		"a Node that is gone": {one(strict(holding(5, entry("a", 5)))), healthy},
 		"a Node that is gone, which was past the point of no return": {
@@ -196,54 +185,37 @@ func TestReboots_Halt(t *testing.T) {
 			one(policy("workers", lost("a", "", -minute)), needy("b", drainFailed(-minute))),
 			haltedBy("2 nodes failed since the last success (failures.max is 2): a (NodeGoneInReboot), b (DrainTimedOut)"),
 		},
-		"a Node that was deleted in its reboot, and a success since": {one(strict(lost("a", "", -2*minute), lastReboot(-minute))), healthy},
-		"a Node that was deleted in its reboot, and resumed since": {
-			one(strict(lost("a", "", -2*minute), resumedAt(-minute))),
-			resumed,
-		},
+		"a Node that was deleted in its reboot, and a success since":                           {one(strict(lost("a", "", -2*minute), lastReboot(-minute))), healthy},
+		"a Node that was deleted in its reboot, and resumed since":                             {one(strict(lost("a", "", -2*minute), resumedAt(-minute))), resumed},
 		"a Node that was deleted in its reboot, by the clock of a leader that was a day ahead": {one(strict(lost("a", "", 24*time.Hour))), healthy},
-		"halted stays halted, in the words it halted with": {
-			one(policy("workers", halted), needy("a")), haltedBy("2 nodes failed"),
-		},
+		"halted stays halted, in the words it halted with":                                     {one(policy("workers", halted), needy("a")), haltedBy("2 nodes failed")},
 		"an administrator resumes": {
-			one(policy("workers", halted, resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
-			resumed,
+			one(policy("workers", halted, resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))), resumed,
 		},
 		"an administrator resumes without a reason: the shell drops the value, so it must count": {
-			one(policy("workers", halted, resume("")), needy("a")),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
+			one(policy("workers", halted, resume("")), needy("a")), plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
 		"an administrator resumes with more words than a status holds": {
 			one(policy("workers", resume(strings.Repeat("x", 40_000))), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},
 		"resumed, and failures before that do not count": {
-			one(strict(resumedAt(-minute), lastReboot(-time.Hour)), needy("a", drainFailed(-2*minute))),
-			resumed,
+			one(strict(resumedAt(-minute), lastReboot(-time.Hour)), needy("a", drainFailed(-2*minute))), resumed,
 		},
-		"resumed, and failed again": {
-			one(strict(resumedAt(-3*minute)), needy("a", drainFailed(-2*minute))),
-			haltedByA(v1alpha1.ReasonDrainTimedOut),
-		},
+		"resumed, and failed again": {one(strict(resumedAt(-3*minute)), needy("a", drainFailed(-2*minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
 		"resumed by the clock of a leader that was a day ahead, and failed again": {
-			one(strict(resumedAt(24*time.Hour)), needy("a", drainFailed(-2*minute))),
-			haltedByA(v1alpha1.ReasonDrainTimedOut),
+			one(strict(resumedAt(24*time.Hour)), needy("a", drainFailed(-2*minute))), haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"resumed, and a success since, and failed again": {
-			one(strict(resumedAt(-5*minute), lastReboot(-3*minute)), needy("a", drainFailed(-2*minute))),
-			haltedByA(v1alpha1.ReasonDrainTimedOut),
+			one(strict(resumedAt(-5*minute), lastReboot(-3*minute)), needy("a", drainFailed(-2*minute))), haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"resumed, and a success since, and failed between the two": {
-			one(strict(resumedAt(-5*minute), lastReboot(-3*minute)), needy("a", drainFailed(-4*minute))),
-			resumed,
+			one(strict(resumedAt(-5*minute), lastReboot(-3*minute)), needy("a", drainFailed(-4*minute))), resumed,
 		},
 		"a success in the future hides no failure": {
-			one(strict(lastReboot(time.Hour)), needy("a", drainFailed(-2*minute))),
-			haltedByA(v1alpha1.ReasonDrainTimedOut),
+			one(strict(lastReboot(time.Hour)), needy("a", drainFailed(-2*minute))), haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
-		"a success by the clock of a leader that was a little ahead": {
-			one(strict(lastReboot(minute)), needy("a", drainFailed(-2*minute))), healthy,
-		},
+		"a success by the clock of a leader that was a little ahead": {one(strict(lastReboot(minute)), needy("a", drainFailed(-2*minute))), healthy},
 		"a before-hook refused": {
 			one(strict(), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
 			haltedByA(v1alpha1.ReasonHookFailed),

@@ -27,18 +27,12 @@ func TestGovernor_Govern(t *testing.T) {
 		want     plan.Governance
 	}{
 		"no policies": {labels: db},
-		"a policy without a selector selects every node": {
-			[]*v1alpha1.RebootPolicy{policy("all")}, nil, plan.Governance{Policy: "all"},
-		},
-		"an empty selector selects every node too": {
-			[]*v1alpha1.RebootPolicy{policy("all", everything)}, nil, plan.Governance{Policy: "all"},
-		},
+		"a policy without a selector selects every node": {[]*v1alpha1.RebootPolicy{policy("all")}, nil, plan.Governance{Policy: "all"}},
+		"an empty selector selects every node too":       {[]*v1alpha1.RebootPolicy{policy("all", everything)}, nil, plan.Governance{Policy: "all"}},
 		"a node of Windows, on which no agent can run, is nobody's": {
 			[]*v1alpha1.RebootPolicy{policy("all", everything)}, map[string]string{corev1.LabelOSStable: "windows"}, plan.Governance{},
 		},
-		"nobody selects the node": {
-			[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, plan.Governance{},
-		},
+		"nobody selects the node": {[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, plan.Governance{}},
 		"the highest priority wins": {
 			[]*v1alpha1.RebootPolicy{policy("all"), policy("db", selects("pool", "db"), priority(10)), policy("rest", priority(-10))},
 			db,
@@ -62,12 +56,8 @@ func TestGovernor_Govern(t *testing.T) {
 		"a policy with a selector that nobody can evaluate governs nothing, whatever its priority": {
 			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"nor is it a rival": {
-			[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"},
-		},
-		"nor does anybody govern the nodes that it alone may mean": {
-			[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{},
-		},
+		"nor is it a rival": {[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"}},
+		"nor does anybody govern the nodes that it alone may mean": {[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{}},
 		"a value that no label can have is a selector that nobody can evaluate": {
 			[]*v1alpha1.RebootPolicy{policy("a", selects("pool", "b c"), priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},

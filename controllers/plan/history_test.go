@@ -73,9 +73,7 @@ func TestPlan_History(t *testing.T) {
 				p.Message = "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: see to the machine, or to what deletes Nodes"
 			}),
 		},
-		"a grant that was taken back before the drain disturbed nobody": {
-			one(held, needy("a", grant(7, protocol.GrantCancelled))), nil,
-		},
+		"a grant that was taken back before the drain disturbed nobody": {one(held, needy("a", grant(7, protocol.GrantCancelled))), nil},
 		"clocks that disagree measure nothing": {
 			one(held, newHost("a", rebooted(-3*minute, -2*minute), grant(7, protocol.GrantFinished, finished),
 				progress(7, protocol.PhaseRebooting, phaseAt(minute), drainedFrom(2*minute)))),
@@ -100,9 +98,7 @@ func TestPlan_History(t *testing.T) {
 			one(held, newHost("a", rebooted(-3*minute, 3*time.Hour), grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute)))),
 			with(func(p *v1alpha1.PastReboot) { p.Result, p.EndedAt = v1alpha1.RebootSucceeded, at(0) }),
 		},
-		"a reboot that goes on is no history": {
-			one(held, newHost("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))), nil,
-		},
+		"a reboot that goes on is no history": {one(held, newHost("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -69,9 +69,7 @@ func TestReboots_Marks(t *testing.T) {
 		},
 		"two policies select it, reported by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []plan.Markers{off("a")}},
 		"and not by the second":                                 {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
-		"a node of another policy": {
-			one(policy("workers"), newHost("a", pending)).with(policy("other", priority(1))), nil,
-		},
+		"a node of another policy":                              {one(policy("workers"), newHost("a", pending)).with(policy("other", priority(1))), nil},
 		"nodes that wait for pods, more than may be down, the next ones first": {
 			one(policy("workers", atMost("2"), waitsForPods), needy("a", softly), needy("b", softly), needy("c", softly, needsSince(2*60*minute))),
 			[]plan.Markers{on("c"), on("a"), on("b")},

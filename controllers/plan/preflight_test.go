@@ -60,10 +60,8 @@ func TestReboots_Preflight(t *testing.T) {
 		message string
 	}{
 		"nobody has answered and no gate asks": {policy: plain},
-		"nobody has answered": {
-			policy: gated, reason: v1alpha1.ReasonGateUnreachable, message: unknown,
-		},
-		"nothing is in the way": {policy: gated, option: replies(gated)},
+		"nobody has answered":                  {policy: gated, reason: v1alpha1.ReasonGateUnreachable, message: unknown},
+		"nothing is in the way":                {policy: gated, option: replies(gated)},
 		"a pod blocks": {
 			policy: gated, option: replies(gated, blocking("default/migrate-1")),
 			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for default/migrate-1",

@@ -146,12 +146,8 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"and has resumed":                                   {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(-minute)), nil, []string{"worker-1"}, "", 0},
 		"and has resumed by a leader whose clock was ahead": {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(26*time.Hour)), nil, nil, gone, 0},
 		"a Node of a later ring":                            {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
-		"the limit of the ring": {
-			workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("nodes of it are left"), 0,
-		},
-		"half of the ring": {
-			workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("nodes of it are left"), 0,
-		},
+		"the limit of the ring":                             {workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("nodes of it are left"), 0},
+		"half of the ring":                                  {workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("nodes of it are left"), 0},
 		"a limit that cannot be read": {
 			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.order, maxUnavailable of ring canary: "many" is no percentage`, 0,
 		},
