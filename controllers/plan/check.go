@@ -17,8 +17,9 @@ type Blocked struct {
 	// Until is the instant at which it ends by itself; zero: it needs an action.
 	Until time.Time
 
-	// check is the reason that names the check which blocks; view.first sets it.
+	// check is the reason that names the check which blocks, and place where it stands in the order; view.first sets them.
 	check v1alpha1.Reason
+	place int
 	// shortLived: it ends within seconds, and is not written on nodes.
 	shortLived bool
 }
@@ -95,12 +96,29 @@ var turn = []check{
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 
+// inOrder are all checks before a grant.
+var inOrder = slices.Concat(beforeGrant, turn)
+
+// placeOf is where a check stands in the order.
+func placeOf(reason v1alpha1.Reason) int {
+	return slices.IndexFunc(inOrder, func(c check) bool { return c.reason == reason })
+}
+
+// Where those checks begin that look at pods, at gates, and at which nodes were chosen before, and of these those that block all nodes.
+var (
+	podChecks, gateChecks   = placeOf(v1alpha1.ReasonUndrainablePod), placeOf(v1alpha1.ReasonAlertFiring)
+	turnChecks, fleetChecks = placeOf(v1alpha1.ReasonControlPlaneGuard), placeOf(v1alpha1.ReasonSpacing)
+)
+
+// reaches reports whether all checks before a place have passed. Nil: all checks have.
+func (o *Blocked) reaches(place int) bool { return o == nil || o.place >= place }
+
 // first is why the first check that does not pass blocks the node; nil: all pass.
 func (v view) first(checks []check, n *Node) *Blocked {
 	for _, c := range checks {
 		if o := c.blocks(v, n); o != nil {
 			is := *o
-			is.check = c.reason
+			is.check, is.place = c.reason, placeOf(c.reason)
 			return &is
 		}
 	}
@@ -234,12 +252,7 @@ func someOf[T ~string](names []T) string { return message.Names(names, maxNames)
 
 // FallsWithOthers reports whether the node waits for other nodes alone: for its ring, or its turn.
 func (o *Blocked) FallsWithOthers() bool {
-	return o.check == v1alpha1.ReasonRingWaits || o.fallsWithTurn()
-}
-
-// fallsWithTurn reports whether one of the last checks blocks, which depend on the nodes that were chosen before.
-func (o *Blocked) fallsWithTurn() bool {
-	return slices.ContainsFunc(turn, func(c check) bool { return c.reason == o.check })
+	return o.check == v1alpha1.ReasonRingWaits || o.reaches(turnChecks)
 }
 
 // FallsWithTime reports whether what blocks the node ends by itself. What is left of a window only shrinks, but the next window

@@ -162,7 +162,7 @@ func decisionFor(decisions []Decision, node string) Decision {
 
 // outcomes is the whole order with the one check that blocks; empty: no check blocks. passed is the message of a check that passes.
 func outcomes(objects v1alpha1.Reason, message string, passed func(check) string) []Outcome {
-	all := slices.CompactFunc(slices.Concat(before, beforeGrant, turn), func(a, b check) bool { return a.reason == b.reason })
+	all := slices.CompactFunc(slices.Concat(before, inOrder), func(a, b check) bool { return a.reason == b.reason })
 	list, result := make([]Outcome, 0, len(all)), Passed
 	for _, c := range all {
 		o := Outcome{Check: c.reason, Result: result}

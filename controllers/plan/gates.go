@@ -45,11 +45,8 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 	return &results[i]
 }
 
-// reachesGates reports whether all checks before the gates have passed. Nil: all checks have.
-func (o *Blocked) reachesGates() bool {
-	return o == nil || o.check == v1alpha1.ReasonAlertFiring || o.check == v1alpha1.ReasonObjectNotReady ||
-		o.check == v1alpha1.ReasonGateUnreachable || o.fallsWithTurn()
-}
+// reachesGates reports whether all checks before the gates have passed.
+func (o *Blocked) reachesGates() bool { return o.reaches(gateChecks) }
 
 // gateReports is the check for gates that report a state. One that cannot be asked counts for nothing where its failurePolicy is Allow.
 func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *Node) *Blocked {

@@ -263,8 +263,9 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 	d.f.order(candidates)
 	for _, n := range candidates {
 		o := sees.first(turn, n)
-		if o == nil || goesNext(o) {
-			// Also where it is not granted yet: the next node is judged as if this one were down, and keeps what it reports.
+		if o.reaches(fleetChecks) {
+			// Its turn has come. What keeps all nodes from being granted may block it still: the next node is judged as if this one were down,
+			// and keeps what it reports.
 			d.slots.take(n.Name, d.f.rings.Of(n), d.f.domain(n))
 			d.lent = d.lent || o != nil
 		}
@@ -279,11 +280,6 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 		e.NeedSince, e.OSVersion, e.Policy, e.Ring = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.f.limited.tag(d.f.name), d.f.rings.name(n)
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
-}
-
-// goesNext reports whether the turn of the node has come, and only a check that concerns all nodes blocks it.
-func goesNext(o *Blocked) bool {
-	return o.check == v1alpha1.ReasonSpacing || o.check == v1alpha1.ReasonRunHookWaits || o.check == v1alpha1.ReasonDryRun
 }
 
 // rebootOf is the reboot of the node that is not over, also where the ledger has to take it back first.

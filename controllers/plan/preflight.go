@@ -29,22 +29,11 @@ func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
 // requestFor is the annotation on a node that waits. An agent checks once its node's turn may come: while an earlier check
 // holds the node back, its pods come and go, and the result is not needed.
 func (c podCheck) requestFor(o *Blocked) string {
-	if slices.Contains(fromPodsOn, o.check) {
+	if o.reaches(podChecks) {
 		return c.annotation
 	}
 	return ""
 }
-
-// fromPodsOn are the reasons of the checks from the first one on that looks at pods.
-var fromPodsOn = func() []v1alpha1.Reason {
-	var reasons []v1alpha1.Reason
-	for _, c := range slices.Concat(beforeGrant, turn) {
-		if c.reason == v1alpha1.ReasonUndrainablePod || len(reasons) > 0 {
-			reasons = append(reasons, c.reason)
-		}
-	}
-	return reasons
-}()
 
 // result is the agent's answer to the request, in this boot. Nil: there is none, and nothing is known.
 func (c podCheck) result(n *Node) *protocol.PreflightReport {
