@@ -67,18 +67,6 @@ func (t *tracker) refusedAt() time.Time {
 	return timing.Latest(asked, shown.LastHeartbeatTime.Time)
 }
 
-// beforeHooks run before the grant is published, so the agent knows nothing of the grant yet. A hook that refuses, or nothing in time,
-// gives the slot back.
-func (t *tracker) beforeHooks() (passed bool) {
-	if t.runHooks(v1alpha1.HooksBefore) {
-		return true
-	}
-	if !t.FailedAt.IsZero() {
-		t.Action, t.FailedAt = CancelGrant, time.Time{}
-	}
-	return false
-}
-
 // answers sorts out the hooks that have not approved. A value that is no answer is reported: nothing else states why it does not count.
 func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	for _, key := range keys {

@@ -117,19 +117,21 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 
 // awaitStart: the agent has not acted yet, so everything that blocks the reboot still counts.
 func (t *tracker) awaitStart() {
-	n, published := t.Node, t.Node.Shows(t.Entry.Seq)
 	o := t.withdrawal()
 	t.NeedsGates = o.reachesGates()
 	if o != nil {
 		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
 		return
 	}
-	if !published {
-		if t.beforeHooks() {
+	if !t.Node.Shows(t.Entry.Seq) {
+		switch passed, gate := t.runHooks(v1alpha1.HooksBefore), gateUnknown(view{fleet: t.f}, t.Node); {
+		case !t.FailedAt.IsZero(): // the agent knows nothing of the grant yet: the slot is given back
+			t.Action, t.FailedAt = CancelGrant, time.Time{}
+		case !passed:
+		case gate != nil:
+			t.Message = gate.Message
+		default:
 			t.Action = PublishGrant
-		}
-		if o := gateUnknown(view{fleet: t.f}, n); o != nil && t.Action == PublishGrant {
-			t.Action, t.Message = Wait, o.Message
 		}
 		return
 	}
