@@ -31,7 +31,7 @@ func (u *future) extrapolate() int {
 	}
 	for i, n := range rest {
 		at := timing.Latest(slots[0], f.Now)
-		if limit, ok := f.rings.Limit(f.rings.Of(n)); ok && 0 < limit && limit < len(slots) {
+		if limit := int(f.ofRings[f.rings.Of(n)]); 0 < limit && limit < len(slots) {
 			at = timing.Latest(slots[len(slots)-limit], at)
 		}
 		if is := plan.Domain(f.Policy, n); is != domain && i > 0 {

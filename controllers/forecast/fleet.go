@@ -18,8 +18,9 @@ import (
 type fleet struct {
 	// Snapshot is what the planner sees. Its policy, with the ledger, and its nodes are the forecast's own.
 	plan.Snapshot
-	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy.
+	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy, and ofRings are those of its rings.
 	limit, own int
+	ofRings    map[int]int32
 	// queues are the nodes that wait for their turn.
 	queues queues
 	// shown are the nodes outside the queues that the planner looks at in each round: those that are being rebooted or
@@ -30,46 +31,32 @@ type fleet struct {
 	rings    plan.Rings
 	soaking  map[int]string
 	stranded map[int]bool
-	// conflicts are nodes that need a reboot and that no policy governs because several would.
+	// conflicts are nodes that need a reboot and that this policy and its rivals select.
 	conflicts map[string][]string
 }
 
 // fleetOf begins with what is.
 func fleetOf(s plan.Snapshot) *fleet {
 	s.Nodes, s.Governor = plan.Supposing(s.Policy, s.Nodes), s.Governor.Sharing(s.Policy.Name, s.Holder().Name)
-	waiting, soaking := plan.Queues(s)
+	o := plan.Ahead(s)
 	f := &fleet{
-		Snapshot: s, queues: queuesOf(s.Policy, waiting), shown: map[string]*plan.Node{}, conflicts: map[string][]string{},
-		soaking: map[int]string{}, stranded: map[int]bool{},
-	}
-	if rings, err := plan.RingsOf(s.Policy); err == nil { // otherwise nothing is granted
-		f.rings = rings
+		Snapshot: s, limit: int(o.Limit), own: int(o.Own), ofRings: o.OfRings, queues: queuesOf(s.Policy, o.Queues), rings: o.Rings,
+		conflicts: o.Conflicts, shown: map[string]*plan.Node{}, soaking: map[int]string{}, stranded: map[int]bool{},
 	}
 	held := map[string]bool{}
 	for _, e := range s.Holder().Status.Grants {
 		held[e.Node] = true
 	}
-	selected, others, members := 0, 0, map[int]int{}
-	with := s.Governor.SharedWith(s.Policy.Name)
+	with := append(s.Governor.SharedWith(s.Policy.Name), s.Policy.Name)
 	for _, n := range s.Nodes {
-		g := s.Governor.Govern(n.Labels)
-		counts := g.Policy == s.Policy.Name
-		if counts {
-			selected++
-			members[f.rings.Of(n)]++
-		} else if counts = slices.Contains(with, g.Policy); counts {
-			others++
-		}
-		if len(g.Rivals) > 0 && n.NeedsReboot() {
-			f.conflicts[n.Name] = g.Rivals
-		}
+		counts := slices.Contains(with, s.Governor.Govern(n.Labels).Policy)
 		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && counts {
 			f.show(n)
 		}
 	}
-	f.soak(soaking)
+	f.soak(o.Soaking)
 	f.Policy, f.Ledger = s.Policy.DeepCopy(), s.Ledger.DeepCopy()
-	f.fix(selected, others, members)
+	f.fix(o)
 	f.clearGates()
 	f.answerRunHooks()
 	f.Nodes, f.Index, f.Window = nil, nil, window.State{}
@@ -86,38 +73,24 @@ func (f *fleet) soak(soaking map[int]*plan.Node) {
 	}
 }
 
-// fix replaces percentages in the policy by numbers of nodes, because the planner sees only some of the fleet, and sets mode Enforce.
-// The others are nodes of policies that share the limit.
-func (f *fleet) fix(selected, others int, members map[int]int) {
+// fix replaces percentages in the policy by numbers of nodes, because the planner sees only some of the fleet, and sets mode Enforce. A spec
+// that cannot be acted on keeps its limits: nothing is granted.
+func (f *fleet) fix(o plan.Outlook) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
-	own, holder := f.Policy.Spec.OwnLimit(), &f.Holder().Spec
-	limit := scaled(holder.MaxUnavailableOrDefault(), selected+others)
-	f.limit, f.own = limit.IntValue(), limit.IntValue()
+	if o.Invalid {
+		return
+	}
+	holder := &f.Holder().Spec
 	if holder.Concurrency == nil {
 		holder.Concurrency = &v1alpha1.Concurrency{}
 	}
-	holder.Concurrency.MaxUnavailable = &limit
-	if f.Ledger != nil && own != nil {
-		limit := scaled(*own, selected)
-		f.own = limit.IntValue()
-		f.Policy.Spec.Concurrency.MaxUnavailable = &limit
+	holder.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Limit))
+	if f.Ledger != nil && f.Policy.Spec.OwnLimit() != nil {
+		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Own))
 	}
-	for i := range f.Policy.Spec.Order {
-		if ring := &f.Policy.Spec.Order[i]; ring.MaxUnavailable != nil {
-			ring.MaxUnavailable = new(scaled(*ring.MaxUnavailable, members[i]))
-		}
+	for ring, limit := range o.OfRings {
+		f.Policy.Spec.Order[ring].MaxUnavailable = new(intstr.FromInt32(limit))
 	}
-	if rings, err := plan.RingsOf(f.Policy); err == nil {
-		f.rings = rings
-	}
-}
-
-// scaled is maxUnavailable as a number of nodes. One that cannot be read stays as it is: its policy grants nothing.
-func scaled(most intstr.IntOrString, nodes int) intstr.IntOrString {
-	if limit, err := plan.Limit(most, nodes); err == nil {
-		return intstr.FromInt32(limit)
-	}
-	return most
 }
 
 // clearGates assumes that gates which were not queried yet are clear: they are queried once a node waits for them. A gate is expected

@@ -146,7 +146,7 @@ func (u *future) stays() []Stay {
 		}
 	}
 	for name, rivals := range f.conflicts {
-		if slices.Contains(rivals, f.Policy.Name) && !u.reboots.underWay(name) && !f.holds(name) {
+		if !u.reboots.underWay(name) && !f.holds(name) {
 			stays = append(stays, Stay{Node: name, Reason: v1alpha1.ReasonPolicyConflict, Message: plan.ConflictMessage(rivals)})
 		}
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -85,21 +86,44 @@ type Queue struct {
 	Nodes  []*Node
 }
 
-// Queues are the queues of the policy's rings and their domains, in the order in which plans choose among them. Of each ring, soaking is the
-// node at rest that keeps later rings waiting longest after its reboot. The Nodes are those of the snapshot.
-func Queues(s Snapshot) (queues []Queue, soaking map[int]*Node) {
+// Outlook is what a look ahead begins with.
+type Outlook struct {
+	// Queues are those of the policy's rings and their domains, in the order in which plans choose among them. The Nodes are those of the
+	// snapshot.
+	Queues []Queue
+	// Soaking is of each ring the node at rest that keeps later rings waiting longest after its reboot.
+	Soaking map[int]*Node
+	// Limit and Own are maxUnavailable in nodes, of the policy whose limit counts and of this one. OfRings are those of the Rings that have one.
+	Limit, Own int32
+	OfRings    map[int]int32
+	Rings      Rings
+	// Conflicts are the nodes that need a reboot and that the policy and its rivals select.
+	Conflicts map[string][]string
+	// Invalid reports whether something is wrong with the spec: nothing is granted.
+	Invalid bool
+}
+
+// Ahead is the outlook of a snapshot.
+func Ahead(s Snapshot) Outlook {
 	f := newFleet(s, nil)
+	o := Outlook{
+		Soaking: f.soaking(), Limit: f.limit, Own: f.limit, OfRings: f.rings.limits, Rings: f.rings.Rings, Conflicts: f.conflicts, Invalid: f.invalid != "",
+	}
+	if f.own != nil {
+		o.Own = *f.own
+	}
+	maps.DeleteFunc(o.Conflicts, func(name string, _ []string) bool { return !f.byName[name].NeedsReboot() })
 	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *Node) bool { return !n.NeedsReboot() || f.held(n) })
 	f.order(waiting)
 	for _, n := range waiting {
 		ring, domain := f.rings.Of(n), f.domain(n)
-		if last := len(queues) - 1; last < 0 || queues[last].Ring != ring || queues[last].Domain != domain {
-			queues = append(queues, Queue{Ring: ring, Domain: domain})
+		if last := len(o.Queues) - 1; last < 0 || o.Queues[last].Ring != ring || o.Queues[last].Domain != domain {
+			o.Queues = append(o.Queues, Queue{Ring: ring, Domain: domain})
 		}
-		q := &queues[len(queues)-1]
+		q := &o.Queues[len(o.Queues)-1]
 		q.Nodes = append(q.Nodes, n)
 	}
-	return queues, f.soaking()
+	return o
 }
 
 // soaking is, for each ring, the node at rest that keeps later rings waiting longest after its reboot.

@@ -61,14 +61,6 @@ func (r Rings) Soak(ring int) time.Duration {
 // Waited reports whether other nodes wait for those of a ring.
 func (r Rings) Waited(ring int) bool { return ring < len(r.order) }
 
-// Limit is the most nodes of a ring that may be unavailable at once, where that is written as a number. ok: the ring has a limit.
-func (r Rings) Limit(ring int) (limit int, ok bool) {
-	if ring >= len(r.order) || r.order[ring].MaxUnavailable == nil {
-		return 0, false
-	}
-	return r.order[ring].MaxUnavailable.IntValue(), true
-}
-
 // ringed are the rings of a fleet.
 type ringed struct {
 	Rings
