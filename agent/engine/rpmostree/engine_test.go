@@ -307,7 +307,7 @@ func TestEngine_RestartedAgentKeepsItsNeedUntilTheDaemonDeniesIt(t *testing.T) {
 	h.start()
 	h.Expect(engine.Report{
 		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "40.2",
-		Message: "rpm-ostree boots version 40.2 next; it runs after a reboot.",
+		Message: "rpm-ostree boots 40.2 next; it runs after a reboot.",
 	})
 	h.Must(h.bus.Restart())
 	h.install(running)

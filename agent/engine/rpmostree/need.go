@@ -15,12 +15,12 @@ import (
 const shownChecksumBytes = 12
 
 // resumed is what counts after a restart of the agent in the same boot, until the deployments are read: a need that it had
-// reported before.
+// reported before, of a version or of the commit of a deployment without one.
 func resumed(before engine.Report) engine.Report {
 	if before.State != engine.Needed {
 		return engine.Report{Engine: Name}
 	}
-	return needed(deployment{version: before.Version})
+	return engine.Staged(Name, before.Version, fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", cmp.Or(before.Version, "another deployment")))
 }
 
 // judge makes a report of the deployments in boot order.
@@ -38,18 +38,13 @@ func judge(list []deployment) engine.Report {
 	case next.booted:
 		return engine.UpToDate(Name, fmt.Sprintf("rpm-ostree has staged %s, which is locked: a reboot leaves it out until it is finalized.", first))
 	}
-	need := needed(next)
-	need.Running = list[booted].id()
-	return need
-}
-
-// needed names a deployment without a version by its commit.
-func needed(next deployment) engine.Report {
 	message := fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", next)
 	if next.staged {
 		message = fmt.Sprintf("rpm-ostree has staged %s; it runs after a reboot.", next)
 	}
-	return engine.Staged(Name, cmp.Or(next.version, next.commit()), message)
+	need := engine.Staged(Name, cmp.Or(next.version, next.commit()), message)
+	need.Running = list[booted].id()
+	return need
 }
 
 // String names a deployment for people.

@@ -82,6 +82,16 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// Of a deployment without a version the need is named by its commit, as judge does it.
+func TestResumed(t *testing.T) {
+	for version, boots := range map[string]string{"40.2": "40.2", "0123456789ab": "0123456789ab", "": "another deployment"} {
+		want := needing(version, "", "rpm-ostree boots "+boots+" next; it runs after a reboot.")
+		if diff := cmp.Diff(want, resumed(engine.Report{Engine: Name, State: engine.Needed, Version: version})); diff != "" {
+			t.Errorf("report (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // wellFormed checks that a report fits into the Node.
 func wellFormed(t *testing.T, r engine.Report) {
 	t.Helper()
