@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // What has been received so far and one more thing received make what is known now:
@@ -56,14 +55,14 @@ type input struct {
 }
 
 // resumed is the state after a restart of the agent in the same boot, made from what it had reported before. The host's clock
-// may have been set meanwhile: a need of a broadcast lasts no longer than a new one would.
+// may have been set meanwhile: a need of a broadcast lasts no longer than a new one would. From now on the monotonic clock counts.
 func resumed(before engine.Report, now time.Time) state {
 	s := state{}
 	if before.State == engine.Needed {
 		s.need, s.version = confirmed, before.Version
 	}
 	if s.need == confirmed && !before.Until.IsZero() {
-		s.need, s.until = broadcast, timing.Earliest(before.Until, now.Add(broadcastLasts))
+		s.need, s.until = broadcast, now.Add(min(before.Until.Sub(now), broadcastLasts))
 	}
 	return s
 }

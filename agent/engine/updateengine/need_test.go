@@ -1,6 +1,7 @@
 package updateengine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +184,19 @@ func TestNeed(t *testing.T) {
 				t.Errorf("report (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The clock of the host may be set back while the agent runs. The text of a time ends in m=… if that does not matter.
+func TestNeed_EndsByTheMonotonicClock(t *testing.T) {
+	now := time.Now()
+	for name, s := range map[string]state{
+		"received": next(state{}, input{at: now, status: needUnnamed}),
+		"resumed":  resumed(ending(overheard, now.Sub(began)-time.Hour), now),
+	} {
+		if got := s.until.String(); !strings.Contains(got, " m=") {
+			t.Errorf("%s: until %s", name, got)
+		}
 	}
 }
 
