@@ -1,8 +1,8 @@
 package host
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -97,7 +97,10 @@ func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
 	if fileErr != nil {
 		fileErr = fmt.Errorf("reading /%s of the host: %w", coordinatorFile, fileErr)
 	}
-	return other, errors.Join(err, fileErr)
+	if err != nil && fileErr != nil { // Not joined by a line break: it is part of a message on the Node.
+		return other, fmt.Errorf("%w; %w", err, fileErr)
+	}
+	return other, cmp.Or(err, fileErr)
 }
 
 // onBus looks on one connection. What cannot be asked keeps nothing else from being found; the first such thing is the error.
