@@ -139,20 +139,6 @@ func (m manager) blockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	return blocking, nil
 }
 
-// preparingForShutdown reports whether the host is going down already: for a reboot, or for anything else.
-func (m manager) preparingForShutdown(ctx context.Context) (bool, error) {
-	var value dbus.Variant
-	args := []any{logindInterface, "PreparingForShutdown"}
-	if err := m.call(ctx, "org.freedesktop.DBus.Properties.Get", args, &value); err != nil {
-		return false, err
-	}
-	preparing, ok := value.Value().(bool)
-	if !ok {
-		return false, fmt.Errorf("reading PreparingForShutdown of logind: %s instead of a boolean", value.Signature())
-	}
-	return preparing, nil
-}
-
 // canReboot turns every answer but a clear yes into a refusal. "challenge" would ask a person for a password.
 func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) (*RefusedError, error) {
 	var answer string
@@ -209,11 +195,12 @@ func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.In
 
 // alreadyGoingDown keeps an agent that was restarted after its call from taking the reboot it asked for as refused.
 func (m manager) alreadyGoingDown(ctx context.Context, refusal error) error {
-	preparing, err := m.preparingForShutdown(ctx)
-	if err != nil || !preparing {
-		return errors.Join(refusal, err)
+	var preparing dbus.Variant
+	args := []any{logindInterface, "PreparingForShutdown"} // For a reboot, or for anything else.
+	if err := m.call(ctx, propertiesInterface+".Get", args, &preparing); err == nil && preparing.Value() == true {
+		return nil
 	}
-	return nil
+	return refusal
 }
 
 // refused makes a *RefusedError of an error that logind, or the bus on the way to it, answered by name. Without an answer
