@@ -53,9 +53,9 @@ func (o *options) mayBeAbsent(name string) bool {
 // reports make it look once more.
 func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, reports *reboot.Reports) source.Engine {
 	common := source.Options{
-		Clock: clock.RealClock{}, Optional: o.mayBeAbsent(name), Again: reports.Again(name), Reachable: metrics.EngineUp(name),
+		Clock: clock.RealClock{}, Optional: o.mayBeAbsent(name), Before: before, Again: reports.Again(name), Reachable: metrics.EngineUp(name),
 	}
-	bus := service.Bus{Options: common, Connect: host.SystemBus(o.bus), Before: before, Malformed: metrics.Malformed(name)}
+	bus := service.Bus{Options: common, Connect: host.SystemBus(o.bus), Malformed: metrics.Malformed(name)}
 	switch name {
 	case cosupdateengine.Name:
 		return &cosupdateengine.Engine{Bus: bus}

@@ -21,8 +21,9 @@ type harness struct {
 
 	t    *testing.T
 	root string
-	// optional and files are the Engine's.
+	// optional, before and files are the Engine's.
 	optional bool
+	before   engine.Report
 	files    []string
 }
 
@@ -37,7 +38,7 @@ func newHarness(t *testing.T) *harness {
 func (h *harness) run() {
 	h.t.Helper()
 	options := h.Options()
-	options.Optional = h.optional
+	options.Optional, options.Before = h.optional, h.before
 	h.Start(&Engine{Options: options, HostRoot: h.root, Files: h.files}, nil)
 }
 

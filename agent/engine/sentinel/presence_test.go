@@ -53,3 +53,12 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_B
 		})
 	}
 }
+
+// The mounts of a pod change with a new process of the agent only.
+func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.optional, h.before = true, present
+	h.remove("run")
+	h.run()
+	h.Expect(noRun)
+}

@@ -16,18 +16,8 @@ type Bus struct {
 
 	// Connect opens the system bus. Required.
 	Connect host.Connect
-	// Before is what the engine had reported when the agent was restarted within the same boot: a need in it lasts until the
-	// service reports otherwise, or until its end. Zero: nothing, as after a boot.
-	Before engine.Report
 	// Malformed is called for each signal, reply or part of one that cannot be read and is ignored. Optional.
 	Malformed func()
-}
-
-// Changes passes on to report what changes.
-func (b Bus) Changes(report func(engine.Report)) engine.Changes {
-	changes := b.Options.Changes(report)
-	changes.Seen = b.Before.State != ""
-	return changes
 }
 
 // Supervise runs session on one connection after the other, until ctx ends. lost is called each time there is none.

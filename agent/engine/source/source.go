@@ -24,6 +24,9 @@ type Options struct {
 	Clock clock.WithTicker
 	// Optional reports that --engines does not name the engine: a host on which it has not been in this boot is Absent.
 	Optional bool
+	// Before is what the engine had reported when the agent was restarted within the same boot. A service on the bus may not repeat
+	// a need in it, which lasts until the service reports otherwise, or until its end. Zero: nothing, as after a boot.
+	Before engine.Report
 	// Again makes the engine look once more. Optional.
 	Again Again
 	// Reachable is called with whether the engine can be asked, at first and on each change. Optional.
@@ -32,7 +35,7 @@ type Options struct {
 
 // Changes passes on to report what changes.
 func (o Options) Changes(report func(engine.Report)) engine.Changes {
-	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional}
+	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional, Seen: o.Before.State != ""}
 }
 
 // Again makes an engine that runs look once more, without any occasion: a need may be withdrawn without a signal. What is sent on
