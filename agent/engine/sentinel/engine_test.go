@@ -163,6 +163,14 @@ func TestLook_WhatPassesForTheFile(t *testing.T) {
 	h.looksLike(present)
 }
 
+func TestLook_AFileInTheRootOfTheHost(t *testing.T) {
+	h := newHarness(t)
+	h.write("reboot", "")
+	if diff := cmp.Diff(needed("/reboot exists on the host."), look(h.root, []string{"/reboot"}).report()); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
 func TestLook_WhatIsNoFolder(t *testing.T) {
 	h := newHarness(t)
 	h.remove("run")

@@ -71,7 +71,7 @@ func look(hostRoot string, files []string) observation {
 }
 
 // below is a path of the host as one of its root.
-func below(name string) string { return strings.TrimPrefix(path.Clean(name), "/") }
+func below(name string) string { return path.Join(".", name) }
 
 // isFolder makes an error of what is none.
 func isFolder(found fs.FileInfo, err error) error {
