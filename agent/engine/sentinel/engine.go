@@ -18,13 +18,14 @@ const Name = "sentinel"
 // period is how often the files are looked for without any occasion.
 const period = time.Minute
 
-// Engine watches the files. It is Absent where the folders of the files are not mounted.
+// Engine watches the files. It is Absent where the folder of the Defaults is not mounted.
 type Engine struct {
 	source.Options
 
 	// HostRoot is where the host's file system is mounted; the folders of the files are enough. Required; "/" is this one.
 	HostRoot string
-	// Files are the host's files that ask for a reboot while they exist: absolute paths. Empty: Defaults.
+	// Files are the host's files that ask for a reboot while they exist: absolute paths. Empty: Defaults. An engine with Files is
+	// not Optional.
 	Files []string
 }
 

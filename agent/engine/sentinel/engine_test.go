@@ -143,14 +143,6 @@ func TestEngine_FilesThatAreNamedReplaceTheDefaults(t *testing.T) {
 	}, time.Minute)
 }
 
-func TestEngine_ThatNobodyNamedIsUnknownWhereOneOfItsFoldersIsMissing(t *testing.T) {
-	h := newHarness(t)
-	h.optional = true
-	h.files = []string{"/run/please", "/var/lib/patches/reboot"}
-	h.run()
-	h.Expect(engine.Unreachable("sentinel", "The host's /var/lib/patches cannot be read: no such file or directory."))
-}
-
 func TestLook_WhatPassesForTheFile(t *testing.T) {
 	h := newHarness(t)
 	h.write("run/reboot-required.pkgs", "libc6\n")

@@ -39,15 +39,11 @@ func look(hostRoot string, files []string) observation {
 		return o.noFolder(path.Dir(files[0]), err)
 	}
 	defer func() { _ = root.Close() }()
-	found := false
 	for _, folder := range folders(files) {
-		err := isFolder(root.Stat(below(folder)))
-		if err != nil && o.unreadable == "" {
+		if err := isFolder(root.Stat(below(folder))); err != nil && o.unreadable == "" {
 			o = o.noFolder(folder, err)
 		}
-		found = found || err == nil
 	}
-	o.missing = o.missing && !found
 	for _, file := range files {
 		found, err := root.Lstat(below(file))
 		switch {

@@ -15,7 +15,7 @@ type observation struct {
 	files []string
 	// unreadable states why folder, which should hold one of them, cannot be read. Empty: all of them were.
 	unreadable, folder string
-	// missing reports that it is unreadable because there is no such folder, and none of the others.
+	// missing reports that it is unreadable because there is no such folder.
 	missing bool
 	// present are those of the files that exist.
 	present []string
