@@ -39,14 +39,14 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 	last, looked := "", chan<- bool(nil)
 	for {
 		// Watching comes before looking, so that nothing falls between them.
+		why := ""
 		if err := n.watch(w.Folders()); err != nil {
-			level := 1
-			if last != err.Error() {
-				last, level = err.Error(), 0
-			}
-			logr.FromContextOrDiscard(ctx).V(level).Info("Cannot watch a folder, and looks at it periodically only",
-				"period", w.Period.String(), "reason", last)
+			why = err.Error()
 		}
+		if why != "" && why != last {
+			logr.FromContextOrDiscard(ctx).Info("Cannot watch a folder, and looks at it periodically only", "period", w.Period.String(), "reason", why)
+		}
+		last = why
 		w.Look()
 		if looked != nil {
 			looked <- true

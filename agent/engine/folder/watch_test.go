@@ -255,7 +255,7 @@ func TestWatch_LooksOnceMoreWhenItIsAsked(t *testing.T) {
 	})
 }
 
-func TestWatch_LogsOnceThatAFolderCannotBeWatched(t *testing.T) {
+func TestWatch_LogsOnceThatAFolderCannotBeWatchedAndOnceMoreAfterItCould(t *testing.T) {
 	h := newHarness(t)
 	looks, complaints := 0, 0
 	logger := funcr.New(func(_, args string) {
@@ -265,11 +265,22 @@ func TestWatch_LogsOnceThatAFolderCannotBeWatched(t *testing.T) {
 	}, funcr.Options{})
 	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logger))
 	n := newNotifier()
-	n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no") }
+	open := n.open
+	n.open = func() (*fsnotify.Watcher, error) {
+		if looks == 2 {
+			return open()
+		}
+		return nil, errors.New("no")
+	}
 	w := Watch{
 		Folders: func() []string { return nil }, Period: time.Minute, Clock: h.Clock,
 		Look: func() {
-			if looks++; looks == 3 {
+			looks++
+			switch looks {
+			case 3:
+				n.close()
+				n.watcher = nil
+			case 5:
 				cancel()
 				return
 			}
@@ -277,7 +288,7 @@ func TestWatch_LogsOnceThatAFolderCannotBeWatched(t *testing.T) {
 		},
 	}
 	w.run(ctx, n)
-	if complaints != 1 {
-		t.Errorf("complained %d times, want once", complaints)
+	if complaints != 2 {
+		t.Errorf("complained %d times, want twice", complaints)
 	}
 }
