@@ -208,6 +208,12 @@ func TestLook_WhatCannotBeReadIsUnknown_Behaviour25(t *testing.T) {
 	h := newComposefs(t)
 	h.Must(os.Remove(h.engine.Cmdline))
 	h.looksLike(unreadable("the kernel's command line: no such file or directory"))
+	for folder, want := range map[string]string{"usr": "/usr/bin/bootc", "run": "/run/ostree-booted"} {
+		h := newOSTree(t, false)
+		h.remove(folder)
+		h.Must(os.Symlink(folder, h.path(folder)))
+		h.looksLike(unreadable(want + ": too many levels of symbolic links"))
+	}
 }
 
 func TestEngine_IsAbsentWhereNobodyNamedItAndTheHostIsNoneOfIts(t *testing.T) {

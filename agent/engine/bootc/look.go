@@ -40,15 +40,24 @@ func look(hostRoot, cmdline string, auto bool) observation {
 		return observation{missing: true}
 	}
 	defer func() { _ = root.Close() }()
-	h := host{root}
 	parameters, err := kernelParameters(cmdline)
 	if err != nil {
 		return observation{unreadable: "the kernel's command line: " + folder.Reason(err)}
 	}
-	composefs := composefsBooted(parameters)
-	ostree := h.has(ostreeBooted)
+	unreadable := ""
+	has := func(name string) bool {
+		_, err := root.Lstat(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			unreadable = fmt.Sprintf("/%s: %s", name, folder.Reason(err))
+		}
+		return err == nil
+	}
+	h, composefs := host{root}, composefsBooted(parameters)
+	ours := (!auto || has(program) && !has(rpmOSTree)) && (composefs != "" || has(ostreeBooted))
 	switch {
-	case auto && (!h.has(program) || h.has(rpmOSTree)), composefs == "" && !ostree:
+	case unreadable != "":
+		return observation{unreadable: unreadable}
+	case !ours:
 		return observation{missing: true}
 	case composefs != "" && parameters["ostree"] == "":
 		return h.composefs(composefs)
@@ -108,7 +117,8 @@ func (h host) ostreeStaged(content []byte) (*deployment, error) {
 		return nil, errNoTarget
 	}
 	d := h.ostreeDeployment(stateroot, name)
-	d.locked = staged["locked"].isTrue() || h.has(ostreeLocked)
+	_, err = h.root.Lstat(ostreeLocked)
+	d.locked = staged["locked"].isTrue() || err == nil
 	return &d, nil
 }
 
@@ -211,11 +221,6 @@ func digestOf(text string) string {
 		return ""
 	}
 	return text
-}
-
-func (h host) has(name string) bool {
-	_, err := h.root.Lstat(name)
-	return err == nil
 }
 
 // read reads a file. Reading a named pipe would block.
