@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
 )
 
 // title is what people call the service: Flatcar's has the same name and may be reported beside it.
@@ -15,7 +16,7 @@ func resumed(before engine.Report) status {
 	if before.State != engine.Needed {
 		return status{}
 	}
-	return status{operation: opUpdatedNeedReboot, version: before.Version}
+	return status{operation: updatestatus.UpdatedNeedReboot, version: before.Version}
 }
 
 // next is what counts after the engine has reported a status. A need falls when the engine reports something else. That it checks
@@ -50,11 +51,11 @@ func (s status) what() string {
 // noNeed states why there is no need: the rest of a sentence about the engine.
 func (s status) noNeed() string {
 	switch s.operation {
-	case opError:
+	case updatestatus.Error:
 		return fmt.Sprintf("reports an error (ERROR%s); no update waits for a reboot.", s.code())
-	case opReportingErrorEvent:
+	case updatestatus.ReportingErrorEvent:
 		return fmt.Sprintf("reports that its last attempt failed (REPORTING_ERROR_EVENT%s); no update waits for a reboot.", s.code())
-	case opUpdatedButDeferred:
+	case updatestatus.UpdatedButDeferred:
 		return fmt.Sprintf("has deferred %s (UPDATED_BUT_DEFERRED); a reboot would not apply it.", s.what())
 	default:
 		return "has no update that waits for a reboot."

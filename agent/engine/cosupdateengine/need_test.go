@@ -7,22 +7,23 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // The things that can be reported.
 var (
 	idle        = status{}
-	needUnnamed = status{operation: opUpdatedNeedReboot}
-	need17800   = status{operation: opUpdatedNeedReboot, version: "17800.147.54"}
-	need17900   = status{operation: opUpdatedNeedReboot, version: "17900.1.2"}
-	installed   = status{operation: opUpdatedNeedReboot, version: "17800.147.54", install: true}
+	needUnnamed = status{operation: updatestatus.UpdatedNeedReboot}
+	need17800   = status{operation: updatestatus.UpdatedNeedReboot, version: "17800.147.54"}
+	need17900   = status{operation: updatestatus.UpdatedNeedReboot, version: "17900.1.2"}
+	installed   = status{operation: updatestatus.UpdatedNeedReboot, version: "17800.147.54", install: true}
 	checking    = status{operation: 1}
 	downloading = status{operation: 3, version: "17900.1.2"}
 	finalizing  = status{operation: 5, version: "17900.1.2"}
-	failed      = status{operation: opReportingErrorEvent, version: "17900.1.2", attemptError: 37}
-	broken      = status{operation: opError}
-	deferred    = status{operation: opUpdatedButDeferred, version: "17900.1.2"}
+	failed      = status{operation: updatestatus.ReportingErrorEvent, version: "17900.1.2", attemptError: 37}
+	broken      = status{operation: updatestatus.Error}
+	deferred    = status{operation: updatestatus.UpdatedButDeferred, version: "17900.1.2"}
 )
 
 func notNeeded(message string) engine.Report {

@@ -48,7 +48,7 @@ func decodeResult(message []byte) (status, error) {
 		}
 		message = message[n:]
 	}
-	if !s.operation.isKnown() {
+	if !s.operation.IsKnown() {
 		return status{}, fmt.Errorf("unknown operation %d", s.operation)
 	}
 	return s, nil
@@ -84,7 +84,7 @@ func (s *status) set(number protowire.Number, value []byte) error {
 	varint, _ := protowire.ConsumeVarint(value)
 	switch number {
 	case fieldCurrentOperation:
-		s.operation = operation(varint)
+		s.operation = updatestatus.Operation(varint)
 	case fieldIsInstall:
 		s.install = protowire.DecodeBool(varint)
 	case fieldLastAttemptError:

@@ -95,49 +95,11 @@ func TestDecodeAdvanced_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 	}
 }
 
-func TestDecodePlain(t *testing.T) {
-	const op = "UPDATE_STATUS_"
-	cases := map[string]struct {
-		operation, version string
-		want               status
-		refusal            string
-	}{
-		"idle":            {op + "IDLE", "0.0.0.0", idle, ""},
-		"a need":          {op + "UPDATED_NEED_REBOOT", "17800.147.54", need17800, ""},
-		"a download":      {op + "DOWNLOADING", "17900.1.2", downloading, ""},
-		"deferred":        {op + "UPDATED_BUT_DEFERRED", "17900.1.2", deferred, ""},
-		"an error":        {op + "ERROR", "", broken, ""},
-		"unknown":         {op + "SOMETHING", "", status{}, `unknown operation "UPDATE_STATUS_SOMETHING"`},
-		"without prefix":  {"UPDATED_NEED_REBOOT", "", status{}, `unknown operation "UPDATED_NEED_REBOOT"`},
-		"a bad version":   {op + "IDLE", "a b", status{}, `"a b" is no version`},
-		"no operation":    {"", "", status{}, `unknown operation ""`},
-		"a prefix, alone": {op, "", status{}, `unknown operation "UPDATE_STATUS_"`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := decodePlain([]any{int64(0), 0.0, tc.operation, tc.version, int64(0)})
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(status{})); diff != "" {
-				t.Errorf("status (-want +got):\n%s", diff)
-			}
-			if refusal := errorText(err); refusal != tc.refusal {
-				t.Errorf("error %q, want %q", refusal, tc.refusal)
-			}
-		})
-	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
 // fit checks that what was decoded fits into a report.
 func fit(t *testing.T, got status) {
 	t.Helper()
 	version, err := updatestatus.Version(got.version)
-	if !got.operation.isKnown() || err != nil || version != got.version {
+	if !got.operation.IsKnown() || err != nil || version != got.version {
 		t.Errorf("decoded as %+v", got)
 	}
 	r := got.report()
@@ -152,17 +114,6 @@ func FuzzDecodeAdvanced(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
 		if got, err := decodeAdvanced([]any{message}); err == nil {
-			fit(t, got)
-		}
-	})
-}
-
-func FuzzDecodePlain(f *testing.F) {
-	f.Add("UPDATE_STATUS_UPDATED_NEED_REBOOT", "17800.147.54")
-	f.Add("UPDATE_STATUS_ERROR", "0.0.0.0")
-	f.Add("UPDATE_STATUS_", "\xff")
-	f.Fuzz(func(t *testing.T, operation, version string) {
-		if got, err := decodePlain([]any{int64(0), 0.0, operation, version, int64(0)}); err == nil {
 			fit(t, got)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -73,7 +74,7 @@ func (l *listener) take(in input) {
 
 // Receive takes a StatusUpdate.
 func (l *listener) Receive(_ string, body []any, fromOwner bool) error {
-	received, err := decode(body)
+	received, err := updatestatus.Decode(body)
 	if err != nil {
 		return err
 	}

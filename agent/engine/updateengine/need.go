@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
 )
 
 // What has been received so far and one more thing received make what is known now:
@@ -49,7 +50,7 @@ type state struct {
 type input struct {
 	// at is when.
 	at     time.Time
-	status status
+	status updatestatus.Status
 	// fromEngine reports that the owner of the engine's name sent the status: its reply or its broadcast.
 	fromEngine bool
 }
@@ -75,18 +76,20 @@ func next(s state, in input) state {
 	switch {
 	case in.fromEngine:
 		return s.after(in.status)
-	case in.status.needsReboot():
+	case needsReboot(in.status):
 		return s.afterStranger(in.status, in.at)
 	}
 	return s
 }
 
+func needsReboot(st updatestatus.Status) bool { return st.Operation == updatestatus.UpdatedNeedReboot }
+
 // after is the state after the engine itself sent its status.
-func (s state) after(st status) state {
+func (s state) after(st updatestatus.Status) state {
 	switch {
-	case st.needsReboot():
+	case needsReboot(st):
 		// A restarted engine still needs the reboot and has forgotten the version.
-		s.need, s.version, s.until = confirmed, cmp.Or(st.version, s.version), time.Time{}
+		s.need, s.version, s.until = confirmed, cmp.Or(st.Version, s.version), time.Time{}
 	case s.need == confirmed:
 		s.need, s.version = none, ""
 	}
@@ -95,12 +98,12 @@ func (s state) after(st status) state {
 
 // afterStranger is the state after a stranger announced a need. The first version it names stays, and so does its end: a stranger
 // must not be able to make the report, and so the Node, change over and over.
-func (s state) afterStranger(st status, at time.Time) state {
+func (s state) afterStranger(st updatestatus.Status, at time.Time) state {
 	if s.need == none {
 		s.need, s.until = broadcast, at.Add(broadcastLasts)
 	}
 	if s.need == broadcast {
-		s.version = cmp.Or(s.version, st.version)
+		s.version = cmp.Or(s.version, st.Version)
 	}
 	return s
 }

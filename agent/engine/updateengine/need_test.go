@@ -9,24 +9,25 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // The things that can be received.
 var (
-	idle        = status{operation: opIdle}
-	needUnnamed = status{operation: opUpdatedNeedReboot}
-	need4001    = status{operation: opUpdatedNeedReboot, version: "4001.0.0"}
-	need4002    = status{operation: opUpdatedNeedReboot, version: "4002.0.0"}
-	downloading = status{operation: opDownloading, version: "4002.0.0"}
-	failed      = status{operation: opReportingErrorEvent}
+	idle        = updatestatus.Status{}
+	needUnnamed = updatestatus.Status{Operation: updatestatus.UpdatedNeedReboot}
+	need4001    = updatestatus.Status{Operation: updatestatus.UpdatedNeedReboot, Version: "4001.0.0"}
+	need4002    = updatestatus.Status{Operation: updatestatus.UpdatedNeedReboot, Version: "4002.0.0"}
+	downloading = updatestatus.Status{Operation: 4, Version: "4002.0.0"}
+	failed      = updatestatus.Status{Operation: updatestatus.ReportingErrorEvent}
 )
 
 // began is the instant of every input that is not later.
 var began = time.Unix(1_800_000_000, 0)
 
-func engineSays(s status) input   { return input{at: began, status: s, fromEngine: true} }
-func strangerSays(s status) input { return input{at: began, status: s} }
+func engineSays(s updatestatus.Status) input   { return input{at: began, status: s, fromEngine: true} }
+func strangerSays(s updatestatus.Status) input { return input{at: began, status: s} }
 
 // later is an input some time after the others.
 func later(after time.Duration, in input) input {
@@ -208,7 +209,7 @@ func inputs() *rapid.Generator[input] {
 		}
 		return input{
 			at:         began,
-			status:     rapid.SampledFrom([]status{idle, needUnnamed, need4001, need4002, downloading, failed}).Draw(t, "status"),
+			status:     rapid.SampledFrom([]updatestatus.Status{idle, needUnnamed, need4001, need4002, downloading, failed}).Draw(t, "status"),
 			fromEngine: rapid.Bool().Draw(t, "from the engine"),
 		}
 	})
@@ -225,13 +226,13 @@ func TestNeed_Invariants(t *testing.T) {
 				t.Fatalf("hearing %+v twice is more than hearing it once", in)
 			}
 			switch {
-			case in.status.needsReboot():
+			case needsReboot(in.status):
 				asked = true
 			case in.fromEngine && atNeed:
 				asked = false
 			}
 			if in.fromEngine {
-				atNeed = in.status.needsReboot()
+				atNeed = needsReboot(in.status)
 			}
 			if got := after.report().State == engine.Needed; got != asked {
 				t.Fatalf("after %+v: needed is %v, want %v", in, got, asked)

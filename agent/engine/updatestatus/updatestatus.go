@@ -5,14 +5,46 @@ package updatestatus
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
+// Operation is what update_engine is doing: update_engine.Operation of Chromium OS' system_api.
+type Operation int32
+
+const (
+	// Error is the first one, and UpdatedButDeferred the last one. What lies between them and is not named here reports only that
+	// nothing is staged: a download overwrites what was. CoreOS and Flatcar have those from Idle to ReportingErrorEvent.
+	Error               Operation = -1
+	Idle                Operation = 0
+	CheckingForUpdate   Operation = 1
+	UpdatedNeedReboot   Operation = 6
+	ReportingErrorEvent Operation = 7
+	UpdatedButDeferred  Operation = 12
+)
+
+// IsKnown distinguishes an operation from a number that reports nothing, which is no evidence that a need has gone.
+func (o Operation) IsKnown() bool { return Error <= o && o <= UpdatedButDeferred }
+
+// parseOperation reads an operation as update_engine spells it. "unknown status", which it falls back to, is none.
+func parseOperation(text string) (Operation, error) {
+	names := []string{ // From Error on.
+		"ERROR", "IDLE", "CHECKING_FOR_UPDATE", "UPDATE_AVAILABLE", "DOWNLOADING", "VERIFYING", "FINALIZING",
+		"UPDATED_NEED_REBOOT", "REPORTING_ERROR_EVENT", "ATTEMPTING_ROLLBACK", "DISABLED", "NEED_PERMISSION_TO_UPDATE",
+		"CLEANUP_PREVIOUS_UPDATE", "UPDATED_BUT_DEFERRED",
+	}
+	name, found := strings.CutPrefix(text, "UPDATE_STATUS_")
+	if i := slices.Index(names, name); found && i >= 0 {
+		return Error + Operation(i), nil
+	}
+	return 0, fmt.Errorf("unknown operation %.64q", text)
+}
+
 // Status is what matters of the body of GetStatus and StatusUpdate: last checked, progress, operation, version, size.
 type Status struct {
-	// Operation is what update_engine is doing, as it spells it: UPDATE_STATUS_ and a name. It may be any text.
-	Operation string
+	Operation Operation
 	// Version staged or on its way. Empty: unknown.
 	Version string
 }
@@ -25,13 +57,17 @@ func Decode(body []any) (Status, error) {
 	}
 	_, checkedOK := body[0].(int64)
 	_, progressOK := body[1].(float64)
-	operation, operationOK := body[2].(string)
+	spelled, operationOK := body[2].(string)
 	text, textOK := body[3].(string)
 	_, sizeOK := body[4].(int64)
 	if !checkedOK || !progressOK || !operationOK || !textOK || !sizeOK {
 		return Status{}, errors.New("types other than xdssx")
 	}
 	version, err := Version(text)
+	if err != nil {
+		return Status{}, err
+	}
+	operation, err := parseOperation(spelled)
 	if err != nil {
 		return Status{}, err
 	}

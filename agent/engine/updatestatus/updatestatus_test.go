@@ -9,30 +9,55 @@ import (
 )
 
 func TestDecode(t *testing.T) {
-	got, err := Decode([]any{int64(1), 0.5, "UPDATE_STATUS_DOWNLOADING", "4001.0.0", int64(2)})
-	if err != nil {
-		t.Fatal(err)
+	const need, nightly = "UPDATE_STATUS_UPDATED_NEED_REBOOT", "4116.0.0+nightly-20241018-2100"
+	cases := map[string]struct {
+		body []any
+		want Status
+	}{
+		"locksmithctl send-need-reboot": {[]any{int64(0), 0.0, need, "", int64(0)}, Status{Operation: UpdatedNeedReboot}},
+		"an engine":                     {[]any{int64(1700000000), 0.5, need, nightly, int64(201337)}, Status{UpdatedNeedReboot, nightly}},
+		"a restarted engine":            {[]any{int64(0), 0.0, need, "0.0.0", int64(0)}, Status{Operation: UpdatedNeedReboot}},
+		"an idle engine":                {[]any{int64(0), 0.0, "UPDATE_STATUS_IDLE", "0.0.0", int64(0)}, Status{}},
+		"a download":                    {[]any{int64(1), 0.5, "UPDATE_STATUS_DOWNLOADING", "4001.0.0", int64(2)}, Status{3, "4001.0.0"}},
+		"an error":                      {[]any{int64(0), 0.0, "UPDATE_STATUS_ERROR", "", int64(0)}, Status{Operation: Error}},
+		"deferred":                      {[]any{int64(0), 0.0, "UPDATE_STATUS_UPDATED_BUT_DEFERRED", "1.2", int64(0)}, Status{UpdatedButDeferred, "1.2"}},
 	}
-	if diff := cmp.Diff(Status{Operation: "UPDATE_STATUS_DOWNLOADING", Version: "4001.0.0"}, got); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Decode(tc.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
-func TestDecode_RefusesOtherTypes(t *testing.T) {
+func TestDecode_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 	cases := map[string]struct {
 		body []any
 		want string
 	}{
-		"nothing":                  {nil, "0 values instead of 5"},
-		"four values":              {[]any{int64(1), 0.5, "x", "1"}, "4 values instead of 5"},
-		"six values":               {[]any{int64(1), 0.5, "x", "1", int64(2), int64(2)}, "6 values instead of 5"},
-		"a nil value":              {[]any{nil, 0.5, "x", "1", int64(2)}, "types other than xdssx"},
-		"a number for op":          {[]any{int64(1), 0.5, int64(6), "1", int64(2)}, "types other than xdssx"},
-		"another integer type":     {[]any{int32(1), 0.5, "x", "1", int64(2)}, "types other than xdssx"},
-		"a variant":                {[]any{int64(1), 0.5, dbus.MakeVariant("x"), "1", int64(2)}, "types other than xdssx"},
-		"a structure":              {[]any{int64(1), 0.5, []any{"x"}, "1", int64(2)}, "types other than xdssx"},
-		"a number for the version": {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"}, // dbus.Store would read "A"
-		"a version of two lines":   {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is no version`},
+		"nothing":                   {nil, "0 values instead of 5"},
+		"four values":               {[]any{int64(1), 0.5, "x", "1"}, "4 values instead of 5"},
+		"six values":                {[]any{int64(1), 0.5, "x", "1", int64(2), int64(2)}, "6 values instead of 5"},
+		"a nil value":               {[]any{nil, 0.5, "x", "1", int64(2)}, "types other than xdssx"},
+		"a number for op":           {[]any{int64(1), 0.5, int64(6), "1", int64(2)}, "types other than xdssx"},
+		"another integer type":      {[]any{int32(1), 0.5, "x", "1", int64(2)}, "types other than xdssx"},
+		"a variant":                 {[]any{int64(1), 0.5, dbus.MakeVariant("x"), "1", int64(2)}, "types other than xdssx"},
+		"a structure":               {[]any{int64(1), 0.5, []any{"x"}, "1", int64(2)}, "types other than xdssx"},
+		"a number for the version":  {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"}, // dbus.Store would read "A"
+		"a version of two lines":    {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is no version`},
+		"no operation":              {[]any{int64(1), 0.5, "", "1", int64(2)}, `unknown operation ""`},
+		"a prefix, alone":           {[]any{int64(1), 0.5, "UPDATE_STATUS_", "1", int64(2)}, `unknown operation "UPDATE_STATUS_"`},
+		"without prefix":            {[]any{int64(1), 0.5, "UPDATED_NEED_REBOOT", "1", int64(2)}, `unknown operation "UPDATED_NEED_REBOOT"`},
+		"a later operation":         {[]any{int64(1), 0.5, "UPDATE_STATUS_SOMETHING", "1", int64(2)}, `unknown operation "UPDATE_STATUS_SOMETHING"`},
+		"what CoreOS falls back to": {[]any{int64(1), 0.5, "unknown status", "1", int64(2)}, `unknown operation "unknown status"`},
+		"an operation without end": {
+			[]any{int64(1), 0.5, strings.Repeat("x", 1<<20), "1", int64(2)}, `unknown operation "` + strings.Repeat("x", 64) + `"`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
