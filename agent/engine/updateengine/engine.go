@@ -37,29 +37,18 @@ type Engine struct {
 
 // Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
-	l := &listener{
-		ownerOnly: e.RequireEngineSender, clock: e.Clock,
-		state: resumed(e.before(), e.Clock.Now()), changes: e.Changes(report),
+	before := e.Before
+	if e.RequireEngineSender && !before.Until.IsZero() {
+		before = engine.Report{} // It came from a stranger, whose broadcast would not be received any more.
 	}
-	// Every sender's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.
 	service.Watch{
-		Bus: e.Bus, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface, Signals: []string{statusUpdate},
-	}.Run(ctx, l)
-}
-
-// before leaves out a need of a broadcast that would not be received any more.
-func (e *Engine) before() engine.Report {
-	if e.RequireEngineSender && !e.Before.Until.IsZero() {
-		return engine.Report{}
-	}
-	return e.Before
+		Bus: e.Bus, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface,
+		Signals: []string{statusUpdate}, OwnerOnly: e.RequireEngineSender,
+	}.Run(ctx, &listener{clock: e.Clock, state: resumed(before, e.Clock.Now()), changes: e.Changes(report)})
 }
 
 // listener keeps the state across connections and reports what changes.
 type listener struct {
-	// ownerOnly leaves out what a stranger reports.
-	ownerOnly bool
-
 	clock   clock.PassiveClock
 	state   state
 	changes engine.Changes
@@ -81,9 +70,7 @@ func (l *listener) Receive(_ string, body []any, fromOwner bool) error {
 	if fromOwner {
 		l.changes.Reach(engine.Answering, "")
 	}
-	if fromOwner || !l.ownerOnly {
-		l.take(input{status: received, fromEngine: fromOwner})
-	}
+	l.take(input{status: received, fromEngine: fromOwner})
 	return nil
 }
 
