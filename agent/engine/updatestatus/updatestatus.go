@@ -11,18 +11,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
-// Operation is what update_engine is doing: update_engine.Operation of Chromium OS' system_api.
+// Operation is what update_engine is doing: update_engine.Operation of Chromium OS' system_api. CoreOS and Flatcar have those from
+// Idle to ReportingErrorEvent. One that is not named here reports only that nothing is staged: a download overwrites what was.
 type Operation int32
 
 const (
-	// Error is the first one, and UpdatedButDeferred the last one. What lies between them and is not named here reports only that
-	// nothing is staged: a download overwrites what was. CoreOS and Flatcar have those from Idle to ReportingErrorEvent.
-	Error               Operation = -1
-	Idle                Operation = 0
-	CheckingForUpdate   Operation = 1
-	UpdatedNeedReboot   Operation = 6
+	// Error is the first one.
+	Error Operation = -1
+	// Idle means nothing goes on, and nothing is staged.
+	Idle Operation = 0
+	// CheckingForUpdate means the server is asked for an update.
+	CheckingForUpdate Operation = 1
+	// UpdatedNeedReboot means an update is staged.
+	UpdatedNeedReboot Operation = 6
+	// ReportingErrorEvent means the server gets to know that an attempt failed.
 	ReportingErrorEvent Operation = 7
-	UpdatedButDeferred  Operation = 12
+	// UpdatedButDeferred means a reboot would not apply the update. It is the last one.
+	UpdatedButDeferred Operation = 12
 )
 
 // IsKnown distinguishes an operation from a number that reports nothing, which is no evidence that a need has gone.
