@@ -1,12 +1,15 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
@@ -74,34 +77,34 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 		return PollInterval, s.ownerless(ctx) // NameOwnerChanged reports when it comes.
 	}
 	err := s.listener.Read(ctx, s.call)
-	switch {
-	case err == nil:
+	if err == nil {
 		return PollInterval, nil
-	case ctx.Err() != nil || isBroken(err):
+	}
+	failed, ok := errors.AsType[*unansweredError](err)
+	switch {
+	case ctx.Err() != nil || !ok || !failed.malformed && host.IsBroken(err):
 		return 0, err
 	case host.NoOwner(err):
 		return retryInterval, nil // It left between the look-up and the question: NameOwnerChanged is on its way.
 	}
-	gone, lost := s.leftUnanswered(ctx, err)
-	switch {
-	case lost != nil:
-		return 0, lost
-	case gone:
-		return s.ask(ctx)
+	if host.ErrorName(err) == errNoReply {
+		// The bus reports it for a service that left before it answered, too.
+		asked := s.Owner
+		if err := s.FindOwner(ctx); err != nil {
+			return 0, err
+		}
+		if s.Owner != asked {
+			return s.ask(ctx)
+		}
 	}
-	s.unanswered(ctx, err)
+	if failed.malformed {
+		Ignore(ctx, s.watch.Malformed, failed.cause)
+	} else {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
+	}
+	s.Silent = true
+	s.listener.Lost(s.watch.Title+" "+failed.why, engine.Silent)
 	return retryInterval, nil
-}
-
-// leftUnanswered reports whether the service left the bus before it answered. The bus reports NoReply for that, and for a service that
-// is there and does not answer. So the owner of the name is looked up again.
-func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
-	if host.ErrorName(err) != errNoReply {
-		return false, nil
-	}
-	asked := s.Owner
-	err = s.FindOwner(ctx)
-	return s.Owner != asked, err
 }
 
 // ownerless reports that the name has no owner. A service that the bus could start is not started.
@@ -118,21 +121,33 @@ func (s *session) ownerless(ctx context.Context) error {
 	return nil
 }
 
+// unansweredError is a call that gave no status.
+type unansweredError struct {
+	// why is half a sentence about the service.
+	why string
+	// malformed reports that there was an answer.
+	malformed bool
+	cause     error
+}
+
+func (e *unansweredError) Error() string { return e.why + " " + e.cause.Error() }
+func (e *unansweredError) Unwrap() error { return e.cause }
+
+// IsUnknownMethod reports whether a Call failed because the service is of a version without the method.
+func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
+
 // call calls a method of the owner just found, so that the answer is surely its.
 func (s *session) call(ctx context.Context, method string, take func(body []any) error) error {
-	call := limited(ctx, s.Conn.Object(s.Owner, s.watch.Path), s.watch.Interface+"."+method)
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	call := s.Conn.Object(s.Owner, s.watch.Path).CallWithContext(ctx, s.watch.Interface+"."+method, dbus.FlagNoAutoStart)
 	if call.Err != nil {
-		return &unansweredError{method: method, cause: call.Err}
+		why := fmt.Sprintf("does not answer %s: %s.", method, cmp.Or(host.ErrorName(call.Err), "no reply in time"))
+		return &unansweredError{why: why, cause: call.Err}
 	}
 	s.read = call.ResponseSequence
 	if err := take(call.Body); err != nil {
-		return &unansweredError{method: method, malformed: true, cause: err}
+		return &unansweredError{why: fmt.Sprintf("answers %s with something that is no status.", method), malformed: true, cause: err}
 	}
 	return nil
-}
-
-func limited(ctx context.Context, object dbus.BusObject, method string, args ...any) *dbus.Call {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return object.CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...)
 }

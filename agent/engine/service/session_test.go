@@ -50,7 +50,7 @@ func (l leaves) Read(ctx context.Context, _ Call) error {
 	if _, err := l.conn.ReleaseName(l.name); err != nil {
 		return err
 	}
-	return l.conn.Object(l.name, "/").CallWithContext(ctx, l.name+".GetStatus", dbus.FlagNoAutoStart).Err
+	return &unansweredError{cause: l.conn.Object(l.name, "/").CallWithContext(ctx, l.name+".GetStatus", dbus.FlagNoAutoStart).Err}
 }
 
 // fails is a service of which a call ends with an error.
@@ -61,7 +61,7 @@ type fails struct {
 }
 
 func (f fails) Read(context.Context, Call) error {
-	return &unansweredError{method: "GetStatus", cause: f.cause}
+	return &unansweredError{why: "is silent.", cause: f.cause}
 }
 
 func TestSession_Receive(t *testing.T) {
@@ -179,7 +179,7 @@ func TestSession_Ask(t *testing.T) {
 	}
 	s.listener = fails{&received, context.DeadlineExceeded}
 	ask()
-	want = append(want, fmt.Sprint(engine.Silent, " The engine does not answer GetStatus: no reply in time."))
+	want = append(want, fmt.Sprint(engine.Silent, " The engine is silent."))
 	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
 	}
@@ -202,24 +202,17 @@ func TestLink_Startable(t *testing.T) {
 	}
 }
 
-func TestWhy(t *testing.T) {
-	cases := map[string]struct {
-		err  error
-		want string
-	}{
-		"a D-Bus error is reported by its name alone": {
-			&unansweredError{method: "GetStatus", cause: dbus.Error{Name: "org.example.No", Body: []any{"pid=7"}}},
-			"does not answer GetStatus: org.example.No.",
-		},
-		"no answer":          {&unansweredError{method: "GetStatus", cause: context.DeadlineExceeded}, "does not answer GetStatus: no reply in time."},
-		"a malformed answer": {&unansweredError{method: "GetStatus", malformed: true, cause: errors.New("x")}, "answers GetStatus with something that is no status."},
-		"anything else":      {errors.New("pid=7"), "cannot be read."},
+func TestSession_CallWithoutAReplyInTime(t *testing.T) {
+	conn, err := hosttest.StartFor(t).Connect()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, why(tc.err)); diff != "" {
-				t.Errorf("reason (-want +got):\n%s", diff)
-			}
-		})
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	s := session{Link: Link{Conn: conn, Owner: ":1.1"}, watch: Watch{Path: "/engine", Interface: "org.example.Engine"}}
+	failed, ok := errors.AsType[*unansweredError](s.call(ctx, "GetStatus", nil))
+	if !ok || failed.why != "does not answer GetStatus: no reply in time." {
+		t.Errorf("error %v", failed)
 	}
 }
