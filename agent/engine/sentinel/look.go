@@ -31,9 +31,6 @@ func folders(files []string) []string {
 // look finds out which of the files there are. A symbolic link that leaves the host's file system is not followed.
 func look(hostRoot string, files []string) observation {
 	o := observation{files: files}
-	if err := isFolder(os.Stat(hostRoot)); err != nil {
-		return o.noFolder(path.Dir(files[0]), err)
-	}
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
 		return o.noFolder(path.Dir(files[0]), err)
@@ -56,11 +53,7 @@ func look(hostRoot string, files []string) observation {
 			// A container that mounts the file before it exists leaves a folder of its name.
 		default:
 			o.present = append(o.present, file)
-			for _, name := range parsePackages(readList(root, below(file)+".pkgs")) {
-				if !slices.Contains(o.packages, name) {
-					o.packages = append(o.packages, name)
-				}
-			}
+			o.packages = appendPackages(o.packages, readList(root, below(file)+".pkgs"))
 		}
 	}
 	return o

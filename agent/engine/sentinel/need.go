@@ -72,10 +72,9 @@ func message(present, packages []string) string {
 	return engine.Shorten(exists + ".")
 }
 
-// parsePackages reads the list of packages: a name on each line, often the same one several times. What is no name of a
+// appendPackages reads a list of packages: a name on each line, often the same one several times. What is no name of a
 // package is passed over.
-func parsePackages(content string) []string {
-	var packages []string
+func appendPackages(packages []string, content string) []string {
 	for line := range strings.Lines(content) {
 		name := strings.TrimSpace(line)
 		if isPackage(name) && !slices.Contains(packages, name) {

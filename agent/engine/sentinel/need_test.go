@@ -82,7 +82,7 @@ func TestMessage_NamesAsManyPackagesAsThereIsRoomFor(t *testing.T) {
 	}
 }
 
-func TestParsePackages(t *testing.T) {
+func TestAppendPackages(t *testing.T) {
 	cases := map[string]struct {
 		content string
 		want    []string
@@ -102,24 +102,24 @@ func TestParsePackages(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, parsePackages(tc.content)); diff != "" {
+			if diff := cmp.Diff(tc.want, appendPackages(nil, tc.content)); diff != "" {
 				t.Errorf("packages (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func FuzzParsePackages(f *testing.F) {
+func FuzzAppendPackages(f *testing.F) {
 	f.Add("linux-image-6.8.0-45-generic\nlinux-base\nlibc6\nlibc6\n")
 	f.Add("*** System restart required ***\n")
 	f.Add("\xff\n-\n" + strings.Repeat("x", 65))
 	f.Fuzz(func(t *testing.T, content string) {
-		packages := parsePackages(content)
+		packages := appendPackages(nil, content)
 		got := observation{present: Defaults[:1], packages: packages}.report()
 		if len(got.Message) > engine.MaxMessageBytes || !utf8.ValidString(got.Message) || strings.ContainsAny(got.Message, "\n\x00") {
 			t.Errorf("message of %d bytes: %q", len(got.Message), got.Message)
 		}
-		again := parsePackages(strings.Join(packages, "\n"))
+		again := appendPackages(nil, strings.Join(packages, "\n"))
 		if diff := cmp.Diff(packages, again); diff != "" {
 			t.Errorf("packages do not read as themselves (-want +got):\n%s", diff)
 		}

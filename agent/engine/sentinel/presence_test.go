@@ -30,7 +30,6 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_B
 		"nothing":     func(h *harness) { h.remove("run") },
 		"a file":      func(h *harness) { h.remove("run"); h.write("run", "") },
 		"no host":     func(h *harness) { h.root = h.path("missing") },
-		"a file host": func(h *harness) { h.write("file", ""); h.root = h.path("file") },
 		"a dead link": func(h *harness) { h.remove("run"); h.Must(os.Symlink("missing", h.path("run"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
