@@ -76,19 +76,11 @@ func (d daemon) reloaded(ctx context.Context) (sysroot, error) {
 	return d.sysroot(ctx)
 }
 
-// register keeps the daemon from leaving as idle until unregister, or until the connection is closed.
+// register keeps the daemon from leaving as idle until the connection is closed.
 func (d daemon) register(ctx context.Context) error {
 	options := map[string]dbus.Variant{"id": dbus.MakeVariant(clientID)}
 	if err := d.call(ctx, sysrootPath, sysrootInterface+".RegisterClient", 0, options).Err; err != nil {
 		return fmt.Errorf("registering with rpm-ostree: %w", err)
-	}
-	return nil
-}
-
-func (d daemon) unregister(ctx context.Context) error {
-	options := map[string]dbus.Variant{}
-	if err := d.call(ctx, sysrootPath, sysrootInterface+".UnregisterClient", dbus.FlagNoAutoStart, options).Err; err != nil {
-		return fmt.Errorf("unregistering from rpm-ostree: %w", err)
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func TestDriver_UpgradesAndStages(t *testing.T) {
 	})
 	d.start()
 	d.next(Round{Outcome: OutcomeStaged, Version: "40.2"}, "")
-	d.calls("RegisterClient", "Upgrade", "Start", "Reload", "UnregisterClient")
+	d.calls("RegisterClient", "Upgrade", "Start", "Reload")
 	d.Until("the daemon to be idle", d.ostree.Exit, 0)
 	if n := d.logged("Staged an upgrade of the host"); n != 1 {
 		t.Errorf("reported %d times that an upgrade was staged", n)
@@ -273,7 +273,7 @@ func TestDriver_CancelsATransactionAtItsDeadline_Defect28(t *testing.T) {
 	}
 	d.Clock.Step(time.Hour)
 	d.ended(Round{Outcome: OutcomeFailed}, "the transaction took too long: more than 1000h0m0s")
-	d.calls("RegisterClient", "Upgrade", "Start", "Cancel", "UnregisterClient")
+	d.calls("RegisterClient", "Upgrade", "Start", "Cancel")
 	d.ostree.OnUpgrade(func(*hosttest.Transaction) error { return d.ostree.Stage("40.2") })
 	d.next(Round{Outcome: OutcomeStaged, Version: "40.2"}, "")
 }
@@ -329,7 +329,7 @@ func TestDriver_GivesWayToATransactionThatIsFaster(t *testing.T) {
 	d.ostree.BeforeUpgrade(d.other().beginCheck)
 	d.start()
 	d.next(Round{Outcome: OutcomeBusy}, "")
-	d.calls("RegisterClient", "AutomaticUpdateTrigger", "Upgrade", "UnregisterClient")
+	d.calls("RegisterClient", "AutomaticUpdateTrigger", "Upgrade")
 }
 
 func TestDriver_DoesNotTakeOverSomebodyElsesUpgrade(t *testing.T) {
@@ -343,7 +343,7 @@ func TestDriver_DoesNotTakeOverSomebodyElsesUpgrade(t *testing.T) {
 	d.ostree.BeforeUpgrade(d.other().startUpgrade)
 	d.start()
 	d.next(Round{Outcome: OutcomeBusy}, "")
-	d.calls("RegisterClient", "Upgrade", "Start", "Upgrade", "Start", "UnregisterClient")
+	d.calls("RegisterClient", "Upgrade", "Start", "Upgrade", "Start")
 }
 
 func TestDriver_LeavesUpgradesToTheHostsOwnTimer(t *testing.T) {
@@ -503,7 +503,7 @@ func TestDriver_TalksToRPMOSTreeAlone_Defect28(t *testing.T) {
 	d.start()
 	d.next(Round{Outcome: OutcomeUpToDate}, "")
 	got := map[string]bool{}
-	for len(calls) > 0 || !got["org.projectatomic.rpmostree1.Sysroot.UnregisterClient"] {
+	for len(calls) > 0 || !got["org.projectatomic.rpmostree1.Sysroot.Reload"] {
 		m := <-calls
 		if m.Type != dbus.TypeMethodCall {
 			continue

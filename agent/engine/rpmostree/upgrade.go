@@ -48,7 +48,6 @@ func (d *Driver) try(ctx context.Context) (Round, error) {
 	if err := ostree.register(ctx); err != nil {
 		return Round{}, err
 	}
-	defer d.unregister(ctx, ostree)
 	return d.upgrade(ctx, ostree, found.booted)
 }
 
@@ -120,13 +119,6 @@ func (d *Driver) transact(ctx context.Context, address string) error {
 		err = errors.Join(err, t.abandon(ctx))
 	}
 	return err
-}
-
-// unregister may fail: the connection is closed next, which does the same.
-func (d *Driver) unregister(ctx context.Context, ostree daemon) {
-	if err := ostree.unregister(ctx); err != nil {
-		logr.FromContextOrDiscard(ctx).V(1).Info("Cannot unregister from rpm-ostree", "reason", err.Error())
-	}
 }
 
 // progress logs what a transaction reports of itself, little of it at level 0.

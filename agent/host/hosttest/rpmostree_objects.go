@@ -17,7 +17,7 @@ const (
 // export puts the objects on the connection: Sysroot and one operating system.
 func (r *RPMOSTree) export(conn *dbus.Conn) error {
 	sysroot := map[string]any{
-		"RegisterClient": r.registerClient, "UnregisterClient": r.unregisterClient, "Reload": r.reload,
+		"RegisterClient": r.registerClient, "Reload": r.reload,
 		"ReloadConfig": r.reload, "GetOS": r.getOS,
 	}
 	system := map[string]any{"Upgrade": r.handleUpgrade, "AutomaticUpdateTrigger": r.automaticUpdateTrigger}
@@ -105,12 +105,6 @@ func (r *RPMOSTree) registerClient(sender dbus.Sender, options map[string]dbus.V
 	r.called("RegisterClient")
 	id, _ := options["id"].Value().(string)
 	r.set(func() { r.clients[string(sender)] = id })
-	return nil
-}
-
-func (r *RPMOSTree) unregisterClient(sender dbus.Sender, _ map[string]dbus.Variant) *dbus.Error {
-	r.called("UnregisterClient")
-	r.set(func() { delete(r.clients, string(sender)) })
 	return nil
 }
 
