@@ -36,30 +36,25 @@ func (d daemon) call(ctx context.Context, path dbus.ObjectPath, method string, f
 	return d.conn.Object(busName, path).CallWithContext(ctx, method, flags, args...)
 }
 
-// property reads a property of Sysroot. The sequence is that of the reply.
-func (d daemon) property(ctx context.Context, name string, flags dbus.Flags) (dbus.Variant, dbus.Sequence, error) {
-	call := d.call(ctx, sysrootPath, propertiesInterface+".Get", flags, sysrootInterface, name)
-	if call.Err != nil {
-		return dbus.Variant{}, call.ResponseSequence, fmt.Errorf("reading %s of rpm-ostree: %w", name, call.Err)
+// deployments reads the property of Sysroot. The sequence is that of the reply.
+func (d daemon) deployments(ctx context.Context, flags dbus.Flags) (dbus.Variant, dbus.Sequence, error) {
+	call := d.call(ctx, sysrootPath, propertiesInterface+".Get", flags, sysrootInterface, "Deployments")
+	var value dbus.Variant
+	err := call.Store(&value)
+	if err != nil && call.Err == nil {
+		err = errMalformed
 	}
-	if len(call.Body) == 1 {
-		if value, ok := call.Body[0].(dbus.Variant); ok {
-			return value, call.ResponseSequence, nil
-		}
+	if err != nil {
+		err = fmt.Errorf("reading Deployments of rpm-ostree: %w", err)
 	}
-	return dbus.Variant{}, call.ResponseSequence, fmt.Errorf("reading %s of rpm-ostree: %w", name, errMalformed)
+	return value, call.ResponseSequence, err
 }
 
 // sysroot reads what the Driver has to know.
 func (d daemon) sysroot(ctx context.Context) (sysroot, error) {
-	names := []string{"Booted", "AutomaticUpdatePolicy", "ActiveTransaction", "Deployments"}
-	values := make(map[string]dbus.Variant, len(names))
-	for _, name := range names {
-		value, _, err := d.property(ctx, name, 0)
-		if err != nil {
-			return sysroot{}, err
-		}
-		values[name] = value
+	var values map[string]dbus.Variant
+	if err := d.call(ctx, sysrootPath, propertiesInterface+".GetAll", 0, sysrootInterface).Store(&values); err != nil {
+		return sysroot{}, fmt.Errorf("reading Sysroot of rpm-ostree: %w", err)
 	}
 	s, err := decodeSysroot(values)
 	if err != nil {

@@ -237,7 +237,7 @@ func TestDriver_ADaemonThatDbusBrokerCannotStartIsAFailure(t *testing.T) {
 	d.ostree.FailReads("org.freedesktop.DBus.Error.NameHasNoOwner", "Could not activate remote peer 'org.projectatomic.rpmostree1': startup job failed")
 	d.start()
 	d.next(Round{Outcome: OutcomeFailed},
-		"reading Booted of rpm-ostree: Could not activate remote peer 'org.projectatomic.rpmostree1': startup job failed")
+		"reading Sysroot of rpm-ostree: Could not activate remote peer 'org.projectatomic.rpmostree1': startup job failed")
 }
 
 func TestDriver_WaitsAPeriodAndUpToATenthOfIt(t *testing.T) {

@@ -99,7 +99,7 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 	if err := w.FindOwner(ctx); err != nil {
 		return 0, err
 	}
-	value, read, err := daemon{w.Conn}.property(ctx, "Deployments", flags)
+	value, read, err := daemon{w.Conn}.deployments(ctx, flags)
 	w.read = max(w.read, read)
 	if err != nil {
 		return w.unanswered(ctx, err, signalled)
@@ -117,48 +117,37 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 	return pollInterval, nil
 }
 
-// unanswered distinguishes a daemon that does not answer from a connection that broke.
+// unanswered distinguishes a daemon that does not answer from a connection that broke. dbus-broker reports a name without an owner for
+// a daemon that fails to start, and for one that is not on the host. A daemon that left between its signal and the call is neither.
 func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time.Duration, error) {
 	if ctx.Err() != nil || host.IsBroken(err) && !errors.Is(err, errMalformed) {
 		return 0, err
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
-	if host.NoOwner(err) {
-		return w.ownerless(ctx, signalled)
-	}
-	w.failures++
-	w.Silent = true
-	wait := timing.Backoff(w.failures, firstRetry, pollInterval)
-	why := "rpm-ostree does not report its deployments: no reply in time."
+	why := "no reply in time."
 	switch {
 	case errors.Is(err, errMalformed):
 		service.Ignore(ctx, w.engine.Malformed, err)
-		why = "rpm-ostree reports its deployments in a way that cannot be read."
-	case host.ErrorName(err) != "":
-		why = fmt.Sprintf("rpm-ostree does not report its deployments: %s.", host.ErrorName(err))
-	}
-	w.memory.lost(why, engine.Silent)
-	return wait, nil
-}
-
-// ownerless distinguishes a daemon that fails to start from one that is not on the host: dbus-broker reports both as a name without
-// an owner. A daemon that left between its signal and the call is neither.
-func (w *watch) ownerless(ctx context.Context, signalled bool) (time.Duration, error) {
-	if signalled {
+		why = "its answer cannot be read."
+	case host.NoOwner(err) && signalled:
 		return firstRetry, nil
+	case host.NoOwner(err):
+		startable, err := w.Startable(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if !startable {
+			w.memory.lost("rpm-ostree is not on the system bus.", engine.Missing)
+			return pollInterval, nil // NameOwnerChanged reports when it comes.
+		}
+		why = "the system bus cannot start it."
+	case host.ErrorName(err) != "":
+		why = host.ErrorName(err) + "."
 	}
-	startable, err := w.Startable(ctx)
-	switch {
-	case err != nil:
-		return 0, err
-	case startable:
-		w.failures++
-		w.Silent = true
-		w.memory.lost("rpm-ostree does not report its deployments: the system bus cannot start it.", engine.Silent)
-		return timing.Backoff(w.failures, firstRetry, pollInterval), nil
-	}
-	w.memory.lost("rpm-ostree is not on the system bus.", engine.Missing)
-	return pollInterval, nil // NameOwnerChanged reports when it comes.
+	w.failures++
+	w.Silent = true
+	w.memory.lost("rpm-ostree does not report its deployments: "+why, engine.Silent)
+	return timing.Backoff(w.failures, firstRetry, pollInterval), nil
 }
 
 // occasions are the properties whose change may change what boots next. They are read again then: what a signal reports of
