@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -42,7 +43,10 @@ func (h *host) installed() []release {
 	if len(candidates) == 0 {
 		return images
 	}
-	hasImage := func(r release) bool { return contains(images, r) || h.has(path.Join(h.modules, r.text, "vmlinuz")) }
+	hasImage := func(r release) bool {
+		is := func(image release) bool { return image.text == r.text }
+		return slices.ContainsFunc(images, is) || h.has(path.Join(h.modules, r.text, "vmlinuz"))
+	}
 	var complete, imageless []release
 	imagesSeen := len(images) > 0
 	for _, r := range candidates {

@@ -86,10 +86,6 @@ func newest(releases []release, flavour string) (newest release, found bool) {
 	return newest, found
 }
 
-func contains(releases []release, r release) bool {
-	return slices.ContainsFunc(releases, func(other release) bool { return other.text == r.text })
-}
-
 // kind of a token. Where two releases first differ in kind, the greater one is newer: 6.7.0-rc1 < 6.7.0 < 6.7.0-a < 6.7.0-1,
 // as package managers have it.
 type kind int

@@ -51,7 +51,10 @@ type Driver struct {
 func (d *Driver) Run(ctx context.Context) {
 	var last Round
 	for wait := rand.N(d.Period/10 + 1); pause.For(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
-		round := d.round(ctx)
+		round, err := d.try(ctx)
+		if err != nil {
+			round = Round{Outcome: OutcomeFailed, Err: err}
+		}
 		if ctx.Err() != nil {
 			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "reason", fmt.Sprint(round.Err))
 			return

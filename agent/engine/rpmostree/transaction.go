@@ -77,8 +77,8 @@ func (t transaction) wait(ctx context.Context, limit <-chan time.Time) error {
 
 // receive takes one signal and reports whether it is the end, and how it ended.
 func (t transaction) receive(signal *dbus.Signal) (ended bool, failure error) {
-	if !isOfTransaction(signal) {
-		return false, nil
+	if signal == nil || !strings.HasPrefix(signal.Name, transactionInterface+".") {
+		return false, nil // It is not the transaction's.
 	}
 	p, err := decodeProgress(signal.Name, signal.Body)
 	switch {
@@ -189,9 +189,4 @@ func pair[A, B any](values []any) (a A, b B, ok bool) {
 	a, aOK := values[0].(A)
 	b, bOK := values[1].(B)
 	return a, b, aOK && bOK
-}
-
-// isOfTransaction distinguishes a transaction's signals from any other.
-func isOfTransaction(signal *dbus.Signal) bool {
-	return signal != nil && strings.HasPrefix(signal.Name, transactionInterface+".")
 }

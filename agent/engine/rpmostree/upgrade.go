@@ -16,15 +16,6 @@ import (
 // progressInterval is how often a transaction's progress is worth a line in the log.
 const progressInterval = 10 * time.Second
 
-// round makes an outcome of an error too.
-func (d *Driver) round(ctx context.Context) Round {
-	round, err := d.try(ctx)
-	if err != nil {
-		return Round{Outcome: OutcomeFailed, Err: err}
-	}
-	return round
-}
-
 // try looks at the host and, if nothing prevents it, upgrades it. Its connection is its own: a bus that restarts
 // costs one round at most.
 func (d *Driver) try(ctx context.Context) (Round, error) {
