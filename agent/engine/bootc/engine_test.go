@@ -189,7 +189,7 @@ func TestLook_WhatCannotBeReadIsUnknown_Behaviour25(t *testing.T) {
 		"noise":           {strings.Repeat("\xff", 300), "it is not a GVariant dictionary"},
 		"no target":       {newOSTree(t, false).testdata("staged-deployment-no-target"), "it names no deployment"},
 		"a path for name": {strings.Replace(whole, c2, "../"+c2[3:], 1), "it names no deployment"},
-		"no end":          {strings.Repeat("x", maxBytes+1), "it is no regular file of at most 1 MiB"},
+		"no end":          {strings.Repeat("x", maxBytes+1), "it is not a GVariant dictionary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newOSTree(t, false)

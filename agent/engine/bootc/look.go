@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 )
@@ -223,22 +221,7 @@ func digestOf(text string) string {
 	return text
 }
 
-// read reads a file. Reading a named pipe would block.
-func (h host) read(name string) ([]byte, error) {
-	opened, err := h.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = opened.Close() }()
-	found, err := opened.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !found.Mode().IsRegular() || found.Size() > maxBytes {
-		return nil, errors.New("it is no regular file of at most 1 MiB")
-	}
-	return io.ReadAll(io.LimitReader(opened, maxBytes))
-}
+func (h host) read(name string) ([]byte, error) { return folder.Read(h.root, name, maxBytes) }
 
 // kernelParameters are those that have a value.
 func kernelParameters(file string) (map[string]string, error) {

@@ -5,7 +5,10 @@ package folder
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -68,4 +71,22 @@ func Reason(err error) string {
 		err = failed.Err
 	}
 	return err.Error()
+}
+
+// Read reads at most limit bytes of a file of the host. A symbolic link that leaves root is not followed.
+func Read(root *os.Root, name string, limit int64) ([]byte, error) {
+	// Opening a named pipe would wait for its other end.
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	found, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !found.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	return io.ReadAll(io.LimitReader(file, limit))
 }

@@ -1,13 +1,12 @@
 package sentinel
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
@@ -83,21 +82,12 @@ const maxListBytes = 8 << 10
 // readList reads the beginning of a list of packages, whole lines only. The list is an extra: without one, or with one
 // that cannot be read, the file counts just the same.
 func readList(root *os.Root, list string) string {
-	// Reading a named pipe would block.
-	if found, err := root.Lstat(list); err != nil || !found.Mode().IsRegular() {
-		return ""
-	}
-	opened, err := root.Open(list)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = opened.Close() }()
-	content, err := io.ReadAll(io.LimitReader(opened, maxListBytes))
+	content, err := folder.Read(root, list, maxListBytes)
 	if err != nil {
 		return ""
 	}
 	if len(content) == maxListBytes {
-		return string(content[:strings.LastIndexByte(string(content), '\n')+1])
+		content = content[:bytes.LastIndexByte(content, '\n')+1]
 	}
 	return string(content)
 }
