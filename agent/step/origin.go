@@ -1,6 +1,7 @@
 package step
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,23 @@ func reportedEngines(o Observation) *protocol.Engines {
 		return nil
 	}
 	return &now
+}
+
+// engineRecord is what the next process of the agent reads of it; nil where that is nothing. An engine that has not answered in this boot
+// may not be on the host: one that was named must be Absent once it is not.
+func engineRecord(o Observation) *protocol.Engines {
+	engines := reportedEngines(o)
+	if engines == nil {
+		return nil
+	}
+	engines.Reported = slices.DeleteFunc(engines.Reported, func(r protocol.EngineRecord) bool {
+		unknown := func(e engine.Report) bool { return e.Engine == r.Name && e.State == engine.Unknown }
+		return slices.ContainsFunc(o.Engines, unknown) && Before(o.Before, r.Name, o.BootID).State == ""
+	})
+	if len(engines.Reported) == 0 {
+		return nil
+	}
+	return engines
 }
 
 // origin is the sentence about them; empty for nil.

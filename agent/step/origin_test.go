@@ -35,7 +35,7 @@ func recorded(t *testing.T, o Observation) *protocol.Engines {
 func TestBefore(t *testing.T) {
 	asks := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "4593.1.0"}
 	broadcastNeed := engine.Report{Engine: "update-engine", State: engine.Needed, Until: now.Add(24 * time.Hour)}
-	known := engine.Report{Engine: "update-engine", State: engine.Unknown}
+	known, quiet := engine.Report{Engine: "update-engine", State: engine.Unknown}, protocol.EngineRecord{Name: "update-engine"}
 	unversioned := engine.Report{Engine: "update-engine", State: engine.Needed}
 	rpm := engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2", Message: "Staged too."}
 	both := engineReports(func() engine.Report { r := stagedReport(""); r.Until = now.Add(24 * time.Hour); return r }(), rpm,
@@ -55,8 +55,10 @@ func TestBefore(t *testing.T) {
 		"a need of another boot has fallen":   {makeObservation(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
 		"a need of another engine":            {makeObservation(staged("4593.1.0")), "rpm-ostree", boot, engine.Report{}},
 		"no need, but it was there":           {makeObservation(), "update-engine", boot, known},
-		"gone, but it was there":              {makeObservation(unreachable), "update-engine", boot, known},
-		"gone in another boot":                {makeObservation(unreachable), "update-engine", otherBoot, engine.Report{}},
+		"gone, but it was there":              {makeObservation(unreachable, reportedBefore(boot, quiet)), "update-engine", boot, known},
+		"gone in another boot":                {makeObservation(unreachable, reportedBefore(boot, quiet)), "update-engine", otherBoot, engine.Report{}},
+		"named, and not on the host":          {makeObservation(unreachable), "update-engine", boot, engine.Report{}},
+		"there in another boot":               {makeObservation(unreachable, reportedBefore(otherBoot, quiet)), "update-engine", boot, engine.Report{}},
 		"a broadcast need":                    {makeObservation(broadcast("")), "update-engine", boot, broadcastNeed},
 		"no version":                          {makeObservation(staged("")), "update-engine", boot, unversioned},
 		"a version that ends oddly":           {makeObservation(staged("1.")), "update-engine", boot, odd("1.")},

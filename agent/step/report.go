@@ -56,7 +56,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 		versioned = append(versioned, v1alpha1.AnnotationReport) // A part of it may be as it was read.
 	}
 	annotations[v1alpha1.AnnotationEngines] = nil
-	if engines := reportedEngines(o); engines != nil {
+	if engines := engineRecord(o); engines != nil {
 		annotations[v1alpha1.AnnotationEngines] = new(engines.String())
 	}
 	labels := labels(o.OS, asking)
