@@ -221,6 +221,7 @@ func TestEngine_IsAbsentWhereNobodyNamedItAndTheHostIsNoneOfIts(t *testing.T) {
 		"no bootc":             func(h *harness) { h.remove("usr/bin/bootc") },
 		"rpm-ostree serves it": func(h *harness) { h.write("usr/bin/rpm-ostree", "") },
 		"no image was booted":  func(h *harness) { h.remove("run/ostree-booted") },
+		"a file for a folder":  func(h *harness) { h.remove("usr"); h.write("usr", "") },
 		"no host":              func(h *harness) { h.engine.HostRoot = h.path("missing") },
 	} {
 		t.Run(name, func(t *testing.T) {

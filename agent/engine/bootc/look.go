@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 )
@@ -45,7 +46,7 @@ func look(hostRoot, cmdline string, auto bool) observation {
 	unreadable := ""
 	has := func(name string) bool {
 		_, err := root.Lstat(name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			unreadable = fmt.Sprintf("/%s: %s", name, folder.Reason(err))
 		}
 		return err == nil
