@@ -60,7 +60,7 @@ var rebooters = []rebooter{
 	{name: "Zincati", units: []string{"zincati.service"}, reboots: zincatiReboots},
 	{
 		name: "rpm-ostree", units: []string{"rpm-ostreed-automatic.timer"}, reboots: rpmOSTreeReboots,
-		off: `sed -i s/^AutomaticUpdatePolicy=.*/AutomaticUpdatePolicy=stage/ /etc/rpm-ostreed.conf`,
+		off: `sed -i 's/^AutomaticUpdatePolicy *=.*/AutomaticUpdatePolicy=stage/' /etc/rpm-ostreed.conf`,
 	},
 	{
 		name: "unattended-upgrades", units: []string{"apt-daily-upgrade.timer"}, reboots: aptReboots,

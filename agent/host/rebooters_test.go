@@ -2,6 +2,7 @@ package host
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCoordinators_ProgramsThatRebootTheirHost: each row of the table, with the host's files that decide (behaviour 57).
+// TestCoordinators_ProgramsThatRebootTheirHost: each row of the table, with the host's files that decide (behaviour 57), and with the
+// command that turns it off.
 func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 	const zincati, apt, dnf = "zincati.service", "apt-daily-upgrade.timer", "dnf-automatic-install.timer"
 	const ostree, transactional, osUpdate = "rpm-ostreed-automatic.timer", "transactional-update.timer", "os-update.timer"
@@ -27,6 +29,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		"systemd-sysupdate":                    {"systemd-sysupdate-reboot.timer", none, "systemd-sysupdate"},
 		"rpm-ostree applies":                   {ostree, files{"etc/rpm-ostreed.conf": "# AutomaticUpdatePolicy=none\n[Daemon]\nAutomaticUpdatePolicy=Apply\n"}, "rpm-ostree"},
 		"rpm-ostree stages":                    {ostree, files{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy=stage\n"}, ""},
+		"rpm-ostree applies, with blanks":      {ostree, files{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy = apply\n"}, "rpm-ostree"},
 		"rpm-ostree by its defaults":           {ostree, none, ""},
 		"rpm-ostree, a key of another section": {ostree, files{"etc/rpm-ostreed.conf": "[Other]\nAutomaticUpdatePolicy=apply\n"}, ""},
 		"unattended-upgrades": {
@@ -61,7 +64,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		"dnf-automatic never":                  {dnf, files{"etc/dnf/automatic.conf": "[commands]\nreboot = never\n"}, ""},
 		"dnf-automatic by its defaults":        {dnf, none, ""},
 		"transactional-update by its defaults": {transactional, none, "transactional-update"},
-		"transactional-update by systemd":      {transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd"}, "transactional-update"},
+		"transactional-update by systemd":      {transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd\n"}, "transactional-update"},
 		"transactional-update leaves it to whoever detects /run/reboot-required": {
 			transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd\nREBOOT_METHOD=kured"}, "",
 		},
@@ -94,6 +97,12 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 				t.Errorf("found %v, want nobody", got)
 			case tc.want != "" && (got == nil || got.Name != tc.want || got.Unit != tc.unit):
 				t.Errorf("found %v, want %s by %s", got, tc.want, tc.unit)
+			case tc.want != "" && got.Off != "":
+				root := coordinators.HostRoot
+				must(t, exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(got.Off, "/etc/", root+"/etc/")).Run())
+				if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
+					t.Errorf("after %s: %v, %v", got.Off, got, err)
+				}
 			}
 		})
 	}
