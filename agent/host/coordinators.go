@@ -137,7 +137,7 @@ func (r rebooter) active(ctx context.Context, on looked) (string, error) {
 	for _, unit := range r.units {
 		active, err := unitIsActive(ctx, on.conn, unit)
 		if err != nil {
-			return "", fmt.Errorf("asking systemd whether %s is active: %w", unit, err)
+			return "", fmt.Errorf("asking systemd whether %s is active: %w", unit, answered("systemd", err))
 		}
 		if !active {
 			continue
@@ -148,7 +148,7 @@ func (r rebooter) active(ctx context.Context, on looked) (string, error) {
 		on.unit = unit
 		reboots, err := r.reboots(ctx, on)
 		if err != nil {
-			return "", fmt.Errorf("%s is active; whether %s reboots the host: %w", unit, r.name, err)
+			return "", fmt.Errorf("%s is active; whether %s reboots the host: %w", unit, r.name, answered("systemd", err))
 		}
 		if reboots {
 			return unit, nil

@@ -36,8 +36,7 @@ func unitIsActive(ctx context.Context, conn *dbus.Conn, unit string) (bool, erro
 	return state != "inactive" && state != "failed", nil
 }
 
-// unitProperty is a property of a unit that is a string. An error that systemd answers is reported by its name alone: the text
-// would be another one with each look.
+// unitProperty is a property of a unit that is a string.
 func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -46,12 +45,12 @@ func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string
 	// try to start it.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".GetUnit", dbus.FlagNoAutoStart, unit)
 	if err := call.Store(&path); err != nil {
-		return "", answered("systemd", fmt.Errorf("calling GetUnit of systemd: %w", err))
+		return "", fmt.Errorf("calling GetUnit of systemd: %w", err)
 	}
 	var value dbus.Variant
 	call = conn.Object(systemdName, path).CallWithContext(ctx, propertiesInterface+".Get", dbus.FlagNoAutoStart, iface, name)
 	if err := call.Store(&value); err != nil {
-		return "", answered("systemd", fmt.Errorf("reading %s of %s: %w", name, unit, err))
+		return "", fmt.Errorf("reading %s of %s: %w", name, unit, err)
 	}
 	text, ok := value.Value().(string)
 	if !ok {
@@ -60,21 +59,12 @@ func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string
 	return text, nil
 }
 
-// answerError is an error that a service answered, without its text.
-type answerError struct {
-	who string
-	err error
-}
-
-func (e *answerError) Error() string { return e.who + " answers " + ErrorName(e.err) }
-func (e *answerError) Unwrap() error { return e.err }
-
-// answered keeps the name of an error that a service answered, and everything of another one.
+// answered keeps the name alone of an error that a service answered, whose text would be another one with each look.
 func answered(who string, err error) error {
-	if ErrorName(err) == "" {
-		return err
+	if name := ErrorName(err); name != "" {
+		return fmt.Errorf("%s answers %s", who, name)
 	}
-	return &answerError{who, err}
+	return err
 }
 
 // unitPath is the object of a unit: what D-Bus does not take in a path is an underscore and two hexadecimal digits.
