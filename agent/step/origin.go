@@ -26,7 +26,7 @@ func reportedEngines(o Observation) *protocol.Engines {
 		}
 		record := protocol.EngineRecord{Name: r.Engine}
 		if r.State == engine.Needed {
-			record.Asks, record.Again, record.Version = true, asksAgain(o, r.Engine), r.Version
+			record.Asks, record.Again, record.Version, record.Running = true, asksAgain(o, r.Engine), r.Version, r.Running
 		}
 		if record.Asks && !r.Until.IsZero() {
 			record.Until = new(metav1.NewTime(r.Until))
@@ -121,7 +121,7 @@ func Before(engines *protocol.Engines, name, bootID string) engine.Report {
 		case !r.Asks:
 			return engine.Report{Engine: name, State: engine.Unknown}
 		default:
-			report := engine.Report{Engine: name, State: engine.Needed, Version: r.Version}
+			report := engine.Report{Engine: name, State: engine.Needed, Version: r.Version, Running: r.Running}
 			if r.Until != nil {
 				report.Until = r.Until.UTC()
 			}

@@ -37,7 +37,7 @@ func TestBefore(t *testing.T) {
 	broadcastNeed := engine.Report{Engine: "update-engine", State: engine.Needed, Until: now.Add(24 * time.Hour)}
 	known, quiet := engine.Report{Engine: "update-engine", State: engine.Unknown}, protocol.EngineRecord{Name: "update-engine"}
 	unversioned := engine.Report{Engine: "update-engine", State: engine.Needed}
-	rpm := engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2", Message: "Staged too."}
+	rpm := engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2", Running: "40.1 (0123456789ab.0)", Message: "Staged too."}
 	both := engineReports(func() engine.Report { r := stagedReport(""); r.Until = now.Add(24 * time.Hour); return r }(), rpm,
 		engine.Report{Engine: "sentinel", State: engine.NotNeeded}, engine.Report{Engine: "cos-update-engine", State: engine.Absent})
 	rpm.Message = ""

@@ -26,6 +26,8 @@ type EngineRecord struct {
 	Until *metav1.Time `json:"until,omitempty"`
 	// Version is what runs after the reboot. Absent: unknown.
 	Version string `json:"version,omitempty"`
+	// Running is what Version is to replace, as the engine names it. Absent: unknown, or the version of os-release.
+	Running string `json:"running,omitempty"`
 }
 
 // ParseEngines reads what the engines have reported. It returns nil, nil when there is none, and an error when it is not one of

@@ -20,7 +20,10 @@ func resumed(before engine.Report) engine.Report {
 	if before.State != engine.Needed {
 		return engine.Report{Engine: Name}
 	}
-	return engine.Staged(Name, before.Version, fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", cmp.Or(before.Version, "another deployment")))
+	what := cmp.Or(before.Version, "another deployment")
+	need := engine.Staged(Name, before.Version, fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", what))
+	need.Running = before.Running
+	return need
 }
 
 // judge makes a report of the deployments in boot order.

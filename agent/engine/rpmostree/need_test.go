@@ -85,8 +85,9 @@ func TestJudge(t *testing.T) {
 // Of a deployment without a version the need is named by its commit, as judge does it.
 func TestResumed(t *testing.T) {
 	for version, boots := range map[string]string{"40.2": "40.2", "0123456789ab": "0123456789ab", "": "another deployment"} {
-		want := needing(version, "", "rpm-ostree boots "+boots+" next; it runs after a reboot.")
-		if diff := cmp.Diff(want, resumed(engine.Report{Engine: Name, State: engine.Needed, Version: version})); diff != "" {
+		want := needing(version, "40.1 (0123456789ab.0)", "rpm-ostree boots "+boots+" next; it runs after a reboot.")
+		before := engine.Report{Engine: Name, State: engine.Needed, Version: version, Running: want.Running}
+		if diff := cmp.Diff(want, resumed(before)); diff != "" {
 			t.Errorf("report (-want +got):\n%s", diff)
 		}
 	}
