@@ -4,10 +4,10 @@ package rpmostree
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 
@@ -59,37 +59,26 @@ func (m *memory) lost(why string, presence engine.Presence) {
 	m.changes.Update(m.latest)
 }
 
-// stagedFiles are the host's files that state which deployment is staged, and that it is locked. That they change is a reason to ask
-// the daemon.
-var stagedFiles = [...]string{"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked"}
-
-// stamp is what changes of a file when it is replaced. Zero: there is no such file.
-type stamp struct {
-	size     int64
-	modified time.Time
-}
-
 // followStaged sends once after each change of what is staged, until ctx ends; end returns when nothing is read any more.
 func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end func()) {
 	if e.HostRoot == "" {
 		return nil, func() {}
 	}
 	changes := make(chan struct{}, 1)
-	var last [len(stagedFiles)]stamp
-	looked := false
+	last := ""
 	run := filepath.Join(e.HostRoot, "run")
 	watch := folder.Watch{
 		Period: pollInterval, Clock: e.Clock,
 		Folders: func() []string { return []string{run, filepath.Join(run, "ostree")} },
 		Look: func() {
-			now := e.stamps()
-			if looked && now != last {
+			now := e.staged()
+			if last != "" && now != last {
 				select {
 				case changes <- struct{}{}:
 				default: // One that is not received yet counts for this one.
 				}
 			}
-			last, looked = now, true
+			last = now
 		},
 	}
 	var following sync.WaitGroup
@@ -97,13 +86,15 @@ func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end
 	return changes, following.Wait
 }
 
-func (e *Engine) stamps() (stamps [len(stagedFiles)]stamp) {
-	for i, name := range stagedFiles {
+// staged is another text once another deployment is staged, or is locked or not: by the files of the host that state it.
+func (e *Engine) staged() string {
+	text := "staged:"
+	for _, name := range []string{"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked"} {
 		if found, err := os.Lstat(filepath.Join(e.HostRoot, name)); err == nil {
-			stamps[i] = stamp{size: found.Size(), modified: found.ModTime()}
+			text += fmt.Sprint(" ", name, found.Size(), found.ModTime())
 		}
 	}
-	return stamps
+	return text
 }
 
 // lockStaged completes what the daemon reports. Of what locks a staged deployment it knows the file beside it, and not the mark within,
