@@ -26,7 +26,10 @@ const maxFileBytes = 64 << 10
 // ReadOSRelease reads os-release and the update group of the host whose file system is mounted at root ("/" is this
 // one). A host without any os-release is an error; one without a group is not.
 func ReadOSRelease(root string) (OSRelease, error) {
-	release, err := readFirst(root, "/etc/os-release", "/usr/lib/os-release")
+	release, err := readBelow(root, "/etc/os-release")
+	if errors.Is(err, fs.ErrNotExist) {
+		release, err = readBelow(root, "/usr/lib/os-release")
+	}
 	if err != nil {
 		return OSRelease{}, fmt.Errorf("reading os-release below %q: %w", root, err)
 	}
@@ -59,16 +62,6 @@ func readGroup(root string) (string, error) {
 		group = cmp.Or(parseAssignments(content)["GROUP"], group)
 	}
 	return group, nil
-}
-
-// readFirst reads the first of these files that exists.
-func readFirst(root string, names ...string) (content string, err error) {
-	for _, name := range names {
-		if content, err = readBelow(root, name); !errors.Is(err, fs.ErrNotExist) {
-			return content, err
-		}
-	}
-	return "", err
 }
 
 // readBelow reads a host's file. Symbolic links are the host's: they count from root, not from this container's own file system, which has

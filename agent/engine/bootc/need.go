@@ -54,18 +54,14 @@ const shown, maxImageBytes = 12, 96
 
 // version is the image and its digest, or as much of that as is known. Empty: nothing is.
 func (d deployment) version() string {
-	digest := strings.TrimPrefix(d.digest, "sha256:")
-	digest = digest[:min(len(digest), shown)]
-	switch image := d.image; {
-	case !isImage(image) && digest != "":
-		return "sha256:" + digest
-	case !isImage(image):
-		return d.id[:min(len(d.id), shown)]
-	case digest != "":
-		return image + "@sha256:" + digest
-	default:
-		return image + "@" + d.id[:min(len(d.id), shown)]
+	content := d.id[:min(len(d.id), shown)]
+	if d.digest != "" {
+		content = d.digest[:len("sha256:")+shown]
 	}
+	if !isImage(d.image) {
+		return content
+	}
+	return d.image + "@" + content
 }
 
 // isImage accepts what names of images are made of. A text with blanks could pass for a sentence of the agent in the
