@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
+	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
@@ -24,14 +25,16 @@ type Bus struct {
 func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engine.Presence), session host.Session) {
 	last := ""
 	broken := func(err error) {
-		level := 1
 		if last != err.Error() {
-			last, level = err.Error(), 0
+			last = err.Error()
+			logr.FromContextOrDiscard(ctx).Info("Lost the system bus", "reason", last)
 		}
-		logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "reason", last)
 		lost("The system bus cannot be reached.", engine.Unclear)
 	}
-	host.Supervisor{Connect: b.Connect, Clock: b.Clock, Broken: broken}.Run(ctx, session)
+	host.Supervisor{Connect: b.Connect, Clock: b.Clock, Broken: broken}.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
+		last = ""
+		return session(ctx, conn)
+	})
 }
 
 // Ignore counts something malformed; count may be nil. It is hardly logged, because every program on the host can send such things, and
