@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/godbus/dbus/v5"
@@ -88,13 +89,14 @@ func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end
 
 // staged is another text once another deployment is staged, or is locked or not: by the files of the host that state it.
 func (e *Engine) staged() string {
-	text := "staged:"
+	var text strings.Builder
+	text.WriteString("staged:")
 	for _, name := range []string{"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked"} {
 		if found, err := os.Lstat(filepath.Join(e.HostRoot, name)); err == nil {
-			text += fmt.Sprint(" ", name, found.Size(), found.ModTime())
+			fmt.Fprint(&text, " ", name, found.Size(), found.ModTime())
 		}
 	}
-	return text
+	return text.String()
 }
 
 // lockStaged completes what the daemon reports. Of what locks a staged deployment it knows the file beside it, and not the mark within,
