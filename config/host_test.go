@@ -33,6 +33,7 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		{"nothing is needed", "No core libraries or services have been updated since boot-up.\nReboot should not be necessary.\n", "0", false, nil},
 		{"an error is no need", "Error: Failed to download metadata\n", "1", true, nil},
 		{"a need", needed, "1", false, []string{"glibc", "kernel"}},
+		{"the same need", needed, "1", false, []string{"glibc", "kernel"}},
 		{"an error withdraws nothing", "", "1", true, []string{"glibc", "kernel"}},
 		{"the need is over", "Reboot should not be necessary.\n", "0", false, nil},
 	} {
@@ -40,6 +41,7 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(bin, "dnf"), []byte(dnf), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		before, _ := os.Stat(filepath.Join(run, "reboot-required.pkgs"))
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
 		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 		if err := cmd.Run(); (err != nil) != step.fails {
@@ -49,6 +51,9 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		list, _ := os.ReadFile(filepath.Join(run, "reboot-required.pkgs"))
 		if (missing == nil) != (step.pkgs != nil) || strings.Join(strings.Fields(string(list)), " ") != strings.Join(step.pkgs, " ") {
 			t.Errorf("%s: the file is missing: %v; the list: %q", step.what, missing, list)
+		}
+		if after, _ := os.Stat(filepath.Join(run, "reboot-required.pkgs")); step.output == needed && os.SameFile(before, after) {
+			t.Errorf("%s: the list was emptied and written again, which the agent detects as two changes", step.what)
 		}
 	}
 }
