@@ -1,6 +1,13 @@
 package cosupdateengine
 
-import "github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
+)
 
 // status is what matters of update_engine.StatusResult.
 type status struct {
@@ -29,4 +36,94 @@ func (s status) checks() bool {
 func decodePlain(body []any) (status, error) {
 	decoded, err := updatestatus.Decode(body)
 	return status{operation: decoded.Operation, version: decoded.Version}, err
+}
+
+// maxResultBytes is far more than a status has.
+const maxResultBytes = 64 << 10
+
+// decodeAdvanced reads the body of GetStatusAdvanced and StatusUpdateAdvanced: one array of bytes, which is a message.
+func decodeAdvanced(body []any) (status, error) {
+	if len(body) != 1 {
+		return status{}, fmt.Errorf("%d values instead of 1", len(body))
+	}
+	message, ok := body[0].([]byte)
+	if !ok {
+		return status{}, errors.New("no array of bytes")
+	}
+	if len(message) > maxResultBytes {
+		return status{}, fmt.Errorf("a message of %d bytes", len(message))
+	}
+	return decodeResult(message)
+}
+
+// decodeResult reads update_engine.StatusResult, proto3: a field that is missing is zero, so an idle engine has none for
+// the operation; the last of several counts; unknown ones are passed over.
+func decodeResult(message []byte) (status, error) {
+	var s status
+	for len(message) > 0 {
+		number, wire, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return status{}, fmt.Errorf("a tag: %w", protowire.ParseError(n))
+		}
+		message = message[n:]
+		if want, known := wireType(number); known && wire != want {
+			return status{}, fmt.Errorf("field %d has wire type %d instead of %d", number, wire, want)
+		}
+		if n = protowire.ConsumeFieldValue(number, wire, message); n < 0 {
+			return status{}, fmt.Errorf("field %d: %w", number, protowire.ParseError(n))
+		}
+		if err := s.set(number, message[:n]); err != nil {
+			return status{}, err
+		}
+		message = message[n:]
+	}
+	if !s.operation.IsKnown() {
+		return status{}, fmt.Errorf("unknown operation %d", s.operation)
+	}
+	return s, nil
+}
+
+// Fields of update_engine.StatusResult.
+const (
+	fieldLastCheckedTime  protowire.Number = 1
+	fieldProgress         protowire.Number = 2
+	fieldCurrentOperation protowire.Number = 3
+	fieldNewVersion       protowire.Number = 4
+	fieldNewSize          protowire.Number = 5
+	fieldIsInstall        protowire.Number = 7
+	fieldLastAttemptError protowire.Number = 10
+)
+
+// wireType is how a field is written.
+func wireType(number protowire.Number) (wire protowire.Type, known bool) {
+	switch number {
+	case fieldLastCheckedTime, fieldCurrentOperation, fieldNewSize, fieldIsInstall, fieldLastAttemptError:
+		return protowire.VarintType, true
+	case fieldProgress:
+		return protowire.Fixed64Type, true
+	case fieldNewVersion:
+		return protowire.BytesType, true
+	default:
+		return 0, false
+	}
+}
+
+// set takes the value of one field, which is of the field's wire type and complete.
+func (s *status) set(number protowire.Number, value []byte) error {
+	varint, _ := protowire.ConsumeVarint(value)
+	switch number {
+	case fieldCurrentOperation:
+		s.operation = updatestatus.Operation(varint)
+	case fieldIsInstall:
+		s.install = protowire.DecodeBool(varint)
+	case fieldLastAttemptError:
+		s.attemptError = int32(varint)
+	case fieldNewVersion:
+		text, _ := protowire.ConsumeBytes(value)
+		version, err := updatestatus.Version(string(text))
+		s.version = version
+		return err
+	default: // The others report nothing about a reboot.
+	}
+	return nil
 }
