@@ -75,19 +75,27 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 		if clean(node.DeepCopy()) == "" {
 			continue
 		}
-		err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) {
-			done := clean(n)
-			if n.Spec.Unschedulable {
-				done += "; it stays cordoned: " + w.session.command("kubectl uncordon %s", n.Name)
-			}
-			return done, nil
-		}, nil))
-		if err == nil && w.dryRun != dryRunClient {
-			err = cleanStatus(ctx, c, node.Name)
-		}
-		errs = append(errs, err)
+		errs = append(errs, w.cleanNode(ctx, c, node))
 	}
 	return errors.Join(errs...)
+}
+
+// cleanNode prints what was removed once the conditions are gone, too.
+func (w *writing) cleanNode(ctx context.Context, c client.Client, node *corev1.Node) error {
+	done, err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) {
+		done := clean(n)
+		if n.Spec.Unschedulable {
+			done += "; it stays cordoned: " + w.session.command("kubectl uncordon %s", n.Name)
+		}
+		return done, nil
+	}, nil))
+	if err == nil && w.dryRun != dryRunClient {
+		err = cleanStatus(ctx, c, node.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return w.printDone(node, done)
 }
 
 // clean removes everything of the operator's from a Node, and states what that is. Empty: there is nothing.

@@ -84,7 +84,7 @@ func (w *writing) each(ctx context.Context, arguments []string, find finder, e e
 	var written []client.Object
 	edited := func(object client.Object, err error) {
 		if err == nil {
-			err = w.write(ctx, c, object, e)
+			err = w.writeAndPrint(ctx, c, object, e)
 		}
 		if err == nil {
 			written = append(written, object)
@@ -126,10 +126,19 @@ func (w *writing) client() (client.Client, error) {
 // finder reads the object that an argument means.
 type finder func(ctx context.Context, c client.Client, argument string) (client.Object, error)
 
+// writeAndPrint writes an object, and prints what was done.
+func (w *writing) writeAndPrint(ctx context.Context, c client.Client, object client.Object, e edit) error {
+	done, err := w.write(ctx, c, object, e)
+	if err != nil {
+		return err
+	}
+	return w.printDone(object, done)
+}
+
 // write edits an object by compare-and-swap: what was read is what is changed, or it is read and edited again.
-func (w *writing) write(ctx context.Context, c client.Client, object client.Object, e edit) error {
-	done, tried := "", false
-	err := retry.RetryOnConflict(patience, func() error {
+func (w *writing) write(ctx context.Context, c client.Client, object client.Object, e edit) (done string, err error) {
+	tried := false
+	err = retry.RetryOnConflict(patience, func() error {
 		if tried {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 				return err
@@ -147,9 +156,9 @@ func (w *writing) write(ctx context.Context, c client.Client, object client.Obje
 		return c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", titled(object, object.GetName()), err)
+		return "", fmt.Errorf("writing %s: %w", titled(object, object.GetName()), err)
 	}
-	return w.printDone(object, done)
+	return done, nil
 }
 
 // printDone prints as kubectl does: a line such as "node/n4 paused (server dry run)", or the object.
