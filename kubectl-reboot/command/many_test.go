@@ -205,6 +205,16 @@ var _ = Describe("request --wait", func() {
 		Expect(out.String()).To(HaveSuffix("  1 of 1 done\n"))
 	})
 
+	It("waits for a node whose agent has never reported", func() {
+		p := newPool(1, paused)
+		silent := node(p.nodes[0])
+		silent.Status.Conditions = silent.Status.Conditions[:1]
+		Expect(api.Status().Update(context.Background(), silent)).To(Succeed())
+		_, stderr, err := run([]string{"resume", "rbp/" + p.policy, "--wait", "--timeout=2s"})
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(Equal("error: --wait ended before all were done: 0 of 1 done, 1 of unknown need\n"))
+	})
+
 	It("fails when its time is over, or a node is deleted", func() {
 		p := newPool(1, paused)
 		_, stderr, err := run([]string{"request", p.nodes[0], "--reason=why", "--wait", "--timeout=2s"})

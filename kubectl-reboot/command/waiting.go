@@ -54,7 +54,7 @@ func notInService(object *corev1.Node, n *plan.Node) string {
 		return "requested"
 	case n.Required == corev1.ConditionTrue:
 		return "in need of a reboot"
-	case n.Required == corev1.ConditionUnknown:
+	case !n.Reports():
 		return "of unknown need"
 	case !n.Ready:
 		return "not Ready"
