@@ -67,6 +67,18 @@ var _ = Describe("A command for many", func() {
 	})
 })
 
+var _ = Describe("request", func() {
+	It("refuses a node that runs Windows, on which no agent would ever answer", func() {
+		p := newPool(2, paused)
+		p.patch(p.nodes[1], map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelOSStable: "windows"}}})
+		stdout, stderr, err := run([]string{"request", "--all", "--reason=why"})
+		Expect(err).To(HaveOccurred())
+		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
+		Expect(stderr).To(Equal("error: writing node " + p.nodes[1] + ": the node runs Windows, on which agents cannot run: the operator leaves it alone\n"))
+		Expect(node(p.nodes[1]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+	})
+})
+
 var _ = Describe("request --urgent", func() {
 	It("marks the request of nodes whose policy allows it, and refuses others", func() {
 		allows := func(p *v1alpha1.RebootPolicy) {

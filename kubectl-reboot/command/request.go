@@ -43,6 +43,9 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
 			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, error) {
+				if plan.IsWindows(object.GetLabels()) {
+					return "", errors.New("the node runs Windows, on which agents cannot run: the operator leaves it alone")
+				}
 				if why, there := v1alpha1.RequestIn(object.GetAnnotations()); there {
 					return fmt.Sprintf("reboot already requested (%s)", why), nil
 				}
