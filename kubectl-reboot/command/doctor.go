@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 )
 
@@ -54,7 +56,7 @@ ClusterRole reboot-operator-doctor gives the rights for all checks.`,
 				return err
 			}
 			if bad := report.Bad(); bad > 0 {
-				return fmt.Errorf("%d of the findings are problems", bad)
+				return errors.New(message.Count(bad, "problem", "problems"))
 			}
 			return nil
 		},
