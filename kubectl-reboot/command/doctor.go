@@ -76,11 +76,11 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 	if err != nil {
 		return doctor.Cluster{}, err
 	}
-	is := doctor.Cluster{Fleet: f, Unread: map[doctor.Check]string{}}
+	is := doctor.Cluster{Fleet: f, Unread: map[doctor.Check]error{}}
 	list := func(into client.ObjectList, what string, checks []doctor.Check, options ...client.ListOption) {
 		if err := c.List(ctx, into, options...); err != nil {
 			for _, check := range checks {
-				is.Unread[check] = fmt.Sprintf("listing %s: %v", what, err)
+				is.Unread[check] = fmt.Errorf("listing %s: %w", what, err)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 	is.Budgets = budgets.Items
 	readRights(ctx, c, &is)
 	if err := readVersion(s, &is); err != nil {
-		is.Unread[doctor.Version], is.Unread[doctor.Clocks] = err.Error(), err.Error()
+		is.Unread[doctor.Version], is.Unread[doctor.Clocks] = err, err
 	}
 	return is, nil
 }
@@ -119,7 +119,7 @@ func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
 			},
 		}}
 		if err := c.Create(ctx, review); err != nil {
-			is.Unread[doctor.Rights] = fmt.Sprintf("asking what the ServiceAccounts may do: %v", err)
+			is.Unread[doctor.Rights] = fmt.Errorf("asking what the ServiceAccounts may do: %w", err)
 			return
 		}
 		if !review.Status.Allowed {

@@ -3,13 +3,13 @@ package doctor
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -85,7 +85,7 @@ type Cluster struct {
 	// Missing are the rights that a ServiceAccount of the operator should have and has not.
 	Missing []Right
 	// Unread states why something could not be read, by the check that needs it.
-	Unread map[Check]string
+	Unread map[Check]error
 }
 
 // Diagnosis is all that was found.
@@ -120,11 +120,11 @@ func Examine(c Cluster) Diagnosis {
 		f.check = k.check
 		k.find(c, &f)
 		switch why := c.Unread[k.check]; {
-		case why == "":
-		case strings.Contains(why, "forbidden"):
-			f.add(Unchecked, why, letLook)
+		case why == nil:
+		case apierrors.IsForbidden(why):
+			f.add(Unchecked, why.Error(), letLook)
 		default:
-			f.add(Unchecked, why, "")
+			f.add(Unchecked, why.Error(), "")
 		}
 	}
 	return Diagnosis{At: c.Fleet.Now, Findings: f.all}

@@ -1,6 +1,9 @@
 package doctor_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +14,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -237,8 +242,8 @@ func TestExamine(t *testing.T) {
 		"nothing else could be read": {
 			func(c *installed) {
 				c.DaemonSets, c.Deployments, c.AgentPods, c.Leases, c.Budgets, c.Major, c.ServerTime = nil, nil, nil, nil, nil, 0, time.Time{}
-				c.Unread = map[doctor.Check]string{doctor.Agents: "listing DaemonSets: forbidden", doctor.Manager: "listing Deployments: forbidden"}
-			}, []string{"Manager Unchecked [] listing Deployments: forbidden", "Agents Unchecked [] listing DaemonSets: forbidden"},
+				c.Unread = map[doctor.Check]error{doctor.Agents: fmt.Errorf("listing DaemonSets: %w", forbidden), doctor.Manager: fmt.Errorf("listing Deployments: %w", forbidden)}
+			}, []string{"Manager Unchecked [] listing Deployments: ", "Agents Unchecked [] listing DaemonSets: "},
 		},
 	}
 	for name, tc := range cases {
@@ -266,6 +271,9 @@ func TestExamine(t *testing.T) {
 		})
 	}
 }
+
+// forbidden is how the API server refuses somebody without the rights.
+var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", errors.New("no rights"))
 
 // linux is where config/agent runs agents.
 var linux = map[string]string{corev1.LabelOSStable: "linux"}
@@ -381,9 +389,9 @@ func TestNeededRights(t *testing.T) {
 
 // TestExamine_RightsAreForThoseWhoLackThem: they are no remedy where the API server does not answer.
 func TestExamine_RightsAreForThoseWhoLackThem(t *testing.T) {
-	for why, helps := range map[string]bool{"listing Leases: leases is forbidden": true, "listing Leases: context deadline exceeded": false} {
+	for why, helps := range map[error]bool{forbidden: true, context.DeadlineExceeded: false, errors.New("forbidden.example.com does not answer"): false} {
 		c := healthy()
-		c.Unread = map[doctor.Check]string{doctor.Clocks: why}
+		c.Unread = map[doctor.Check]error{doctor.Clocks: fmt.Errorf("listing Leases: %w", why)}
 		if got := c.examine().Findings[0].Command; strings.Contains(got, "clusterrolebinding") != helps {
 			t.Errorf("%s: %q", why, got)
 		}
@@ -404,7 +412,7 @@ func TestLines(t *testing.T) {
 	sick.Minor = 34
 	sick.other("kured", "ghcr.io/kubereboot/kured:1.17.0")
 	sick.nodes = append(sick.nodes, Node("n3", "none"))
-	sick.Unread = map[doctor.Check]string{doctor.Rights: "asking what the ServiceAccounts may do: forbidden"}
+	sick.Unread = map[doctor.Check]error{doctor.Rights: fmt.Errorf("asking what the ServiceAccounts may do: %w", forbidden)}
 	for name, tc := range map[string]struct {
 		c    *installed
 		look terminal.Look
