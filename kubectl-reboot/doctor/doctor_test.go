@@ -132,6 +132,9 @@ func TestExamine(t *testing.T) {
 		"a node of Windows": {
 			func(c *installed) { another(c, "windows"); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, nil,
 		},
+		"a node of Windows, and no agents": {
+			func(c *installed) { another(c, "windows"); c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] there is no DaemonSet of the agents"},
+		},
 		"a node that the manager brings no agent to": {
 			func(c *installed) {
 				another(c, "freebsd")

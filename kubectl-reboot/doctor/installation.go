@@ -160,7 +160,10 @@ func (c Cluster) withoutAgent() []string {
 // nodeSelector names the systems that they run on; the manager writes an affinity where it brings agents to selected nodes only.
 func (c Cluster) wantsAgent(n *plan.Node) bool {
 	agent := c.Agent()
-	if agent == nil || len(c.Fleet.Governor.Selecting(n.Labels)) > 0 {
+	switch {
+	case plan.IsWindows(n.Labels):
+		return false
+	case agent == nil, len(c.Fleet.Governor.Selecting(n.Labels)) > 0:
 		return true
 	}
 	for key, value := range agent.Spec.Template.Spec.NodeSelector {
