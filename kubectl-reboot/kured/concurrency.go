@@ -23,9 +23,12 @@ const (
 
 // concurrency: how many nodes at once, and how long after one the next.
 func concurrency(c *conversion) error {
-	nodes := intstr.FromInt(min(max(c.flags.concurrency, 1), mostNodes))
+	nodes, most := intstr.FromInt(min(max(c.flags.concurrency, 1), mostNodes)), ""
+	if c.flags.concurrency > mostNodes {
+		most = ", the most there is; a percentage has no such bound"
+	}
 	c.policy.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &nodes}
-	c.carried("concurrency", fmt.Sprintf("concurrency.maxUnavailable: %s. Nodes that are down or cordoned for other reasons use it up too", nodes.String()))
+	c.carried("concurrency", fmt.Sprintf("concurrency.maxUnavailable: %s%s. Nodes that are down or cordoned for other reasons use it up too", nodes.String(), most))
 	lockReleaseDelay(c)
 	for _, name := range []string{"ds-name", "ds-namespace", "lock-annotation"} {
 		c.unneeded(name, "there is no lock: who may reboot is in the policy's status.grants")
@@ -38,21 +41,15 @@ func concurrency(c *conversion) error {
 // several, a node holds up one of them only, as it does while it settles.
 func lockReleaseDelay(c *conversion) {
 	delay := c.flags.lockReleaseDelay
-	bounded := func(most time.Duration) (taken time.Duration, longest string) {
-		if taken = min(wholeSeconds(delay), most); taken < delay {
-			longest = ", the longest there is"
-		}
-		return taken, longest
-	}
 	switch {
 	case delay <= 0:
 		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
 	case c.flags.concurrency <= 1 && delay >= leastSpacing:
-		spacing, longest := bounded(mostSpacing)
+		spacing, longest := bounded(delay, mostSpacing)
 		c.policy.Spec.Concurrency.Spacing = &metav1.Duration{Duration: spacing}
 		c.carried("lock-release-delay", fmt.Sprintf("concurrency.spacing: %s%s. The node is back in service meanwhile", moment.Short(spacing), longest))
 	default:
-		settle, longest := bounded(mostSettle)
+		settle, longest := bounded(delay, mostSettle)
 		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
 		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
 	}
@@ -92,7 +89,10 @@ func holder(c *conversion) error {
 	return nil
 }
 
-// wholeSeconds rounds up: a policy takes no fractions.
-func wholeSeconds(d time.Duration) time.Duration {
-	return (d + time.Second - 1).Truncate(time.Second)
+// bounded is as much of a duration as a policy takes, and a remark where that is less. It rounds up: a policy takes no fractions.
+func bounded(d, most time.Duration) (taken time.Duration, remark string) {
+	if taken = min((d + time.Second - 1).Truncate(time.Second), most); taken < d {
+		remark = ", the longest there is"
+	}
+	return taken, remark
 }

@@ -106,6 +106,33 @@ func TestConvert_LockReleaseDelay(t *testing.T) {
 	}
 }
 
+// What a policy does not take is made less, and the report states that.
+func TestConvert_WhatIsTooMuchIsReported(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--concurrency=1000":          "concurrency.maxUnavailable: 1000. ",
+		"--concurrency=1001":          "concurrency.maxUnavailable: 1000, the most there is; a percentage has no such bound. ",
+		"--lock-release-delay=168h":   "concurrency.spacing: 168h. ",
+		"--lock-release-delay=169h":   "concurrency.spacing: 168h, the longest there is. ",
+		"--drain-timeout=168h":        "drain.timeout: 168h",
+		"--drain-timeout=169h":        "drain.timeout: 168h, the longest there is",
+		"--drain-delay=24h":           "drain.leadTime: 24h. ",
+		"--drain-delay=25h":           "drain.leadTime: 24h, the longest there is. ",
+		"--drain-grace-period=604800": "drain.gracePeriodSeconds: 604800. ",
+		"--drain-grace-period=604801": "drain.gracePeriodSeconds: 604800, the longest there is. ",
+	} {
+		t.Run(arg, func(t *testing.T) {
+			c, err := convert(makeInstallation(arg))
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(c.report.carried, func(l line) bool { return l.what == arg })
+			if i < 0 || !strings.HasPrefix(c.report.carried[i].how, want) || !strings.HasSuffix(want, " ") && c.report.carried[i].how != want {
+				t.Errorf("want %q in the report: %v", want, c.report.carried)
+			}
+		})
+	}
+}
+
 // Durations are written as people write them: 10m, not 10m0s.
 func TestConvert_DurationsAreShort(t *testing.T) {
 	c, err := convert(makeInstallation("--drain-delay=10m", "--drain-timeout=1h", "--lock-release-delay=10m", "--end-time=06:59:59"))

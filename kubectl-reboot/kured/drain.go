@@ -41,36 +41,35 @@ func drain(c *conversion) error {
 }
 
 func drainTimeout(c *conversion, d *v1alpha1.Drain) {
-	timeout, how := c.flags.drainTimeout, ""
-	switch {
-	case timeout <= 0:
+	timeout, how := bounded(c.flags.drainTimeout, longestDrain)
+	if timeout <= 0 {
 		timeout, how = longestDrain, ", the longest there is. kured waits for ever; a shorter time, such as 20m, backs off from a node that cannot be drained and lets the others go first"
-	case wholeSeconds(timeout) > longestDrain:
-		timeout, how = longestDrain, ", the longest there is"
 	}
-	d.Timeout = &metav1.Duration{Duration: wholeSeconds(timeout)}
+	d.Timeout = &metav1.Duration{Duration: timeout}
 	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", moment.Short(d.Timeout.Duration), how))
 }
 
 func leadTime(c *conversion, d *v1alpha1.Drain) {
-	lead := min(wholeSeconds(c.flags.drainDelay), longestLead)
+	lead, longest := bounded(c.flags.drainDelay, longestLead)
 	if lead <= 0 {
 		c.unneeded("drain-delay", "a drain begins at once, where the policy says nothing")
 		return
 	}
 	d.LeadTime = &metav1.Duration{Duration: lead}
-	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s. The node is cordoned meanwhile", moment.Short(lead)))
+	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s%s. The node is cordoned meanwhile", moment.Short(lead), longest))
 }
 
 func gracePeriod(c *conversion, d *v1alpha1.Drain) {
-	seconds := int64(c.flags.drainGracePeriod)
-	if seconds < 0 {
+	seconds, longest := int64(c.flags.drainGracePeriod), ""
+	switch {
+	case seconds < 0:
 		c.unneeded("drain-grace-period", "each pod has its own, where the policy says nothing")
 		return
+	case seconds > longestGrace:
+		seconds, longest = longestGrace, ", the longest there is"
 	}
-	seconds = min(max(seconds, 1), longestGrace)
-	d.GracePeriodSeconds = &seconds
-	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriodSeconds: %d. It is a cap: pods that ask for less keep theirs", seconds))
+	d.GracePeriodSeconds = new(max(seconds, 1))
+	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriodSeconds: %d%s. It is a cap: pods that ask for less keep theirs", *d.GracePeriodSeconds, longest))
 }
 
 // drainSelector: kured leaves pods that do not match where they are. They are those that miss one of the requirements, so
