@@ -95,6 +95,16 @@ func rendered(t testing.TB, f fleet.Fleet, o dashboard.Options) dashboard.Page {
 	return page
 }
 
+// TestRender_Zone: instants of the manager's sentences are in the reader's zone, too.
+func TestRender_Zone(t *testing.T) {
+	page := rendered(t, busy(), dashboard.Options{Zone: time.FixedZone("CET", 3600)})
+	for _, section := range []string{"attention", "nodes", "progress"} {
+		if html := page.Sections[section]; !strings.Contains(html, "was sent to reboot at Mon 2026-11-23 12:48:00 CET") {
+			t.Errorf("%s: %s", section, html)
+		}
+	}
+}
+
 // TestRender shows each part of a fleet, and the command that goes on.
 func TestRender(t *testing.T) {
 	page := rendered(t, busy(), dashboard.Options{Cluster: "prod (https://10.0.0.1)", Live: true, Log: []string{"Mon 15:47:00  worker-05: Draining → Rebooting"}})

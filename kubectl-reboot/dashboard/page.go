@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
@@ -59,6 +60,7 @@ func Render(v View) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
+		html = moment.Local(html, v.Zone)
 		page.Sections[name] = html
 		parts = append(parts, part{name, template.HTML(html)}) // html/template has escaped it
 	}

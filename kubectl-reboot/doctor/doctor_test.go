@@ -415,11 +415,15 @@ func TestLines(t *testing.T) {
 	sick.Minor = 34
 	sick.other("kured", "ghcr.io/kubereboot/kured:1.17.0")
 	sick.nodes = append(sick.nodes, Node("n3", "none"))
+	sick.policies[0].Spec.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(Now.Add(time.Hour)), Reason: "CVE-2026-12345"}
 	sick.Unread = map[doctor.Check]error{doctor.Rights: fmt.Errorf("asking what the ServiceAccounts may do: %w", forbidden)}
 	for name, tc := range map[string]struct {
 		c    *installed
 		look terminal.Look
 	}{"well": {healthy(), terminal.Look{}}, "sick": {sick, terminal.Look{}}, "80-columns": {sick, terminal.Look{Width: 80}}} {
-		t.Run(name, func(t *testing.T) { terminaltest.Golden(t, name, tc.c.examine().Lines(tc.look)) })
+		t.Run(name, func(t *testing.T) {
+			tc.look.Zone = time.FixedZone("CET", 3600)
+			terminaltest.Golden(t, name, tc.c.examine().Lines(tc.look))
+		})
 	}
 }

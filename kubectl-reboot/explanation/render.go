@@ -20,11 +20,11 @@ const indent = 10
 func (e Explanation) Lines(l terminal.Look) []string {
 	var head []string
 	if e.Request != nil {
-		head = l.Hang("", 2, moment.Local(e.Node+" has a request for a reboot"+e.Request.text(e.At, l.Zone), l.Zone))
+		head = l.Hang("", 2, e.Node+" has a request for a reboot"+e.Request.text(e.At, l.Zone))
 	}
 	head = append(head, e.headline(l))
 	if e.Message != "" && (e.Reboot == nil || !strings.EqualFold(e.Message, string(e.Reboot.Phase))) {
-		head = append(head, l.Hang("  ", 2, moment.Local(e.Message, l.Zone))...)
+		head = append(head, l.Hang("  ", 2, e.Message)...)
 	}
 	return terminal.Blocks(head, e.facts(l), e.checks(l), e.timeline(l), e.manager(l))
 }
@@ -73,7 +73,7 @@ func (e Explanation) facts(l terminal.Look) []string {
 	var lines []string
 	fact := func(name, text string) {
 		if text != "" {
-			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Quiet, terminal.Fit(name, indent)), indent, moment.Local(text, l.Zone))...)
+			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Quiet, terminal.Fit(name, indent)), indent, text)...)
 		}
 	}
 	fact("Policy", e.Policy.text())
@@ -178,7 +178,7 @@ func (e Explanation) checks(l terminal.Look) []string {
 			continue
 		}
 		lead += terminal.Fit(string(c.Name), name) + "  "
-		lines = append(lines, l.Hang(lead, name+6, moment.Local(c.Message, l.Zone))...)
+		lines = append(lines, l.Hang(lead, name+6, c.Message)...)
 	}
 	return lines
 }
@@ -213,7 +213,7 @@ func (e Explanation) manager(l terminal.Look) []string {
 	if e.Manager.Status != "" {
 		text = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
 	}
-	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, moment.Local("the manager last reported something else on this node: "+text, l.Zone))
+	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, "the manager last reported something else on this node: "+text)
 	lines = append(lines, l.Hang("  ", 2, "It follows within seconds while it runs. If this stays, see whether it does:")...)
 	return append(lines, "  "+l.Command(status.LookAtManager))
 }

@@ -53,7 +53,7 @@ func TestLines(t *testing.T) {
 		return Node("n1", "w", append([]func(*corev1.Node){Needs(50 * time.Hour)}, options...)...)
 	}
 	aborted := Progressed(6, protocol.PhaseAborted, 2*time.Minute, func(p *protocol.Progress) {
-		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "pod shop/db-0: disruption budget shop/db allows none"
+		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "pod shop/db-0: terminating until Mon 2026-11-23 16:05:30 UTC"
 		started := p.At
 		started.Time = started.Add(-20 * time.Minute)
 		p.DrainStartedAt = &started

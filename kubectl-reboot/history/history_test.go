@@ -32,7 +32,7 @@ func policies() []v1alpha1.RebootPolicy {
 				GrantedAt: Ago(48 * time.Hour), EndedAt: Ago(47*time.Hour + 53*time.Minute), Drain: lasted(150 * time.Second), Reboot: lasted(200 * time.Second), Settle: lasted(time.Minute),
 				PodsForced: 2,
 			},
-			v1alpha1.PastReboot{Node: "gone", Seq: 5, Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGone, Message: "the Node object was deleted", GrantedAt: Ago(26 * time.Hour)},
+			v1alpha1.PastReboot{Node: "gone", Seq: 5, Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGone, Message: "the Node object was deleted, after it was sent to reboot at Sun 2026-11-22 13:49:00 UTC", GrantedAt: Ago(26 * time.Hour)},
 		)),
 		Policy("databases", remembers(v1alpha1.PastReboot{
 			Node: "n1", Seq: 9, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonRequested, FromVersion: "4459.2.1", ToVersion: "4459.2.1",
@@ -54,7 +54,7 @@ func TestLines(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.look.Zone = time.UTC
+			tc.look.Zone = time.FixedZone("CET", 3600)
 			lines := history.Lines(history.Of(policies(), tc.nodes...), tc.look, tc.nodes...)
 			terminaltest.Golden(t, name, lines)
 			if tc.look.Width > 0 {

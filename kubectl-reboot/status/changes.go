@@ -17,7 +17,7 @@ import (
 func (s Status) Changes(before Status, zone *time.Location) []string {
 	clock := s.At.In(zone).Format("Mon 15:04:05")
 	var lines []string
-	add := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+text) }
+	add := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+moment.Local(text, zone)) }
 	for _, p := range s.Policies {
 		was := before.policy(p.Name)
 		p.wentOn(was, add)

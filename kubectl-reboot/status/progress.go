@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 // Progress is how far some nodes are on the way to what a command has asked for.
@@ -86,7 +87,7 @@ func (p Progress) Lines(before Progress, zone *time.Location) []string {
 	var lines []string
 	for _, policy := range p.Status.Policies {
 		policy.wentOn(before.Status.policy(policy.Name), func(node, text string) {
-			lines = append(lines, clock+"  "+node+": "+text)
+			lines = append(lines, clock+"  "+node+": "+moment.Local(text, zone))
 		})
 	}
 	if is := p.String(); before.Nodes == 0 || is != before.String() {

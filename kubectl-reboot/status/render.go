@@ -62,7 +62,7 @@ func (s Status) notices(l terminal.Look) []string {
 	var lines []string
 	for _, p := range s.Policies {
 		for _, n := range p.Notices {
-			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, moment.Local(n.Message, l.Zone))...)
+			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, n.Message)...)
 			if n.Command != "" {
 				lines = append(lines, "  "+l.Command(n.Command))
 			}

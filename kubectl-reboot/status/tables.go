@@ -85,14 +85,14 @@ func (s Status) inProgress(l terminal.Look) []string {
 	var rows [][]terminal.Cell
 	for _, p := range s.Policies {
 		for _, t := range p.InProgress {
-			rows = append(rows, rebootRow(t, p.Name, s.At, l.Zone))
+			rows = append(rows, rebootRow(t, p.Name, s.At))
 		}
 	}
 	return l.Table([]string{"IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE"}, rows)
 }
 
 // rebootRow is a row for a granted reboot. Its note states what the phase does not.
-func rebootRow(t fleet.Reboot, policy string, now time.Time, zone *time.Location) []terminal.Cell {
+func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {
 	case t.Overdue:
@@ -107,7 +107,6 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time, zone *time.Location
 	case !t.Until.IsZero():
 		note.Text += "; " + timesOut(t, now)
 	}
-	note.Text = moment.Local(note.Text, zone)
 	return []terminal.Cell{
 		{Text: t.Node},
 		{Text: policy},

@@ -3,6 +3,8 @@ package terminal
 import (
 	"slices"
 	"strings"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 // gap is what is between two columns of a table.
@@ -15,7 +17,7 @@ type Cell struct {
 }
 
 // Table lays rows out below the names of their columns, as the terminal is wide. A name that begins with "+" is of a column that
-// only a wide look shows. No rows: there is no table.
+// only a wide look shows. Instants of UTC in cells are shown in the reader's zone. No rows: there is no table.
 func (l Look) Table(columns []string, rows [][]Cell) []string {
 	if len(rows) == 0 {
 		return nil
@@ -29,7 +31,7 @@ func (l Look) Table(columns []string, rows [][]Cell) []string {
 		}
 		names = append(names, name)
 		for j, row := range rows {
-			shown[j] = append(shown[j], row[i])
+			shown[j] = append(shown[j], Cell{Text: moment.Local(row[i].Text, l.Zone), Style: row[i].Style})
 		}
 	}
 	return l.Theme.Table(names, shown, l.Width)
@@ -105,9 +107,10 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Hang wraps a text behind a lead that takes so many columns: the lead before the first line, blanks before the others.
+// Hang wraps a text behind a lead that takes so many columns: the lead before the first line, blanks before the others. Instants of
+// UTC in the text are shown in the reader's zone.
 func (l Look) Hang(lead string, columns int, text string) []string {
-	lines := Wrap(text, max(0, l.Width-columns))
+	lines := Wrap(moment.Local(text, l.Zone), max(0, l.Width-columns))
 	for i := range lines {
 		lines[i] = lead + lines[i]
 		lead = strings.Repeat(" ", columns)

@@ -244,7 +244,7 @@ func (p *picture) stays() {
 			p.text("quiet", 16, y, fmt.Sprintf("and %d more that stay", len(p.table.Stays)-i))
 			return
 		}
-		p.text("", 16, y, terminal.Cut(s.Node+" stays: "+string(s.Reason)+", "+s.Message, 170))
+		p.text("", 16, y, terminal.Cut(s.Node+" stays: "+string(s.Reason)+", "+moment.Local(s.Message, p.zone), 170))
 		y += 16
 	}
 }

@@ -33,7 +33,7 @@ func nights(start string, hours int) func(*v1alpha1.RebootPolicy) {
 func pictures() map[string]timetable.Timetable {
 	const long = "worker-%03d.example.com"
 	inProgress := Node("worker-000.example.com", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute))
-	stays := Node("worker-999.example.com", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))
+	stays := Node("worker-999.example.com", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "until Mon 2026-11-23 20:00:00 UTC"))
 	autumn := time.Date(2026, 10, 24, 20, 0, 0, 0, time.UTC)
 	return map[string]timetable.Timetable{
 		"three":        timetableOf(Now, needy(3, long)),

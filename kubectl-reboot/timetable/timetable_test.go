@@ -76,7 +76,7 @@ func TestLines(t *testing.T) {
 		"always-open":      {nodes: needy(3, "node-%d")},
 		"in-progress":      {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}},
 		"in-progress-wide": {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: terminal.Look{Wide: true}},
-		"weeknights":       {nodes: append(needy(3, "node-%d"), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
+		"weeknights":       {nodes: append(needy(3, "node-%d"), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "until Mon 2026-11-23 20:00:00 UTC"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
 		"overruns":         {nodes: needy(7, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Weeknights, settles(56 * time.Minute)}},
 		"over-the-freeze":  {now: Now.AddDate(0, 0, 2).Add(6 * time.Hour), nodes: needy(3, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Weeknights, freeze("2026-11-26", "2026-12-01"), settles(50 * time.Minute)}},
 		"deadline": {
