@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 // fieldOrder is the order of the spec's fields: who, how, how many, when, how.
@@ -57,13 +56,16 @@ func writeField(out io.Writer, name string, value any, comments []string) error 
 	if err != nil {
 		return fmt.Errorf("writing spec.%s: %w", name, err)
 	}
-	for line := range strings.Lines(string(field)) {
+	for line := range strings.Lines(zeros.ReplaceAllString(string(field), "$1")) {
 		fmt.Fprint(out, "  ", line)
 	}
 	return nil
 }
 
-// specFields are the fields of the spec that are set. Durations lose the zeros at their end.
+// zeros are those at the end of a duration, such as in 6h0m0s, which people do not write.
+var zeros = regexp.MustCompile(`(?m)^([ -]*(?:settle|spacing|timeout|leadTime|duration): \S*?[hm])(?:0m)?0s$`)
+
+// specFields are the fields of the spec that are set.
 func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
@@ -72,26 +74,6 @@ func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, fmt.Errorf("writing the spec: %w", err)
-	}
-	if spec.Settle != nil {
-		fields["settle"] = moment.Short(spec.Settle.Duration)
-	}
-	if concurrency, ok := fields["concurrency"].(map[string]any); ok && spec.Concurrency.Spacing != nil {
-		concurrency["spacing"] = moment.Short(spec.Concurrency.Spacing.Duration)
-	}
-	if drain, ok := fields["drain"].(map[string]any); ok {
-		for name, duration := range map[string]*metav1.Duration{"timeout": spec.Drain.Timeout, "leadTime": spec.Drain.LeadTime} {
-			if duration != nil {
-				drain[name] = moment.Short(duration.Duration)
-			}
-		}
-	}
-	if windows, ok := fields["windows"].([]any); ok {
-		for i := range windows {
-			if window, ok := windows[i].(map[string]any); ok {
-				window["duration"] = moment.Short(spec.Windows[i].Duration.Duration)
-			}
-		}
 	}
 	return fields, nil
 }
