@@ -112,6 +112,9 @@ func (r Row) cells(at func(time.Time) string) []string {
 
 // Lines is the report for people. Without rows it is the header.
 func Lines(rows []Row, l terminal.Look) []string {
+	if len(rows) == 0 {
+		return []string{l.Theme.Paint(terminal.Quiet, strings.Join(header, "  "))}
+	}
 	columns := slices.Clone(header)
 	columns[days] = ">" + columns[days]
 	table := make([][]terminal.Cell, len(rows))
@@ -124,7 +127,7 @@ func Lines(rows []Row, l terminal.Look) []string {
 			table[i] = append(table[i], cell)
 		}
 	}
-	return l.Theme.Table(columns, table, l.Width)
+	return l.Table(columns, table)
 }
 
 // CSV is the report for spreadsheets: instants are in UTC by RFC 3339.

@@ -40,7 +40,7 @@ func TestPaint_IsNotFaked(t *testing.T) {
 	got := map[string][]string{
 		"paint":      {theme.Paint(Bad, fake)},
 		"no colours": {Theme{}.Paint(Bad, fake)},
-		"table":      theme.Table([]string{"", ""}, [][]Cell{{{Text: fake, Style: Bad}, {Text: "x"}}, {{Text: strings.Repeat("y", 20)}, {Text: fake}}}, 0)[1:],
+		"table":      Look{Theme: theme}.Table([]string{"", ""}, [][]Cell{{{Text: fake, Style: Bad}, {Text: "x"}}, {{Text: strings.Repeat("y", 20)}, {Text: fake}}})[1:],
 		"wrap":       append(Wrap(fake, 0), Wrap(fake, 12)...),
 	}
 	const harmless = "\uFFFD[32m✓ fine\uFFFD[0m"

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
@@ -16,49 +15,39 @@ type Cell struct {
 	Style Style
 }
 
-// Table lays rows out below the names of their columns, as the terminal is wide. A name that begins with "+" is of a column that
-// only a wide look shows. Instants of UTC in cells are shown in the reader's zone. No rows: there is no table.
+// Table lays rows out below the names of their columns, in columns as wide as their widest cell. A name that begins with "+" is of
+// a column that only a wide look shows, and then one with ">" of numbers, which are aligned on the right; the last column never is.
+// Instants of UTC in cells are shown in the reader's zone. Lines are cut to the terminal. No rows: there is no table.
 func (l Look) Table(columns []string, rows [][]Cell) []string {
 	if len(rows) == 0 {
 		return nil
 	}
 	var names []string
-	shown := make([][]Cell, len(rows))
+	var widths []int
+	table := make([][]Cell, 1+len(rows))
 	for i, column := range columns {
 		name, wide := strings.CutPrefix(column, "+")
 		if wide && !l.Wide {
 			continue
 		}
-		names = append(names, name)
+		header := Cell{Text: strings.TrimPrefix(name, ">"), Style: Quiet}
+		table[0] = append(table[0], header)
+		width := textWidth(header.Text)
 		for j, row := range rows {
-			shown[j] = append(shown[j], Cell{Text: moment.Local(row[i].Text, l.Zone), Style: row[i].Style})
+			cell := Cell{Text: moment.Local(row[i].Text, l.Zone), Style: row[i].Style}
+			table[j+1] = append(table[j+1], cell)
+			width = max(width, textWidth(cell.Text))
 		}
+		names, widths = append(names, name), append(widths, width)
 	}
-	return l.Theme.Table(names, shown, l.Width)
-}
-
-// Table lays rows out in columns as wide as their widest cell, below the names of the columns. A name that begins with ">" is of
-// numbers, which are aligned on the right; the last column never is. Lines are cut to the width; 0: they are not.
-func (t Theme) Table(columns []string, rows [][]Cell, width int) []string {
-	header := make([]Cell, len(columns))
-	for i, name := range columns {
-		header[i] = Cell{Text: strings.TrimPrefix(name, ">"), Style: Quiet}
-	}
-	rows = slices.Insert(slices.Clone(rows), 0, header)
-	widths := make([]int, len(columns))
-	for _, row := range rows {
-		for i, c := range row {
-			widths[i] = max(widths[i], textWidth(c.Text))
-		}
-	}
-	lines := make([]string, len(rows))
-	for i, row := range rows {
-		lines[i] = t.tableRow(columns, row, widths, width)
+	lines := make([]string, len(table))
+	for i, row := range table {
+		lines[i] = l.tableRow(names, row, widths)
 	}
 	return lines
 }
 
-func (t Theme) tableRow(columns []string, row []Cell, widths []int, width int) string {
+func (l Look) tableRow(columns []string, row []Cell, widths []int) string {
 	var b strings.Builder
 	used := 0
 	for i, c := range row {
@@ -69,11 +58,11 @@ func (t Theme) tableRow(columns []string, row []Cell, widths []int, width int) s
 		if i < len(row)-1 {
 			text = align(text, widths[i], strings.HasPrefix(columns[i], ">"))
 		}
-		if width > 0 {
-			text = Cut(text, width-used-len(lead))
+		if l.Width > 0 {
+			text = Cut(text, l.Width-used-len(lead))
 		}
 		used += len(lead) + textWidth(text)
-		b.WriteString(lead + t.Paint(c.Style, text))
+		b.WriteString(lead + l.Theme.Paint(c.Style, text))
 	}
 	return strings.TrimRight(b.String(), " ")
 }
