@@ -64,30 +64,21 @@ func (t Tile) Label() string {
 }
 
 // tiles are the nodes of a policy, by name.
-func tiles(f fleet.Fleet, p status.Policy, decisions []plan.Decision) []Tile {
+func tiles(p status.Policy, why map[string]string) []Tile {
 	known := map[string]Tile{}
 	for _, name := range p.Due {
 		known[name] = Tile{State: Next, Message: "nothing blocks it: the manager grants it next"}
 	}
-	why := map[string]plan.Decision{}
-	for _, d := range decisions {
-		why[d.Node] = d
-	}
 	for _, w := range p.Waiting {
 		for _, name := range w.Nodes {
-			known[name] = Tile{State: Waiting, Reason: string(w.Reason), Message: why[name].Message}
+			known[name] = Tile{State: Waiting, Reason: string(w.Reason), Message: why[name]}
 		}
 	}
 	for _, r := range p.InProgress {
-		t := Tile{State: stateOf(r), Reason: string(r.Phase), Message: r.Message}
-		if r.Drain != "" {
-			t.Message = r.Drain
-		}
-		known[r.Node] = t
+		known[r.Node] = Tile{State: stateOf(r), Reason: string(r.Phase), Message: r.Note()}
 	}
-	governed := f.Governed(p.Name)
-	list := make([]Tile, 0, len(governed))
-	for _, n := range governed {
+	list := make([]Tile, 0, len(p.Governed))
+	for _, n := range p.Governed {
 		t, ok := known[n.Name]
 		switch {
 		case ok:

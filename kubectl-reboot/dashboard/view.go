@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
@@ -122,10 +121,12 @@ func Of(f fleet.Fleet, o Options) View {
 	counts := map[State]int{}
 	shown := make([]v1alpha1.RebootPolicy, 0, len(v.Policies))
 	for _, p := range v.Policies {
-		policy := f.Policy(p.Name)
-		shown = append(shown, *policy)
-		decided := f.Plan(policy)
-		pool := v.pool(f, p, decided)
+		shown = append(shown, *f.Policy(p.Name))
+		why := map[string]string{}
+		for _, d := range p.Plan.Decisions {
+			why[d.Node] = d.Message
+		}
+		pool := v.pool(f, p, why)
 		for _, t := range pool.Tiles {
 			counts[t.State]++
 		}
@@ -134,7 +135,7 @@ func Of(f fleet.Fleet, o Options) View {
 		for _, r := range p.InProgress {
 			v.Progress = append(v.Progress, v.reboot(r, p.Name))
 		}
-		v.Waits = append(v.Waits, waits(p, decided.Decisions)...)
+		v.Waits = append(v.Waits, waits(p, why)...)
 	}
 	for _, state := range states {
 		if n := counts[state]; n > 0 {
@@ -158,8 +159,9 @@ func Of(f fleet.Fleet, o Options) View {
 	return v
 }
 
-func (v *View) pool(f fleet.Fleet, p status.Policy, decided plan.Plan) Pool {
-	pool := Pool{Policy: p, Tiles: tiles(f, p, decided.Decisions), Forecast: timetable.Of(f, f.Policy(p.Name))}
+// pool has the sentences for which nodes wait from why, by their names.
+func (v *View) pool(f fleet.Fleet, p status.Policy, why map[string]string) Pool {
+	pool := Pool{Policy: p, Tiles: tiles(p, why), Forecast: timetable.Of(f, f.Policy(p.Name))}
 	pool.Text = p.WindowText(func(at time.Time) string { return moment.At(at, v.At, v.Zone) })
 	pool.Until, pool.Done = v.ahead(p.Window.Until), v.ahead(p.CompletionAt)
 	if len(pool.Forecast.Reboots) > 0 {
@@ -169,14 +171,12 @@ func (v *View) pool(f fleet.Fleet, p status.Policy, decided plan.Plan) Pool {
 }
 
 func (v *View) reboot(r fleet.Reboot, policy string) Reboot {
-	shown := Reboot{Reboot: r, Policy: policy, State: stateOf(r), Began: v.behind(r.Since), Ends: v.ahead(r.Until)}
+	shown := Reboot{Reboot: r, Policy: policy, State: stateOf(r), Began: v.behind(r.Since), Note: r.Note(), Ends: v.ahead(r.Until)}
 	switch {
 	case r.Overdue:
-		shown.Note, shown.Ends = string(r.Reason)+": "+r.Message, Instant{}
+		shown.Ends = Instant{}
 	case r.Drain != "":
-		shown.Note, shown.Ends = r.Drain, v.ahead(r.DrainUntil)
-	case !strings.EqualFold(r.Message, string(r.Phase)):
-		shown.Note = r.Message
+		shown.Ends = v.ahead(r.DrainUntil)
 	}
 	return shown
 }
@@ -194,23 +194,17 @@ func (v *View) behind(at time.Time) Instant {
 }
 
 // waits is why the nodes of a policy wait, with the sentence of the first.
-func waits(p status.Policy, decisions []plan.Decision) []Wait {
+func waits(p status.Policy, why map[string]string) []Wait {
 	list := make([]Wait, 0, len(p.Waiting))
 	for _, w := range p.Waiting {
-		wait := Wait{Waiting: w, Policy: p.Name, Advice: explanation.AdviceFor(w.Reason, w.Nodes[0], p.Name)}
+		wait := Wait{Waiting: w, Policy: p.Name, Message: why[w.Nodes[0]], Advice: explanation.AdviceFor(w.Reason, w.Nodes[0], p.Name)}
 		if w.Reason == v1alpha1.ReasonBudgetExhausted && p.Limit == 0 {
 			wait.Advice = explanation.NoLimit(p.Name)
-		}
-		if i := slices.IndexFunc(decisions, func(d plan.Decision) bool { return d.Node == w.Nodes[0] }); i >= 0 {
-			wait.Message = decisions[i].Message
 		}
 		list = append(list, wait)
 	}
 	return list
 }
-
-// Clock is when the view was made.
-func (v View) Clock() string { return moment.Exact(v.At, v.Zone) }
 
 // Headline is the fleet in one line, which is also the title of the browser's tab.
 func (v View) Headline() string {
@@ -227,8 +221,8 @@ func (v View) Headline() string {
 	return strings.Join(parts, ", ")
 }
 
-// Time is an instant of a table.
-func (v View) Time(at time.Time) string { return at.In(v.Zone).Format("Mon 2006-01-02 15:04:05 MST") }
+// Time is an instant to the second.
+func (v View) Time(at time.Time) string { return moment.Exact(at, v.Zone) }
 
 // Title is the title of the page.
 func (v View) Title() string { return cmp.Or(v.Cluster, "reboots") + ": " + v.Headline() }

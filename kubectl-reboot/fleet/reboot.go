@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,19 @@ type Reboot struct {
 	DrainUntil time.Time `json:"drainUntil,omitzero"`
 	// Overdue reports that a deadline has passed; the slot is kept.
 	Overdue bool `json:"overdue,omitempty"`
+}
+
+// Note states what the phase does not: why it is overdue, what the drain waits for, or the planner's message. Empty: nothing.
+func (r Reboot) Note() string {
+	switch {
+	case r.Overdue:
+		return string(r.Reason) + ": " + r.Message
+	case r.Drain != "":
+		return r.Drain
+	case strings.EqualFold(r.Message, string(r.Phase)):
+		return ""
+	}
+	return r.Message
 }
 
 // Shown are the conditions of a Node that people are shown beside those that decisions look at.

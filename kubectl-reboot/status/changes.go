@@ -54,7 +54,7 @@ func (p Policy) wentOn(was Policy, report func(node, text string)) {
 func went(was, is fleet.Reboot) string {
 	switch {
 	case is.Overdue && !was.Overdue:
-		return string(is.Reason) + ": " + is.Message
+		return is.Note()
 	case was.Number != is.Number: // another reboot
 		return string(is.Phase)
 	case was.Phase == is.Phase:
@@ -71,7 +71,7 @@ func (p Policy) landed(node string) string {
 		return "waits again: " + string(p.Waiting[i].Reason)
 	case slices.Contains(p.Due, node):
 		return "waits again"
-	case !slices.ContainsFunc(p.governed, func(n *plan.Node) bool { return n.Name == node }):
+	case !slices.ContainsFunc(p.Governed, func(n *plan.Node) bool { return n.Name == node }):
 		return "left the policy"
 	}
 	return "back in service"

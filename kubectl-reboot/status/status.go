@@ -51,7 +51,9 @@ type Policy struct {
 	// Versions states which versions of their operating systems the nodes run, as status.versions does.
 	Versions []v1alpha1.SystemVersions `json:"versions,omitempty"`
 
-	governed []*plan.Node
+	// Plan is what is decided about it, and Governed are its nodes, by name.
+	Plan     plan.Plan    `json:"-"`
+	Governed []*plan.Node `json:"-"`
 }
 
 // Nodes counts the nodes of a policy.
@@ -123,12 +125,12 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
 		InProgress: reboots(f, policy, p), Agents: policy.Status.Agents, Versions: p.Versions,
+		Plan: p, Governed: f.Governed(policy.Name),
 	}
 	status.Waiting = waiting(p.Decisions, status.InProgress)
 	for _, e := range p.Granted {
 		status.Due = append(status.Due, e.Node)
 	}
-	status.governed = f.Governed(policy.Name)
 	status.Nodes = count(&status)
 	status.Nodes.Failed = int(p.Counts.Failed)
 	status.Notices = notices(policy, p, &status, f.Now)
@@ -174,12 +176,12 @@ func waiting(decisions []plan.Decision, inProgress []fleet.Reboot) []Waiting {
 }
 
 func count(p *Policy) Nodes {
-	c := Nodes{Selected: len(p.governed), InProgress: len(p.InProgress)}
+	c := Nodes{Selected: len(p.Governed), InProgress: len(p.InProgress)}
 	inProgress := map[string]bool{}
 	for _, t := range p.InProgress {
 		inProgress[t.Node] = true
 	}
-	for _, n := range p.governed {
+	for _, n := range p.Governed {
 		if n.Reports() {
 			c.Reporting++
 		}

@@ -96,7 +96,7 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {
 	case t.Overdue:
-		style, note = terminal.Bad, terminal.Cell{Text: string(t.Reason) + ": " + t.Message, Style: terminal.Bad}
+		style, note = terminal.Bad, terminal.Cell{Text: t.Note(), Style: terminal.Bad}
 	case t.Phase == plan.StateSettling && !t.Until.IsZero():
 		note.Text = "back in service " + moment.Until(t.Until, now)
 	case strings.EqualFold(t.Message, string(t.Phase)):
