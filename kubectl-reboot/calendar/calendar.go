@@ -2,7 +2,6 @@
 package calendar
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -73,7 +72,7 @@ func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
 func (c *Calendar) walk(schedule window.Schedule, from time.Time, next int) {
 	at := from
 	for range maxSteps {
-		if c.count(Open) == next && !c.last().lasts(at) {
+		if c.openings() == next && !c.last().lasts(at) {
 			return
 		}
 		s := schedule.At(at)
@@ -123,10 +122,9 @@ func (c *Calendar) last() *Period {
 	return &c.Entries[len(c.Entries)-1]
 }
 
-func (c *Calendar) count(kind Kind) int {
-	n := 0
+func (c *Calendar) openings() (n int) {
 	for _, e := range c.Entries {
-		if e.Kind == kind {
+		if e.Kind == Open {
 			n++
 		}
 	}
@@ -150,5 +148,3 @@ func zoneOf(spec *v1alpha1.RebootPolicySpec, e Period) string {
 	}
 	return ""
 }
-
-func byTime(a, b Period) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) }

@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -46,7 +47,7 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 		}
 	}
 	c.Entries = append(c.Entries, changes...)
-	slices.SortStableFunc(c.Entries, byTime)
+	slices.SortStableFunc(c.Entries, func(a, b Period) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) })
 }
 
 // note states what a jump does to a window: to its start, or to the hours at which it ends.

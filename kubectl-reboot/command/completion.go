@@ -18,24 +18,21 @@ import (
 type completion = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
 // complete completes the values of a flag.
-func complete(cmd *cobra.Command, flag string, values ...string) {
+func complete(cmd *cobra.Command, flag string, values completion) {
 	// It fails for a flag that does not exist, or that is completed already: not by what a user does.
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err)
 	}
 }
 
-func (s *Session) completeContexts(root *cobra.Command) {
-	err := root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		config, err := s.Config.ToRawKubeConfigLoader().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err)
-	}
+// oneOf completes with values that are always the same.
+func oneOf(values ...string) completion {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+}
+
+func (s *Session) contextNames(context.Context) ([]string, error) {
+	config, err := s.Config.ToRawKubeConfigLoader().RawConfig()
+	return slices.Sorted(maps.Keys(config.Contexts)), err
 }
 
 // named completes with the names that a function finds, but for those that are there already. most is how many arguments

@@ -96,7 +96,7 @@ Answers come from the planner that the manager runs, so there is one while no ma
 			cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
-	s.completeContexts(root)
+	complete(root, "context", named(0, s.contextNames))
 	root.SetUsageTemplate(usage)
 	return root
 }

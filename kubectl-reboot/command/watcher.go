@@ -99,7 +99,9 @@ func (w *watcher) start(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
-		if _, err := informer.AddEventHandler(w.handler()); err != nil {
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { w.wake() }, UpdateFunc: func(any, any) { w.wake() }, DeleteFunc: func(any) { w.wake() },
+		}); err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
 	}
@@ -109,14 +111,6 @@ func (w *watcher) start(ctx context.Context) error {
 	}()
 	w.cache.WaitForCacheSync(ctx)
 	return nil
-}
-
-func (w *watcher) handler() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { w.wake() },
-		UpdateFunc: func(any, any) { w.wake() },
-		DeleteFunc: func(any) { w.wake() },
-	}
 }
 
 func (w *watcher) wake() {

@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -17,7 +18,7 @@ import (
 // coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
 // objects; one that does not reports it in the message of RebootRequired.
 func coordinators(c Cluster, f *findings) {
-	c.eachMessage(func(node *corev1.Node, _ *plan.Node) (message, command string) {
+	c.eachMessage(f, func(node *corev1.Node, _ *plan.Node) (message, command string) {
 		report, err := protocol.ParseAgentReport(node.Annotations)
 		if err == nil {
 			for _, o := range report.Objection.All() {
@@ -26,27 +27,27 @@ func coordinators(c Cluster, f *findings) {
 				}
 			}
 		}
-		before, _, found := strings.Cut(condition(node, v1alpha1.NodeRebootRequired).Message, v1alpha1.CoordinatorAdvice)
+		before, _, found := strings.Cut(fleet.Condition(node, v1alpha1.NodeRebootRequired).Message, v1alpha1.CoordinatorAdvice)
 		if !found {
 			return "", ""
 		}
 		return before + v1alpha1.CoordinatorAdvice + ".", ""
-	}, f.onNodes)
+	})
 }
 
 // engines finds the nodes of which it is not known whether they need a reboot.
 func engines(c Cluster, f *findings) {
-	c.eachMessage(func(node *corev1.Node, n *plan.Node) (message, command string) {
+	c.eachMessage(f, func(node *corev1.Node, n *plan.Node) (message, command string) {
 		switch {
 		case !n.Ready, !c.wantsAgent(n):
 			return "", "" // its agent is down with it, or it has none
 		case n.Required == "":
 			return "no agent has ever reported", c.agentLogs()
 		case n.Required == corev1.ConditionUnknown:
-			return condition(node, v1alpha1.NodeRebootRequired).Message, "kubectl reboot explain " + n.Name
+			return fleet.Condition(node, v1alpha1.NodeRebootRequired).Message, "kubectl reboot explain " + n.Name
 		}
 		return "", ""
-	}, f.onNodes)
+	})
 }
 
 // agentLogs is the command that shows what agents log last, or where they are unknown, whether there are any.
@@ -58,14 +59,9 @@ func (c Cluster) agentLogs() string {
 	return "kubectl logs -n " + agent.Namespace + " -l " + partLabel + "=" + agentPart + " --tail=20"
 }
 
-// onNodes takes a problem of some nodes.
-func (f *findings) onNodes(message, command string, nodes []string) {
-	f.add(Problem, terminal.Some(nodes)+": "+message, command, nodes...)
-}
-
-// eachMessage takes the nodes with the same message together, each message once; the first of its nodes gives the command. An empty
-// message: the node has none.
-func (c Cluster) eachMessage(about func(*corev1.Node, *plan.Node) (message, command string), take func(message, command string, nodes []string)) {
+// eachMessage finds a problem for each message, and the nodes that have it; the first of them gives the command. An empty message: the
+// node has none.
+func (c Cluster) eachMessage(f *findings, about func(*corev1.Node, *plan.Node) (message, command string)) {
 	var messages []string
 	commands, nodes := map[string]string{}, map[string][]string{}
 	for _, n := range c.Fleet.Views() {
@@ -80,17 +76,8 @@ func (c Cluster) eachMessage(about func(*corev1.Node, *plan.Node) (message, comm
 		nodes[message] = append(nodes[message], n.Name)
 	}
 	for _, message := range messages {
-		take(message, commands[message], nodes[message])
+		f.add(Problem, terminal.Some(nodes[message])+": "+message, commands[message], nodes[message]...)
 	}
-}
-
-func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
 }
 
 // A kubelet renews its lease every 10 seconds, and the node controller calls the node lost after 40.

@@ -77,15 +77,13 @@ var levels = map[status.Kind]Level{
 
 // conflicts finds the nodes that several policies of the highest priority select.
 func conflicts(c Cluster, f *findings) {
-	c.eachMessage(func(_ *corev1.Node, n *plan.Node) (message, command string) {
+	c.eachMessage(f, func(_ *corev1.Node, n *plan.Node) (message, command string) {
 		rivals := c.Fleet.Governor.Govern(n.Labels).Rivals
 		if len(rivals) == 0 {
 			return "", ""
 		}
 		return "policies " + strings.Join(rivals, ", ") + " select the same nodes with the same priority, which are not rebooted",
 			"kubectl reboot explain " + n.Name
-	}, func(message, command string, nodes []string) {
-		f.add(Problem, message+": "+terminal.Some(nodes), command, nodes...)
 	})
 }
 

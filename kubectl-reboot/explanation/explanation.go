@@ -8,8 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -115,7 +113,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if answer.Reboot != nil {
 		reboot := f.RebootOf(*answer.Reboot)
 		e.Reboot, e.Reason, e.Message, e.Until = &reboot, reboot.Reason, reboot.Message, reboot.Until
-		if c := refusal(policy); c != nil && answer.Reboot.Action.WritesNode() {
+		if c := status.Refusal(policy); c != nil && answer.Reboot.Action.WritesNode() {
 			e.Reason, e.Message = v1alpha1.ReasonNodeWriteRefused, c.Message
 		}
 	}
@@ -146,15 +144,6 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 			e.Advice = NoLimit(policy.Name)
 		}
 	}
-}
-
-// refusal is the condition of a policy that reports refused writes about granted reboots. Nil: none is refused.
-func refusal(policy *v1alpha1.RebootPolicy) *metav1.Condition {
-	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
-	if c == nil || c.Reason != string(v1alpha1.ReasonNodeWriteRefused) {
-		return nil
-	}
-	return c
 }
 
 // freePriority is the priority above those of all policies: one of the others' would be the next tie.
@@ -197,12 +186,8 @@ func requestOf(node *corev1.Node) *Request {
 }
 
 func needOf(node *corev1.Node) Condition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == v1alpha1.NodeRebootRequired {
-			return Condition{Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
-		}
-	}
-	return Condition{}
+	c := fleet.Condition(node, v1alpha1.NodeRebootRequired)
+	return Condition{Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 }
 
 func policyOf(policy *v1alpha1.RebootPolicy, selecting []plan.Selection) *Policy {

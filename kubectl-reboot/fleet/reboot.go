@@ -67,17 +67,21 @@ func (f Fleet) drain(t plan.Reboot) (report string, until time.Time) {
 		until = t.DrainUntil
 	}
 	node, _ := f.Node(t.Entry.Node)
+	if c := Condition(node, corev1.NodeDrainInProgress); c.Status == corev1.ConditionTrue {
+		return c.Message, until
+	}
+	if c := Condition(node, corev1.NodeDrained); c.Status == corev1.ConditionTrue && c.Message != "" {
+		return c.Message, time.Time{}
+	}
+	return "", until
+}
+
+// Condition is the condition of a node, or the zero one where it has none.
+func Condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range node.Status.Conditions {
-		switch {
-		case c.Status != corev1.ConditionTrue:
-		case c.Type == corev1.NodeDrainInProgress:
-			return c.Message, until
-		case c.Type == corev1.NodeDrained:
-			report = c.Message
+		if c.Type == kind {
+			return c
 		}
 	}
-	if report != "" {
-		until = time.Time{}
-	}
-	return report, until
+	return corev1.NodeCondition{}
 }

@@ -75,8 +75,8 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady); c != nil {
 		note(AgentsNeeded, c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)
 	}
-	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
-		note(WriteRefused, c.Reason == string(v1alpha1.ReasonNodeWriteRefused), fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAdmission)
+	if c := Refusal(policy); c != nil {
+		note(WriteRefused, true, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAdmission)
 	}
 	for _, t := range s.InProgress {
 		note(Overdue, t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)
@@ -89,6 +89,15 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	note(ManagerLags, policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
 	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing blocks %s: the manager grants at once; if this stays, it may not run", terminal.Some(s.Due)), LookAtManager)
 	return list
+}
+
+// Refusal is the condition of a policy that reports refused writes about granted reboots. Nil: none is refused.
+func Refusal(policy *v1alpha1.RebootPolicy) *metav1.Condition {
+	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	if c == nil || c.Reason != string(v1alpha1.ReasonNodeWriteRefused) {
+		return nil
+	}
+	return c
 }
 
 func pauseMessage(policy *v1alpha1.RebootPolicy) string {

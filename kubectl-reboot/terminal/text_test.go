@@ -44,12 +44,3 @@ func TestCutAndFit(t *testing.T) {
 		}
 	}
 }
-
-func TestTheme(t *testing.T) {
-	if got := (Theme{}).Paint(Bad, "x"); got != "x" {
-		t.Errorf("painted without colour: %q", got)
-	}
-	if got := (Theme{Color: true}).Paint(Bad, "x"); got != "\x1b[1;31mx\x1b[0m" {
-		t.Errorf("painted %q", got)
-	}
-}
