@@ -1,11 +1,19 @@
 package command
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -62,4 +70,117 @@ func existing(policies []v1alpha1.RebootPolicy) string {
 		return "; there is none at all"
 	}
 	return "; there are: " + message.List(policies, len(policies), func(p v1alpha1.RebootPolicy) string { return p.Name })
+}
+
+// How the kinds may be written before a name.
+var (
+	nodeKinds   = []string{"node", "nodes", "no"}
+	policyKinds = []string{"rebootpolicy", "rebootpolicies", "rbp", "rebootpolicy.reboot-operator.io", "rebootpolicies.reboot-operator.io"}
+)
+
+// find reads the node or the policy that an argument means: node/NAME, rbp/NAME, or a name that only one of them has.
+func find(ctx context.Context, c client.Client, argument string) (client.Object, error) {
+	kind, name, qualified := strings.Cut(argument, "/")
+	switch {
+	case !qualified:
+		return findBare(ctx, c, argument)
+	case slices.Contains(nodeKinds, kind):
+		return get(ctx, c, &corev1.Node{}, name)
+	case slices.Contains(policyKinds, kind):
+		return get(ctx, c, &v1alpha1.RebootPolicy{}, name)
+	}
+	return nil, fmt.Errorf("%q is neither node/NAME nor rbp/NAME", argument)
+}
+
+func findBare(ctx context.Context, c client.Client, name string) (client.Object, error) {
+	node, nodeErr := get(ctx, c, &corev1.Node{}, name)
+	if nodeErr != nil && !apierrors.IsNotFound(nodeErr) {
+		return nil, nodeErr
+	}
+	policy, policyErr := get(ctx, c, &v1alpha1.RebootPolicy{}, name)
+	if policyErr != nil && !apierrors.IsNotFound(policyErr) {
+		return nil, policyErr
+	}
+	switch {
+	case nodeErr == nil && policyErr == nil:
+		return nil, fmt.Errorf("there are a node and a policy %q: use node/%s or rbp/%s", name, name, name)
+	case nodeErr == nil:
+		return node, nil
+	case policyErr == nil:
+		return policy, nil
+	}
+	return nil, fmt.Errorf("there is no node and no policy %q", name)
+}
+
+func get(ctx context.Context, c client.Client, object client.Object, name string) (client.Object, error) {
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", titled(object, name), err)
+	}
+	return object, nil
+}
+
+// titled names an object for people.
+func titled(object client.Object, name string) string {
+	if _, ok := object.(*corev1.Node); ok {
+		return "node " + name
+	}
+	return "policy " + name
+}
+
+// selection is which objects a command edits: those that its arguments name, or those of -l or --all.
+type selection struct {
+	selector string
+	all      bool
+	// everything is an empty list of what --all means.
+	everything client.ObjectList
+}
+
+func (s *selection) bind(cmd *cobra.Command, everything client.ObjectList, all string) {
+	s.everything = everything
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "The nodes that these labels select, such as pool=blue,zone!=a.")
+	cmd.Flags().BoolVar(&s.all, "all", false, all)
+}
+
+// named reports whether the arguments name the objects.
+func (s *selection) named() bool { return s.selector == "" && !s.all }
+
+// arguments refuses all but one way to select objects: names, -l or --all.
+func (s *selection) arguments(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case s.named():
+			return atLeast(what+", -l or --all")(cmd, args)
+		case s.selector != "" && s.all, len(args) > 0:
+			return errors.New("names, --selector and --all exclude each other")
+		}
+		return nil
+	}
+}
+
+// objects are those of -l, or of --all. None is an error: a selector that selects nothing is almost always a mistake.
+func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Object, error) {
+	list, selector := s.everything, labels.Everything()
+	if s.selector != "" {
+		var err error
+		if selector, err = labels.Parse(s.selector); err != nil {
+			return nil, fmt.Errorf("--selector: %w", err)
+		}
+		list = &corev1.NodeList{}
+	}
+	if err := c.List(ctx, list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing what is selected: %w", err)
+	}
+	var objects []client.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", item)
+		}
+		objects = append(objects, object)
+		return nil
+	})
+	if err == nil && len(objects) == 0 {
+		err = errors.New("nothing is selected")
+	}
+	return objects, err
 }

@@ -1,0 +1,207 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/report"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
+)
+
+func explainCommand(s *Session) *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "explain NODE",
+		Short: "Why a node is not rebooting, or how far it is",
+		Long: `Why a node is not rebooting, or how far its reboot is: which policy answers for it, whether it needs a reboot and why,
+the one reason why it waits, every check in its order, what has happened and what is to come, and what to do.`,
+		Example: `  kubectl reboot explain n4
+  kubectl reboot explain n4 -o json`,
+		Args:              exactly(1, "the node"),
+		ValidArgsFunction: named(1, s.nodeNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := s.fleet(cmd.Context())
+			if err != nil {
+				return err
+			}
+			e, err := explanation.Of(f, bare(nodeKinds, args[0])[0])
+			if err != nil {
+				return err
+			}
+			return s.print(o, e, func() []string { return e.Lines(s.look(o)) })
+		},
+	}
+	o.bind(cmd, asJSON, asYAML)
+	return cmd
+}
+
+func forecastCommand(s *Session) *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "forecast [POLICY...]",
+		Short: "When each node will be rebooted, and when all is done",
+		Long: `When each node will be rebooted, and when all is done: the planner that the manager runs, run forward over the coming
+windows, with the durations that status.history has measured. What waits for a person or another system stays, and is shown apart.
+A policy in mode DryRun is shown as if it acted.
+
+-o svg draws one policy over the coming windows, and -o html is the page of kubectl reboot dashboard, standing still. Both need
+nothing from elsewhere.`,
+		Example: `  kubectl reboot forecast workers
+  kubectl reboot forecast workers -o wide
+  kubectl reboot forecast workers -o svg > workers.svg
+  kubectl reboot forecast -o html > forecast.html`,
+		ValidArgsFunction: named(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return showForecast(cmd.Context(), s, args, o)
+		},
+	}
+	o.bind(cmd, asJSON, asYAML, asWide, asSVG, asHTML)
+	return cmd
+}
+
+func showForecast(ctx context.Context, s *Session, names []string, o output) error {
+	f, err := s.fleet(ctx)
+	if err != nil {
+		return err
+	}
+	policies, err := choose(f.Policies, names)
+	if err != nil {
+		return err
+	}
+	if o.format == asSVG && len(policies) != 1 {
+		return fmt.Errorf("-o svg draws one policy: name it%s", existing(policies))
+	}
+	tables := make([]timetable.Timetable, len(policies))
+	for i := range policies {
+		tables[i] = timetable.Of(f, &policies[i])
+	}
+	switch o.format {
+	case asSVG:
+		return s.put(timetable.SVG(tables[0], s.Zone))
+	case asHTML:
+		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Flags: s.clusterFlags(), Names: bare(policyKinds, names...), Zone: s.Zone}))
+		if err != nil {
+			return err
+		}
+		return s.put(page.HTML)
+	}
+	return s.print(o, tables, blocks(tables, func(t timetable.Timetable) []string { return t.Lines(s.look(o)) }))
+}
+
+// mostOpenings is the most that --next takes.
+const mostOpenings = 1000
+
+func windowsCommand(s *Session) *cobra.Command {
+	var o output
+	next := 10
+	cmd := &cobra.Command{
+		Use:   "windows [POLICY...]",
+		Short: "The coming windows, in their own time and in UTC",
+		Long: `The coming windows of policies, by the clocks of their time zones and in UTC, with the blackouts and the clock changes
+that come in between. They are computed from the spec, here.`,
+		Example: `  kubectl reboot windows workers
+  kubectl reboot windows workers --next 50 -o wide`,
+		ValidArgsFunction: named(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if next < 1 || next > mostOpenings {
+				return errors.New("--next must be from 1 to 1000")
+			}
+			return showWindows(cmd.Context(), s, args, o, next)
+		},
+	}
+	o.bind(cmd, asJSON, asYAML, asWide)
+	cmd.Flags().IntVar(&next, "next", next, "How many openings of each policy to show.")
+	return cmd
+}
+
+func showWindows(ctx context.Context, s *Session, names []string, o output, next int) error {
+	policies, err := s.policies(ctx)
+	if err != nil {
+		return err
+	}
+	if policies, err = choose(policies, names); err != nil {
+		return err
+	}
+	now := s.Clock.Now()
+	calendars := make([]calendar.Calendar, len(policies))
+	for i := range policies {
+		calendars[i] = calendar.Of(&policies[i], now, next)
+	}
+	return s.print(o, calendars, blocks(calendars, func(c calendar.Calendar) []string { return c.Lines(s.look(o), now) }))
+}
+
+func historyCommand(s *Session) *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "history [NODE...]",
+		Short: "How the last reboots of nodes ended",
+		Long: `How the last reboots of nodes ended, with versions and durations, the newest last: what status.history of all policies
+remembers, which is at most the last 20 of each. Nodes that are gone are remembered, too.`,
+		Example: `  kubectl reboot history n4
+  kubectl reboot history -o wide`,
+		ValidArgsFunction: named(0, s.nodeNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args = bare(nodeKinds, args...)
+			policies, err := s.policies(cmd.Context())
+			if err != nil {
+				return err
+			}
+			entries := history.Of(policies, args...)
+			return s.print(o, entries, func() []string { return history.Lines(entries, s.look(o), args...) })
+		},
+	}
+	o.bind(cmd, asJSON, asYAML, asWide)
+	return cmd
+}
+
+func reportCommand(s *Session) *cobra.Command {
+	var o output
+	selector := ""
+	cmd := &cobra.Command{
+		Use:   "report [POLICY...]",
+		Short: "What each node runs, since when it needs a reboot, and why it waits",
+		Long: `What each node runs, since when it needs a reboot, and why it waits: a row for each node, for audits and spreadsheets.
+Without names it is all nodes of the cluster, also those that no policy governs.`,
+		Example: `  kubectl reboot report
+  kubectl reboot report workers -o csv > workers.csv
+  kubectl reboot report -l pool=blue -o json`,
+		ValidArgsFunction: named(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runReport(cmd.Context(), s, args, selector, o)
+		},
+	}
+	o.bind(cmd, asTable, asCSV, asJSON)
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "The nodes that these labels select, such as pool=blue,zone!=a.")
+	return cmd
+}
+
+func runReport(ctx context.Context, s *Session, args []string, selector string, o output) error {
+	selects, err := labels.Parse(selector)
+	if err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	f, names, err := s.fleetOf(ctx, args)
+	if err != nil {
+		return err
+	}
+	rows := report.Of(f, func(policy string, of map[string]string) bool {
+		return selects.Matches(labels.Set(of)) && (len(names) == 0 || slices.Contains(names, policy))
+	})
+	if o.format == asCSV {
+		text, err := report.CSV(rows)
+		if err != nil {
+			return err
+		}
+		return s.put(text)
+	}
+	return s.print(o, rows, func() []string { return report.Lines(rows, s.look(o)) })
+}
