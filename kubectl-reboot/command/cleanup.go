@@ -69,15 +69,12 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 	if err := c.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	var errs []error
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		if clean(node.DeepCopy()) == "" {
-			continue
+	return errors.Join(forEach(ctx, len(nodes.Items), func(i int) error {
+		if clean(nodes.Items[i].DeepCopy()) == "" {
+			return nil
 		}
-		errs = append(errs, w.cleanNode(ctx, c, node))
-	}
-	return errors.Join(errs...)
+		return w.cleanNode(ctx, c, &nodes.Items[i])
+	})...)
 }
 
 // cleanNode prints what was removed once the conditions are gone, too.

@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -50,6 +51,20 @@ var _ = Describe("A command for many", func() {
 		Expect(ok("pause", "-l", byLabel, "--reason=disk swap")).To(Equal("node/" + p.nodes[0] + " paused\nnode/" + p.nodes[1] + " paused\n"))
 		Expect(node(p.nodes[1]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPaused, "disk swap"))
 		Expect(ok("resume", "-l", byLabel)).To(Equal("node/" + p.nodes[0] + " resumed\nnode/" + p.nodes[1] + " resumed\n"))
+	})
+
+	It("stops at an interrupt, and reports once how many are left", func() {
+		p := newPool(4, paused)
+		for _, args := range [][]string{append([]string{"request", "--reason=why"}, p.nodes...), {"request", "-l", fleettest.PoolLabel + "=" + p.policy, "--reason=why"}} {
+			ctx, interrupt := context.WithCancel(context.Background())
+			_, stderr, err := run(append(args, "--dry-run=server"), until(ctx), wrapped(func(r *http.Request) {
+				if r.Method == http.MethodPatch {
+					interrupt()
+				}
+			}))
+			Expect(err).To(HaveOccurred())
+			Expect(stderr).To(MatchRegexp(`^error: writing node ` + p.nodes[0] + `: .*context canceled\nerror: interrupted: 3 of 4 are left as they were\n$`))
+		}
 	})
 
 	It("refuses what is empty, or two things", func() {

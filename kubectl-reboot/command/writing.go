@@ -80,34 +80,41 @@ func (w *writing) each(ctx context.Context, arguments []string, find finder, e e
 			return err
 		}
 	}
-	var errs []error
+	many, read := len(arguments), func(i int) (client.Object, error) { return find(ctx, c, arguments[i]) }
+	if !w.named() {
+		objects, err := w.objects(ctx, c)
+		if err != nil {
+			return err
+		}
+		many, read = len(objects), func(i int) (client.Object, error) { return objects[i], nil }
+	}
 	var written []client.Object
-	edited := func(object client.Object, err error) {
+	errs := forEach(ctx, many, func(i int) error {
+		object, err := read(i)
 		if err == nil {
 			err = w.writeAndPrint(ctx, c, object, e)
 		}
 		if err == nil {
 			written = append(written, object)
 		}
-		errs = append(errs, err)
-	}
-	if w.named() {
-		for _, argument := range arguments {
-			edited(find(ctx, c, argument))
-		}
-	} else {
-		objects, err := w.objects(ctx, c)
-		if err != nil {
-			return err
-		}
-		for _, object := range objects {
-			edited(object, nil)
-		}
-	}
+		return err
+	})
 	if w.wait.on && len(written) > 0 {
 		errs = append(errs, w.wait.follow(ctx, w.session, written))
 	}
 	return errors.Join(errs...)
+}
+
+// forEach does something to each of many objects, also after one has failed, and ends with the context.
+func forEach(ctx context.Context, many int, do func(i int) error) []error {
+	var errs []error
+	for i := range many {
+		if ctx.Err() != nil {
+			return append(errs, fmt.Errorf("interrupted: %d of %d are left as they were", many-i, many))
+		}
+		errs = append(errs, do(i))
+	}
+	return errs
 }
 
 // client writes in the plugin's name. With --dry-run=server the API server keeps nothing of what it writes.
