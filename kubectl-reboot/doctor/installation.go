@@ -55,16 +55,16 @@ func (c Cluster) Manager() *appsv1.Deployment {
 // deploy is the command that deploys the operator again, the way that it is deployed: by a release of Helm, with the values that it has
 // and those that are given, or by the Makefile, which finds out by itself who the agents can act as.
 func (c Cluster) deploy(values ...string) string {
-	var object metav1.Object
+	var of metav1.ObjectMeta
 	if m := c.Manager(); m != nil {
-		object = m
+		of = m.ObjectMeta
 	} else if a := c.Agent(); a != nil {
-		object = a
+		of = a.ObjectMeta
 	}
-	if object == nil || object.GetAnnotations()[helmRelease] == "" {
+	if of.Annotations[helmRelease] == "" {
 		return "make deploy"
 	}
-	command := fmt.Sprintf("helm upgrade %s config/chart --namespace %s --reset-then-reuse-values", object.GetAnnotations()[helmRelease], object.GetNamespace())
+	command := fmt.Sprintf("helm upgrade %s config/chart --namespace %s --reset-then-reuse-values", of.Annotations[helmRelease], of.Namespace)
 	if len(values) > 0 {
 		command += " --set " + strings.Join(values, ",")
 	}
@@ -192,7 +192,8 @@ func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 	if m == nil {
 		return
 	}
-	if a, b := tagOf(want), tagOf(imageOf(m.Spec.Template.Spec, serverPart)); a != "" && b != "" && a != b {
+	_, a := parts(want)
+	if _, b := parts(imageOf(m.Spec.Template.Spec, serverPart)); a != "" && b != "" && a != b {
 		f.add(Warning, fmt.Sprintf("the agents are of version %s and the manager of %s", a, b), c.deploy())
 	}
 }
@@ -207,13 +208,13 @@ func imageOf(spec corev1.PodSpec, name string) string {
 	return ""
 }
 
-// tagOf is the tag of an image; empty where it has none, or a digest.
-func tagOf(image string) string {
-	if strings.Contains(image, "@") {
-		return ""
+// parts are the last part of an image's name, and its tag. No tag: it has none, or a digest.
+func parts(image string) (name, tag string) {
+	image, _, digest := strings.Cut(path.Base(image), "@")
+	if name, tag, _ = strings.Cut(image, ":"); digest {
+		tag = ""
 	}
-	_, tag, _ := strings.Cut(path.Base(image), ":")
-	return tag
+	return name, tag
 }
 
 // Right is one that a ServiceAccount of the operator needs.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // operator is a program that reboots nodes from within the cluster, known by the last part of its images' names.
@@ -30,48 +30,38 @@ var known = []operator{
 	{name: "system-upgrade-controller", images: []string{"system-upgrade-controller"}, level: Warning, first: "its Plans may drain and reboot nodes: see that none does"},
 }
 
-// workload is a DaemonSet or a Deployment that runs pods.
-type workload struct {
-	kind, namespace, name string
-	pods                  corev1.PodSpec
-}
-
-// running are the workloads that have, or want, a pod.
-func (c Cluster) running() []workload {
-	var all []workload
+// operators looks at the DaemonSets and Deployments that have, or want, a pod.
+func operators(c Cluster, f *findings) {
 	for i := range c.DaemonSets {
 		if d := &c.DaemonSets[i]; d.Status.DesiredNumberScheduled > 0 || d.Status.CurrentNumberScheduled > 0 || d.Status.ObservedGeneration < d.Generation {
-			all = append(all, workload{"daemonset", d.Namespace, d.Name, d.Spec.Template.Spec})
+			f.addOperator("daemonset", d.ObjectMeta, d.Spec.Template.Spec)
 		}
 	}
 	for i := range c.Deployments {
 		if d := &c.Deployments[i]; d.Spec.Replicas == nil || *d.Spec.Replicas > 0 || d.Status.Replicas > 0 {
-			all = append(all, workload{"deployment", d.Namespace, d.Name, d.Spec.Template.Spec})
+			f.addOperator("deployment", d.ObjectMeta, d.Spec.Template.Spec)
 		}
 	}
-	return all
 }
 
-func operators(c Cluster, f *findings) {
-	for _, w := range c.running() {
-		i := slices.IndexFunc(known, func(o operator) bool { return o.runs(w.pods) })
-		if i < 0 {
-			continue
-		}
-		o := known[i]
-		message := fmt.Sprintf("%s runs as %s %s/%s and reboots nodes beside this operator, above maxUnavailable", o.name, w.kind, w.namespace, w.name)
-		if o.first != "" {
-			message += ": " + o.first
-		}
-		f.add(o.level, message, fmt.Sprintf("kubectl delete %s -n %s %s", w.kind, w.namespace, w.name))
+// addOperator adds a finding where the pods of a workload run a known operator.
+func (f *findings) addOperator(kind string, of metav1.ObjectMeta, pods corev1.PodSpec) {
+	i := slices.IndexFunc(known, func(o operator) bool { return o.runs(pods) })
+	if i < 0 {
+		return
 	}
+	o := known[i]
+	message := fmt.Sprintf("%s runs as %s %s/%s and reboots nodes beside this operator, above maxUnavailable", o.name, kind, of.Namespace, of.Name)
+	if o.first != "" {
+		message += ": " + o.first
+	}
+	f.add(o.level, message, fmt.Sprintf("kubectl delete %s -n %s %s", kind, of.Namespace, of.Name))
 }
 
 // runs reports whether a container has one of its images, whatever the registry and the tag, or its program as the command.
 func (o operator) runs(pods corev1.PodSpec) bool {
 	return slices.ContainsFunc(pods.Containers, func(c corev1.Container) bool {
-		image, _, _ := strings.Cut(path.Base(c.Image), "@")
-		image, _, _ = strings.Cut(image, ":")
+		image, _ := parts(c.Image)
 		isProgram := func(arg string) bool { return slices.Contains(o.images, path.Base(arg)) }
 		return slices.Contains(o.images, image) || slices.ContainsFunc(c.Command, isProgram) || slices.ContainsFunc(c.Args, isProgram)
 	})

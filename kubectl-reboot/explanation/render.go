@@ -137,20 +137,15 @@ func (p *Policy) text() string {
 }
 
 func need(n Condition, now time.Time, zone *time.Location) string {
-	since := fmt.Sprintf(" since %s, %s ago", moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)))
-	text := n.Reason
+	what, reported := map[corev1.ConditionStatus]string{corev1.ConditionTrue: "a reboot", corev1.ConditionFalse: "none", corev1.ConditionUnknown: "unknown"}[n.Status]
+	if !reported {
+		return "unknown: no agent has ever reported from this node"
+	}
+	text := fmt.Sprintf("%s since %s, %s ago: %s", what, moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)), n.Reason)
 	if n.Message != "" {
 		text += ", " + n.Message
 	}
-	switch n.Status {
-	case corev1.ConditionTrue:
-		return "a reboot" + since + ": " + text
-	case corev1.ConditionFalse:
-		return "none" + since + ": " + text
-	case corev1.ConditionUnknown:
-		return "unknown" + since + ": " + text
-	}
-	return "unknown: no agent has ever reported from this node"
+	return text
 }
 
 // marks are how a check went.
