@@ -32,10 +32,7 @@ const fieldOwner = "kubectl-reboot"
 func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme),
-		coordinationv1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
-		return nil, nil, fmt.Errorf("registering the Kubernetes API: %w", err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		coordinationv1.AddToScheme(scheme), policyv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, nil, fmt.Errorf("registering the API: %w", err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)

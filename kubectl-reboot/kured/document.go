@@ -1,13 +1,12 @@
 package kured
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -18,34 +17,32 @@ var fieldOrder = []string{"mode", "pause", "nodeSelector", "concurrency", "windo
 
 // write writes the policy as people write one, with its comments. Each document begins with three dashes.
 func (c *conversion) write(out io.Writer) error {
-	fields, err := specFields(c.policy.Spec)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c.policy.Spec)
 	if err != nil {
-		return err
+		return fmt.Errorf("writing the spec: %w", err)
 	}
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "---\n# From DaemonSet %s.\n", c.kured.where())
+	fmt.Fprintf(out, "---\n# From DaemonSet %s.\n", c.kured.where())
 	head, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RebootPolicy", "metadata": map[string]any{"name": c.policy.Name},
 	})
 	if err != nil {
 		return fmt.Errorf("writing the policy's name: %w", err)
 	}
-	fmt.Fprintf(&text, "%sspec:\n", head)
+	fmt.Fprintf(out, "%sspec:\n", head)
 	for _, name := range fieldOrder {
 		value, found := fields[name]
 		if !found {
 			continue
 		}
 		delete(fields, name)
-		if err := writeField(&text, name, value, c.comments[name]); err != nil {
+		if err := writeField(out, name, value, c.comments[name]); err != nil {
 			return err
 		}
 	}
 	if len(fields) > 0 {
 		return fmt.Errorf("fields of the spec without a place in the output: %v", fields)
 	}
-	_, err = text.WriteTo(out)
-	return err
+	return nil
 }
 
 func writeField(out io.Writer, name string, value any, comments []string) error {
@@ -64,19 +61,6 @@ func writeField(out io.Writer, name string, value any, comments []string) error 
 
 // zeros are those at the end of a duration, such as in 6h0m0s, which people do not write.
 var zeros = regexp.MustCompile(`(?m)^([ -]*(?:settle|spacing|timeout|leadTime|duration): \S*?[hm])(?:0m)?0s$`)
-
-// specFields are the fields of the spec that are set.
-func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return nil, fmt.Errorf("writing the spec: %w", err)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, fmt.Errorf("writing the spec: %w", err)
-	}
-	return fields, nil
-}
 
 // line is one thing of kured's and what became of it.
 type line struct{ what, how string }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
@@ -69,7 +70,7 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 		"kured asks for the weekday of this very moment: the hours before midnight and those after it each stand by",
 		"themselves, on the same days. If you meant nights that begin on these days, one window says so:",
 		fmt.Sprintf("{name: nights, days: [%s], start: %q, duration: %s, timeZone: %s}",
-			joinDays(windows[0].Days), windows[0].Start, moment.Short(hours.length()), windows[0].TimeZoneOrDefault()),
+			message.Names(windows[0].Days, len(week)), windows[0].Start, moment.Short(hours.length()), windows[0].TimeZoneOrDefault()),
 	}
 	c.report.leave("the hours cross midnight",
 		"kured's weekdays are those of the moment, so that the small hours of a night belong to the day they fall on. The windows do the same; "+
@@ -119,14 +120,6 @@ func dayNumber(name string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("--reboot-days %q is no day that kured knows, such as mon", name)
-}
-
-func joinDays(days []v1alpha1.Day) string {
-	names := make([]string, len(days))
-	for i, d := range days {
-		names[i] = string(d)
-	}
-	return strings.Join(names, ", ")
 }
 
 // zoneName is what a RebootPolicy takes.
