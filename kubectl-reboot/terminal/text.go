@@ -41,14 +41,18 @@ type Look struct {
 	Wide bool
 	// Zone is the one in which instants are shown.
 	Zone *time.Location
-	// Flags follow the commands of kubectl that are shown, such as --context=prod: they go to the cluster that was asked.
+	// Flags follow the commands of kubectl and Helm that are shown, such as --context=prod: they go to the cluster that was asked.
 	Flags string
 }
 
-// Command is a command to copy.
+// Command is a command to copy. Helm calls the context otherwise.
 func (l Look) Command(command string) string {
-	if l.Flags != "" && strings.HasPrefix(command, "kubectl ") {
+	switch {
+	case l.Flags == "":
+	case strings.HasPrefix(command, "kubectl "):
 		command += " " + l.Flags
+	case strings.HasPrefix(command, "helm "):
+		command += " " + strings.Replace(l.Flags, "--context=", "--kube-context=", 1)
 	}
 	return l.Theme.Paint(Strong, command)
 }

@@ -24,6 +24,23 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+// A command goes to the cluster that was asked, whatever kubectl's current context is.
+func TestLook_Command(t *testing.T) {
+	l := Look{Flags: "--kubeconfig=/c --context=prod"}
+	for command, want := range map[string]string{
+		"kubectl get nodes":      "kubectl get nodes --kubeconfig=/c --context=prod",
+		"helm upgrade r chart":   "helm upgrade r chart --kubeconfig=/c --kube-context=prod",
+		"systemd-inhibit --list": "systemd-inhibit --list",
+	} {
+		if got := l.Command(command); got != want {
+			t.Errorf("%s is %q, want %q", command, got, want)
+		}
+		if got := (Look{}).Command(command); got != command {
+			t.Errorf("%s is %q where nobody has chosen a cluster", command, got)
+		}
+	}
+}
+
 func TestCutAndFit(t *testing.T) {
 	cases := map[string]struct {
 		width    int
