@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -69,8 +70,8 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	note(Paused, policy.Spec.PausedAt(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
 	if len(p.Conflicts) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(p.Conflicts)))
-		note(Conflict, true, fmt.Sprintf("policies %s select %d nodes with the same priority: they are not rebooted",
-			strings.Join(p.Conflicts[first], ", "), len(p.Conflicts)), "kubectl reboot explain "+first)
+		note(Conflict, true, fmt.Sprintf("policies %s select %s with the same priority: no reboot is granted there",
+			strings.Join(p.Conflicts[first], ", "), message.Count(len(p.Conflicts), "node", "nodes")), "kubectl reboot explain "+first)
 	}
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady); c != nil {
 		note(AgentsNeeded, c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)

@@ -106,6 +106,9 @@ func TestCrop(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "… 2 more lines"}, screen.Crop(wide, 3)); diff != "" {
 		t.Errorf("a line of two rows (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"a", "… 1 more line"}, screen.Crop(wide[:2], 2)); diff != "" {
+		t.Errorf("one line (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(wide, screen.Crop(wide, 4)); diff != "" {
 		t.Errorf("a line of two rows for which there is room (-want +got):\n%s", diff)
 	}

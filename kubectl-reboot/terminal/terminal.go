@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 const (
@@ -130,7 +132,7 @@ func (t *Terminal) Crop(lines []string, height int) []string {
 	if used <= height {
 		return lines
 	}
-	return append(lines[:fit:fit], fmt.Sprintf("… %d more lines", len(lines)-fit))
+	return append(lines[:fit:fit], "… "+message.Count(len(lines)-fit, "more line", "more lines"))
 }
 
 // Close leaves what is drawn where it is and gives the cursor back.

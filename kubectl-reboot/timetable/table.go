@@ -148,7 +148,7 @@ func (t Timetable) notes() []string {
 	}
 	notes = append(notes, fmt.Sprintf("Each node: %s; %s.", strings.Join(parts, ", "), rests))
 	if t.Extrapolated > 0 {
-		notes = append(notes, fmt.Sprintf("The last %d go by the pace of those before them.", t.Extrapolated))
+		notes = append(notes, fmt.Sprintf("For the last %d the pace of those before them is assumed.", t.Extrapolated))
 	}
 	return notes
 }
