@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 )
 
@@ -100,6 +101,23 @@ var _ = Describe("doctor", Serial, func() {
 			}
 		}))
 		Expect(by[doctor.Clocks]).To(BeEmpty())
+	})
+
+	It("checks the version also where a proxy takes the date away, and reports that of the clocks", func() {
+		newPool(1)
+		by := found(func(c *call) {
+			c.wrap = func(next http.RoundTripper) http.RoundTripper {
+				return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					response, err := next.RoundTrip(r)
+					if err == nil {
+						response.Header.Del("Date")
+					}
+					return response, err
+				})
+			}
+		})
+		Expect(by).NotTo(HaveKey(doctor.Version))
+		Expect(by[doctor.Clocks]).To(HaveExactElements(HaveField("Message", "the API server's answer has no date to compare with")))
 	})
 
 	It("reports what it may not read, and does not call that well", func() {
