@@ -75,6 +75,10 @@ var _ = Describe("A command for many", func() {
 		}
 		Expect(fails("pause", "-l", "example.com/pool=nobody")).To(Equal("error: nothing is selected\n"))
 		Expect(fails("pause", "-l", "a in")).To(HavePrefix("error: --selector: "))
+		q := newPool(2)
+		byLabel := fleettest.PoolLabel + "=" + q.policy
+		Expect(fails("pause", "-l", byLabel, "--until=2h")).To(Equal("error: a node's pause has no end: leave out --until, or pause its policy\n"))
+		Expect(fails("resume", "-l", byLabel, "--halt")).To(Equal("error: a node has no halt: leave out --halt, or resume its policy\n"))
 		Expect(p.get().Spec.Pause.Reason).To(Equal("test"))
 		Expect(fails("pause", "--all", "--timeout=1m")).To(Equal("error: --timeout is for --wait\n"))
 		Expect(fails("pause", "--all", "--wait", "--dry-run=client")).To(HavePrefix("error: --wait and --dry-run exclude each other"))

@@ -41,6 +41,11 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 				}
 				r.pause.Until = &end
 			}
+			if w.selector != "" { // of nodes alone: one refusal is enough for all
+				if err := r.fitsNodes(); err != nil {
+					return err
+				}
+			}
 			return w.each(cmd.Context(), args, find, byKind(r.node, r.policy))
 		},
 	}
@@ -85,16 +90,24 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	return done, nil
 }
 
-// node writes the reason as the value of the annotation, which has no place for an end.
-func (r pausing) node(n *corev1.Node) (string, error) {
-	reason := strings.TrimSpace(r.pause.Reason)
-	already := v1alpha1.NodeIsPaused(n.Annotations)
+// fitsNodes refuses what the annotation of a node has no place for.
+func (r pausing) fitsNodes() error {
 	switch {
 	case r.pause.Until != nil:
-		return "", errors.New("a node's pause has no end: leave out --until, or pause its policy")
-	case reason == "false":
-		return "", errors.New(`--reason "false" does not pause a node: give the reason in other words`)
-	case already && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)):
+		return errors.New("a node's pause has no end: leave out --until, or pause its policy")
+	case strings.TrimSpace(r.pause.Reason) == "false":
+		return errors.New(`--reason "false" does not pause a node: give the reason in other words`)
+	}
+	return nil
+}
+
+// node writes the reason as the value of the annotation.
+func (r pausing) node(n *corev1.Node) (string, error) {
+	if err := r.fitsNodes(); err != nil {
+		return "", err
+	}
+	reason := strings.TrimSpace(r.pause.Reason)
+	if v1alpha1.NodeIsPaused(n.Annotations) && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)) {
 		return "already paused", nil
 	}
 	annotate(n, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))

@@ -36,6 +36,9 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.now = s.Clock.Now()
 			r.pause = r.pause || w.all && !r.halt
+			if r.halt && w.selector != "" { // of nodes alone: one refusal is enough for all
+				return errNoHalt
+			}
 			return w.each(cmd.Context(), args, find, byKind(r.node, r.policy))
 		},
 	}
@@ -130,10 +133,12 @@ func described(what, why string) string {
 	return what + " (" + why + ")"
 }
 
+var errNoHalt = errors.New("a node has no halt: leave out --halt, or resume its policy")
+
 func (r resumption) node(n *corev1.Node) (string, error) {
 	switch {
 	case r.halt:
-		return "", errors.New("a node has no halt: leave out --halt, or resume its policy")
+		return "", errNoHalt
 	case !v1alpha1.NodeIsPaused(n.Annotations):
 		return "is not paused", nil
 	}
