@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +111,32 @@ var _ = Describe("The command line", func() {
 		stdout, _, err := run([]string{"doctor", "--context=it"})
 		Expect(err).To(HaveOccurred())
 		Expect(stdout).To(And(MatchRegexp(`(?m)^ +kubectl reboot resume rbp/`+p.policy+` --pause --kubeconfig=\S+ --context=it$`), MatchRegexp(`(?m)^ +make deploy$`)))
+	})
+
+	It("reports that the operator is not installed, where its kind is not there", func() {
+		missing := func(where string) func(*call) {
+			return func(c *call) {
+				c.wrap = func(next http.RoundTripper) http.RoundTripper {
+					return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
+						if strings.Contains(r.URL.Path, where) {
+							r = r.Clone(r.Context())
+							r.URL.Path = "/apis/nowhere"
+						}
+						return next.RoundTrip(r)
+					})
+				}
+			}
+		}
+		const sentence = ": this cluster has no RebootPolicies, reboot-operator is not installed\n"
+		for _, line := range []string{"status", "doctor", "pause --all", "pause rbp/workers"} {
+			_, stderr, err := run(strings.Fields(line), missing("rebootpolicies"))
+			Expect(err).To(HaveOccurred())
+			Expect(stderr).To(HaveSuffix(sentence), line)
+		}
+		Expect(fails("pause", "rbp/nowhere")).To(Equal("error: reading policy nowhere: rebootpolicies.reboot-operator.io \"nowhere\" not found\n"))
+		_, stderr, err := run([]string{"status"}, missing("nodes"))
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(And(ContainSubstring("could not find the requested resource (get nodes)"), Not(HaveSuffix(sentence))))
 	})
 
 	It("answers a mistake with one sentence", func() {

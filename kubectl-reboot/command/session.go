@@ -15,12 +15,14 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -145,7 +147,7 @@ func explained(err error) error {
 		return fmt.Errorf("%w; cleanup needs the right to patch nodes and nodes/status, as cluster-admin has it", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; ClusterRole reboot-operator-fleet-viewer lets you look, reboot-operator-fleet-operator lets you act", err)
-	case apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == ""):
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err) && status.Status().Details.Group == v1alpha1.GroupVersion.Group:
 		return fmt.Errorf("%w: this cluster has no RebootPolicies, reboot-operator is not installed", err)
 	}
 	return err
