@@ -9,7 +9,7 @@ step "make test" env RACE=1 SEEDS=1 hack/test.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 step "a flood of ten thousand broadcasts" go test -run Flood ./agent/engine/updateengine
 # Crash tests mostly wait, searches compute.
-step "searches, crash tests, SIGTERM and parts of the bench, whole" beside \
+step "searches, crash tests, SIGTERM and part scale of the bench, whole" beside \
   "go test -vet=off ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale" \
   "go test -vet=off -run ^TestCrashAtEveryWrite\$ ./agent" "go test -vet=off -run ^TestCrashAtEveryWrite_Rollback\$ ./agent"
 step "demo, built" go build -o bin/demo ./hack/demo

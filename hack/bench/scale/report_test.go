@@ -45,25 +45,3 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		})
 	}
 }
-
-func TestWatchReport_ShowsWhatOneWatchCosts(t *testing.T) {
-	stages := []stage{
-		{name: "none", held: 100 << 20, cpu: time.Second},
-		{name: "kubelets", held: 300 << 20, cpu: 3 * time.Second, opening: 2 * time.Second},
-		{name: "kubelets and agents", held: 400 << 20, cpu: 4 * time.Second, opening: time.Second, reopening: time.Second / 2},
-	}
-	got := map[string][]string{}
-	for _, row := range watchReport(&watchOptions{agents: 1024}, stages).Tables[0].Rows {
-		got[row.Cells[0]] = row.Cells[1:]
-	}
-	for name, want := range map[string][]string{
-		"memory held after a garbage collection":        {"100.0 MiB", "300.0 MiB", "400.0 MiB", "200 KiB", "100 KiB"},
-		"CPU in a minute of heartbeats":                 {"1.0 s", "3.0 s", "4.0 s", "2.0 ms", "1.0 ms"},
-		"CPU to open them, connections and all":         {"0.0 s", "2.0 s", "1.0 s", "2.0 ms", "1.0 ms"},
-		"CPU to open them again, every 5 to 10 minutes": {"0.0 s", "0.0 s", "0.5 s", "0.0 ms", "0.5 ms"},
-	} {
-		if diff := cmp.Diff(want, got[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
