@@ -14,7 +14,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
@@ -120,13 +119,11 @@ func (m *monitored) reboots(t *testing.T) {
 	}
 	m.awaitSample(t, `max_over_time(reboot_operator_overdue_seconds{reason="RebootTimedOut"}[10m])`)
 	await("both nodes to be back", func() bool { return policy.Finished(t.Context()) })
-	m.Recorder.Read(func(line *timeline.Timeline) {
-		for _, v := range line.Views() {
-			if v.Reboots != 1 || v.Cordoned {
-				t.Errorf("%s was rebooted %d times, cordoned: %t", v.Node, v.Reboots, v.Cordoned)
-			}
+	for _, v := range m.Recorder.Read().Views {
+		if v.Reboots != 1 || v.Cordoned {
+			t.Errorf("%s was rebooted %d times, cordoned: %t", v.Node, v.Reboots, v.Cordoned)
 		}
-	})
+	}
 	m.awaitSample(t, `reboot_operator_reboots_total{result="succeeded"} > 0`)
 	m.awaitSample(t, scraped)
 }

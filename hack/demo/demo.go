@@ -20,7 +20,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/command"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -112,7 +111,8 @@ func (d *demo) reboot(ctx context.Context) result {
 		})
 	}
 	r := result{began: began, ended: ended, limit: d.options.limit, engines: engines, err: err}
-	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.peak = line.Views(), line.Peak() })
+	seen := d.fleet.Recorder.Read()
+	r.views, r.peak = seen.Views, seen.Peak
 	return r
 }
 

@@ -172,12 +172,10 @@ func (s *site) awaitRest(ctx context.Context, w *witness, reboots int) {
 	GinkgoHelper()
 	s.eventually(ctx, fmt.Sprintf("%d rebooted and in service", reboots), func(g Gomega) {
 		done := 0
-		w.nodes.Read(func(line *timeline.Timeline) {
-			for _, v := range line.Views() {
-				g.Expect(v.State).To(BeElementOf(timeline.Back, timeline.UpToDate), "%s: %s", v.Node, v.Why)
-				done += v.Reboots
-			}
-		})
+		for _, v := range w.nodes.Read().Views {
+			g.Expect(v.State).To(BeElementOf(timeline.Back, timeline.UpToDate), "%s: %s", v.Node, v.Why)
+			done += v.Reboots
+		}
 		g.Expect(done).To(Equal(reboots))
 		status := s.policyStatus(ctx, g)
 		g.Expect(status.Grants).To(BeEmpty())
@@ -188,7 +186,6 @@ func (s *site) awaitRest(ctx context.Context, w *witness, reboots int) {
 	}
 	s.eventually(ctx, "every pod is back", func(g Gomega) { s.allPodsReady(ctx, g) })
 	w.testify(ctx)
-	w.phases()
 }
 
 // machine is a machine by name.

@@ -39,12 +39,11 @@ func witnessed(s *site) *witness {
 }
 
 // testify states what must have held at every moment: the judge finds nothing, at most one node was unavailable, and whoever was
-// rebooted went down in order.
+// rebooted went down in order. It reports how long each took.
 func (w *witness) testify(ctx context.Context) {
 	GinkgoHelper()
-	w.nodes.Read(func(line *timeline.Timeline) {
-		Expect(len(line.Peak())).To(BeNumerically("<=", 1), "unavailable at once: %v", line.Peak())
-	})
+	seen := w.nodes.Read()
+	Expect(len(seen.Peak)).To(BeNumerically("<=", 1), "unavailable at once: %v", seen.Peak)
 	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
 	graceful, ended, revisions, budgets := map[string]bool{}, false, 0, 0
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -65,28 +64,16 @@ func (w *witness) testify(ctx context.Context) {
 	}
 	j.End(time.Now())
 	Expect(j.Violations()).To(BeEmpty())
-	runs := w.runs()
-	for _, run := range runs {
+	for _, run := range seen.Runs {
 		Expect(graceful).To(HaveKeyWithValue(run.Node, true), "its kubelet has ended its pods before the machine went down")
 	}
 	// A machine may have no such pod: the reboot before may have left all of them on others. All machines together have some.
-	if ended || len(runs) >= len(w.site.rack.Machines) {
+	if ended || len(seen.Runs) >= len(w.site.rack.Machines) {
 		Expect(budgets).To(BeNumerically(">", 2), "evictions pass by the budgets")
 	}
 	w.site.logf("at most 1 node unavailable at any moment; the judge finds nothing in %d revisions, %d of budgets", revisions, budgets)
-}
-
-// phases reports how long each node took.
-func (w *witness) phases() {
-	for _, run := range w.runs() {
+	for _, run := range seen.Runs {
 		p := run.Phases()
 		w.site.logf("%s: drain %s, reboot %s, settle %s", run.Node, terminal.Seconds(p.Drain), terminal.Seconds(p.Reboot), terminal.Seconds(p.Settle))
 	}
-}
-
-// runs are the reboots, in order.
-func (w *witness) runs() []timeline.Run {
-	var runs []timeline.Run
-	w.nodes.Read(func(line *timeline.Timeline) { runs = line.Runs() })
-	return runs
 }

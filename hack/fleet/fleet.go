@@ -110,14 +110,8 @@ func (f *Fleet) Await(ctx context.Context, what string, ready func() bool) error
 
 // all reports whether something is true of every node.
 func (f *Fleet) all(is func(timeline.View) bool) bool {
-	views := f.views()
+	views := f.Recorder.Read().Views
 	return len(views) == len(f.Hosts) && !slices.ContainsFunc(views, func(v timeline.View) bool { return !is(v) })
-}
-
-// views are all nodes as they are now.
-func (f *Fleet) views() (views []timeline.View) {
-	f.Recorder.Read(func(line *timeline.Timeline) { views = line.Views() })
-	return views
 }
 
 // Stage brings every machine an update that waits for a reboot.

@@ -81,11 +81,9 @@ func newRollout(t *testing.T) *rollout {
 // story states what happened, where the test has failed.
 func (r *rollout) story() {
 	if r.Failed() {
-		r.fleet.Recorder.Read(func(line *timeline.Timeline) {
-			for _, c := range line.Changes() {
-				r.Logf("%s %s: %s, %s", c.At.Format("15:04:05.000"), c.Node, c.To, c.Why)
-			}
-		})
+		for _, c := range r.fleet.Recorder.Read().Changes {
+			r.Logf("%s %s: %s, %s", c.At.Format("15:04:05.000"), c.Node, c.To, c.Why)
+		}
 	}
 }
 
@@ -178,21 +176,20 @@ func (r *rollout) finish() {
 	r.awaitFinished()
 	check(r.T, r.witness)
 	expectRights(r.T, r.fleet)
-	r.fleet.Recorder.Read(func(line *timeline.Timeline) {
-		for _, v := range line.Views() {
-			if v.Reboots != 1 || v.Cordoned {
-				r.Errorf("%s was rebooted %d times and is cordoned: %t", v.Node, v.Reboots, v.Cordoned)
-			}
+	seen := r.fleet.Recorder.Read()
+	for _, v := range seen.Views {
+		if v.Reboots != 1 || v.Cordoned {
+			r.Errorf("%s was rebooted %d times and is cordoned: %t", v.Node, v.Reboots, v.Cordoned)
 		}
-		at := map[string]int{}
-		for _, c := range line.Changes() {
-			step := slices.Index(path, c.To)
-			if step < at[c.Node] {
-				r.Errorf("%s went from %s to %s: %s", c.Node, c.From, c.To, c.Why)
-			}
-			at[c.Node] = step
+	}
+	at := map[string]int{}
+	for _, c := range seen.Changes {
+		step := slices.Index(path, c.To)
+		if step < at[c.Node] {
+			r.Errorf("%s went from %s to %s: %s", c.Node, c.From, c.To, c.Why)
 		}
-	})
+		at[c.Node] = step
+	}
 }
 
 func entries(grants []v1alpha1.LedgerEntry) []string {
@@ -207,7 +204,7 @@ func entries(grants []v1alpha1.LedgerEntry) []string {
 // in names the nodes in a state.
 func (r *rollout) in(state timeline.State) []string {
 	var names []string
-	for _, v := range r.fleet.views() {
+	for _, v := range r.fleet.Recorder.Read().Views {
 		if v.State == state {
 			names = append(names, v.Node)
 		}

@@ -48,7 +48,7 @@ func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testin
 	waits := func(node string, reason v1alpha1.Reason) {
 		t.Helper()
 		s.await(node+" to wait: "+string(reason), func() bool {
-			return slices.ContainsFunc(s.fleet.views(), func(v timeline.View) bool { return v.Node == node && strings.HasPrefix(v.Why, string(reason)+": ") })
+			return slices.ContainsFunc(s.fleet.Recorder.Read().Views, func(v timeline.View) bool { return v.Node == node && strings.HasPrefix(v.Why, string(reason)+": ") })
 		})
 	}
 	rebooted := func(node string) {
@@ -80,7 +80,7 @@ func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testin
 
 // rebootsOf counts the reboots of a node that is back in service.
 func rebootsOf(f *Fleet, node string) int {
-	for _, v := range f.views() {
+	for _, v := range f.Recorder.Read().Views {
 		if v.Node == node && !v.Cordoned {
 			return v.Reboots
 		}

@@ -16,8 +16,8 @@ type Recorder struct {
 	read int
 }
 
-// Read lets f look at the timeline so far. What its methods return are copies; the timeline itself is not f's to keep.
-func (r *Recorder) Read(f func(*timeline.Timeline)) {
+// Read is what has happened so far.
+func (r *Recorder) Read() timeline.Story {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.Feed.Since(r.read) {
@@ -30,5 +30,5 @@ func (r *Recorder) Read(f func(*timeline.Timeline)) {
 			r.line.Observe(c.At, c.Node)
 		}
 	}
-	f(&r.line)
+	return r.line.Story()
 }

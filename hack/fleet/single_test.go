@@ -24,7 +24,7 @@ func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T)
 	if err := before.ExitError(); before.Alive() || err == nil || !strings.Contains(err.Error(), "signal: killed") {
 		t.Errorf("a power cut has left the agent: %v", err)
 	}
-	for _, v := range s.fleet.views() {
+	for _, v := range s.fleet.Recorder.Read().Views {
 		if v.Reboots != 1 || v.Cordoned {
 			t.Errorf("%s was rebooted %d times, cordoned: %t", v.Node, v.Reboots, v.Cordoned)
 		}

@@ -103,13 +103,11 @@ func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest
 	}
 	var at time.Time
 	err := b.fleet.Await(ctx, fmt.Sprintf("%s to be %s", host.Name, want), func() bool {
-		b.fleet.Recorder.Read(func(line *timeline.Timeline) {
-			for _, c := range line.Changes() {
-				if at.IsZero() && !c.At.Before(from) && c.Node == host.Name && c.To == want && c.From != want {
-					at = c.At
-				}
+		for _, c := range b.fleet.Recorder.Read().Changes {
+			if at.IsZero() && !c.At.Before(from) && c.Node == host.Name && c.To == want && c.From != want {
+				at = c.At
 			}
-		})
+		}
 		return !at.IsZero()
 	})
 	return at.Sub(from), err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -77,25 +76,19 @@ func (r *rig) pair(ctx context.Context, pods int, tight bool) (p pair, err error
 
 // byOperator has the node reboot, and returns when it is back and the pods are on the other node.
 func (r *rig) byOperator(ctx context.Context, pods int) (measured, error) {
-	before := len(r.runs())
+	before := len(r.Recorder.Read().Runs)
 	if err := r.Hosts[0].Stage(); err != nil {
 		return measured{}, err
 	}
-	if err := r.Await(ctx, "the reboot of "+r.ours, func() bool { return len(r.runs()) > before }); err != nil {
+	if err := r.Await(ctx, "the reboot of "+r.ours, func() bool { return len(r.Recorder.Read().Runs) > before }); err != nil {
 		return measured{}, err
 	}
-	run := r.runs()[before]
+	run := r.Recorder.Read().Runs[before] // the first one has been granted first
 	requests, err := r.Cluster.Requests(run.Granted, run.Reboot)
 	if err != nil {
 		return measured{}, err
 	}
 	return measured{took: run.Phases().Drain, asked: count(requests, byAgentOf(r.ours))}, r.awaitPods(ctx, r.theirs, pods)
-}
-
-// runs are the reboots so far. The first one has been granted first.
-func (r *rig) runs() (runs []timeline.Run) {
-	r.Recorder.Read(func(line *timeline.Timeline) { runs = line.Runs() })
-	return runs
 }
 
 // byKubectl drains the node, and returns when the pods are back on the other one. Where kubectl takes longer than the limit it is ended.

@@ -19,7 +19,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -109,7 +108,8 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	b.fleet.Recorder.Read(func(line *timeline.Timeline) { b.result.runs, b.result.peak = line.Runs(), len(line.Peak()) })
+	seen := b.fleet.Recorder.Read()
+	b.result.runs, b.result.peak = seen.Runs, len(seen.Peak)
 	for _, run := range b.result.runs {
 		b.result.wall = max(b.result.wall, run.Done.Sub(from))
 	}

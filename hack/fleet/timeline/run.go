@@ -8,8 +8,6 @@ import (
 // Run is one reboot of one node: when each phase began. Zero: not yet.
 type Run struct {
 	Node string
-	// Needed is when the node asked.
-	Needed time.Time
 	// Granted is when its turn came.
 	Granted time.Time
 	// Drain is when it was cordoned.
@@ -40,21 +38,16 @@ func between(from, to time.Time) time.Duration {
 // record notes when a phase begins. A phase that one revision skips over began with the next one that is seen; a node
 // that falls back, as after an abort, begins the phase anew.
 func (t *Timeline) record(at time.Time, n *track) {
-	if n.run == nil {
-		if n.view.State == UpToDate || n.view.State == Back || n.view.State == Unavailable {
-			return
-		}
-		n.run = &Run{Node: n.view.Node}
-	}
-	r := n.run
-	phases := []*time.Time{&r.Needed, &r.Granted, &r.Drain, &r.Reboot, &r.Up, &r.Done}
-	reached := slices.Index([]State{Waiting, Granted, Draining, Rebooting, Settling, Back}, n.view.State)
-	if reached < 0 {
+	r := &n.run
+	phases := []*time.Time{&r.Granted, &r.Drain, &r.Reboot, &r.Up, &r.Done}
+	states := []State{Waiting, Granted, Draining, Rebooting, Settling, Back}
+	reached := slices.Index(states, n.view.State)
+	if reached < 0 || n.view.State == Back && r.Granted.IsZero() {
 		return
 	}
 	for i, began := range phases {
 		switch {
-		case i > reached:
+		case i >= reached:
 			*began = time.Time{}
 		case began.IsZero():
 			*began = at
@@ -62,13 +55,6 @@ func (t *Timeline) record(at time.Time, n *track) {
 	}
 	if n.view.State == Back {
 		t.runs = append(t.runs, *r)
-		n.run = nil
+		*r = Run{Node: r.Node}
 	}
-}
-
-// Runs are the finished reboots in the order in which they were granted.
-func (t *Timeline) Runs() []Run {
-	runs := slices.Clone(t.runs)
-	slices.SortStableFunc(runs, func(a, b Run) int { return a.Granted.Compare(b.Granted) })
-	return runs
 }

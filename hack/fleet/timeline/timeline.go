@@ -1,7 +1,9 @@
+// Package timeline derives the story of a rollout from nothing but the revisions of the Nodes, as anybody could watch them:
+// what each node is doing and why, when each phase of its reboot began, and how many nodes were unavailable at once. It
+// believes neither the manager nor the agents, and it is pure: time is a value.
 package timeline
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -36,6 +38,18 @@ type Change struct {
 	Why      string
 }
 
+// Story is what has happened so far.
+type Story struct {
+	// Views are all nodes, by name.
+	Views []View
+	// Changes are all changes, in order.
+	Changes []Change
+	// Runs are the finished reboots in the order in which they were granted.
+	Runs []Run
+	// Peak is the most nodes that were ever unavailable at once: not Ready, cordoned, or gone.
+	Peak []string
+}
+
 // Timeline collects revisions of Nodes. The zero value is an empty one. It is not safe for concurrent use.
 type Timeline struct {
 	nodes   map[string]*track
@@ -49,14 +63,14 @@ type track struct {
 	view      View
 	bootID    string
 	available bool
-	run       *Run
+	run       Run
 }
 
 // Observe takes one revision of a node in.
 func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 	n, known := t.nodes[node.Name]
 	if !known {
-		n = &track{bootID: node.Status.NodeInfo.BootID, view: View{Node: node.Name}}
+		n = &track{bootID: node.Status.NodeInfo.BootID, view: View{Node: node.Name}, run: Run{Node: node.Name}}
 		if t.nodes == nil {
 			t.nodes = map[string]*track{}
 		}
@@ -112,24 +126,18 @@ func (t *Timeline) count() {
 	}
 }
 
-// Views are all nodes, by name.
-func (t *Timeline) Views() []View {
-	views := make([]View, 0, len(t.nodes))
-	for _, n := range t.nodes {
-		views = append(views, n.view)
-	}
-	slices.SortFunc(views, func(a, b View) int { return cmp.Compare(a.Node, b.Node) })
-	return views
-}
-
-// Changes are all changes, in order.
-func (t *Timeline) Changes() []Change { return slices.Clone(t.changes) }
-
 // unavailable names the nodes that are unavailable now.
 func (t *Timeline) unavailable() []string {
 	names := slices.Sorted(maps.Keys(t.nodes))
 	return slices.DeleteFunc(names, func(name string) bool { return t.nodes[name].available })
 }
 
-// Peak is the most nodes that were ever unavailable at once: not Ready, cordoned, or gone.
-func (t *Timeline) Peak() []string { return t.peak }
+// Story is a copy of what has happened so far.
+func (t *Timeline) Story() Story {
+	s := Story{Changes: slices.Clone(t.changes), Runs: slices.Clone(t.runs), Peak: t.peak}
+	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
+		s.Views = append(s.Views, t.nodes[name].view)
+	}
+	slices.SortStableFunc(s.Runs, func(a, b Run) int { return a.Granted.Compare(b.Granted) })
+	return s
+}

@@ -110,20 +110,20 @@ func TestTimeline_Run(t *testing.T) {
 		upToDate,
 		func(n *corev1.Node) { grant(protocol.GrantFinished)(n); uncordoned(n) },
 	)
-	want := []Run{{Node: "n1", Needed: at(1), Granted: at(2), Drain: at(3), Reboot: at(4), Up: at(6), Done: at(8)}}
-	if diff := cmp.Diff(want, line.Runs()); diff != "" {
+	want := []Run{{Node: "n1", Granted: at(2), Drain: at(3), Reboot: at(4), Up: at(6), Done: at(8)}}
+	if diff := cmp.Diff(want, line.Story().Runs); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
 	phases := Phases{Drain: time.Second, Reboot: 2 * time.Second, Settle: 2 * time.Second}
-	if diff := cmp.Diff(phases, line.Runs()[0].Phases()); diff != "" {
+	if diff := cmp.Diff(phases, line.Story().Runs[0].Phases()); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
 	views := []View{{Node: "n1", State: Back, Why: "BudgetExhausted: 1 of 1", Reboots: 1, Reports: true, Report: "version 4."}}
-	if diff := cmp.Diff(views, line.Views()); diff != "" {
+	if diff := cmp.Diff(views, line.Story().Views); diff != "" {
 		t.Errorf("views (-want +got):\n%s", diff)
 	}
 	var steps []State
-	for _, c := range line.Changes()[1:] {
+	for _, c := range line.Story().Changes[1:] {
 		if c.From != c.To {
 			steps = append(steps, c.To)
 		}
@@ -141,8 +141,8 @@ func TestTimeline_AnAbortedDrainIsMeasuredFromItsSecondStart(t *testing.T) {
 	play(&line, n, 100,
 		grant(protocol.GrantActive), progress("Draining"), progress("Rebooting"), boot("boot-two"), upToDate,
 		grant(protocol.GrantFinished))
-	want := []Run{{Node: "n1", Needed: at(0), Granted: at(100), Drain: at(101), Reboot: at(102), Up: at(103), Done: at(105)}}
-	if diff := cmp.Diff(want, line.Runs()); diff != "" {
+	want := []Run{{Node: "n1", Granted: at(100), Drain: at(101), Reboot: at(102), Up: at(103), Done: at(105)}}
+	if diff := cmp.Diff(want, line.Story().Runs); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
 }
@@ -156,7 +156,7 @@ func TestTimeline_PeakCountsEveryNodeThatIsUnavailableForWhateverReason(t *testi
 	line.Observe(at(2), node("n2", down))
 	line.Observe(at(3), node("n1"))
 	line.Forget(at(4), "n3")
-	if diff := cmp.Diff([]string{"n1", "n2"}, line.Peak()); diff != "" {
+	if diff := cmp.Diff([]string{"n1", "n2"}, line.Story().Peak); diff != "" {
 		t.Errorf("peak (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"n2", "n3"}, line.unavailable()); diff != "" {
