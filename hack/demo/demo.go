@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -47,7 +48,6 @@ type demo struct {
 	options options
 	screen  *terminal.Terminal
 
-	clock  clock.RealClock
 	fleet  *fleet.Fleet
 	policy *fleet.Policy
 	film   film
@@ -72,11 +72,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return context.Cause(ctx)
 	}
 	d.screen.Print("")
-	result.err = errors.Join(result.err, d.plugin(ctx, d.screen, "history"))
+	result.err = errors.Join(result.err, d.plugin(ctx, os.Stdout, d.screen, "history"))
 	d.screen.Print(result.summary(d.screen.Theme)...)
 	if d.options.picture != "" {
-		if err := d.film.write(d.options.picture); err != nil {
-			return err
+		if err := os.WriteFile(d.options.picture, []byte(d.film.svg()), 0o644); err != nil {
+			return err // it names the file
 		}
 	}
 	if d.options.keep {
@@ -102,15 +102,14 @@ func (d *demo) reboot(ctx context.Context) result {
 	defer cancel()
 	engines := enginesOf(d.fleet.Hosts)
 	d.screen.Print(append(append([]string{""}, acts(engines)...), "")...)
-	began := d.clock.Now()
-	ended, err := began, d.fleet.Stage()
-	if err == nil {
-		err = d.show(ctx, func() bool {
-			ended = d.clock.Now()
+	r := result{limit: d.options.limit, engines: engines}
+	began := time.Now()
+	if r.err = d.fleet.Stage(); r.err == nil {
+		r.err = d.show(ctx, func() bool {
+			r.took = time.Since(began)
 			return d.policy.Finished(ctx)
 		})
 	}
-	r := result{began: began, ended: ended, limit: d.options.limit, engines: engines, err: err}
 	seen := d.fleet.Recorder.Read()
 	r.views, r.peak = seen.Views, seen.Peak
 	return r
@@ -128,30 +127,37 @@ func (d *demo) show(ctx context.Context, done func() bool) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		<-d.clock.After(last)
+		<-time.After(last)
 		return err
 	})
 	return group.Wait()
 }
 
-// status runs `kubectl reboot status --watch` until ctx ends.
-func (d *demo) status(ctx context.Context) error {
-	screen := d.screen
-	if d.options.picture != "" {
-		screen = d.film.terminal()
+// status runs `kubectl reboot status --watch` until ctx ends, or films `kubectl reboot status`.
+func (d *demo) status(ctx context.Context) (err error) {
+	if d.options.picture == "" {
+		err = d.plugin(ctx, os.Stdout, d.screen, "status", "--watch")
+	} else {
+		err = wait.PollUntilContextCancel(ctx, shown, true, func(ctx context.Context) (bool, error) {
+			var frame strings.Builder
+			screen := terminal.Live(&frame, terminal.Theme{Color: true}, func() (width, height int) { return filmWidth, 0 })
+			err := d.plugin(ctx, &frame, screen, "status")
+			d.film = append(d.film, frame.String())
+			return false, err
+		})
 	}
-	if err := d.plugin(ctx, screen, "status", "--watch"); ctx.Err() == nil {
+	if ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
 // plugin runs `kubectl reboot`.
-func (d *demo) plugin(ctx context.Context, screen *terminal.Terminal, args ...string) error {
+func (d *demo) plugin(ctx context.Context, out io.Writer, screen *terminal.Terminal, args ...string) error {
 	kubeconfig := d.fleet.Cluster.Kubeconfig()
 	plugin := command.Session{
-		IOStreams: genericiooptions.IOStreams{Out: os.Stdout, ErrOut: io.Discard}, // its error is returned, too
-		Config:    genericclioptions.NewConfigFlags(false), Clock: d.clock, Zone: time.Local, Screen: screen,
+		IOStreams: genericiooptions.IOStreams{Out: out, ErrOut: io.Discard}, // its error is returned, too
+		Config:    genericclioptions.NewConfigFlags(false), Clock: clock.RealClock{}, Zone: time.Local, Screen: screen,
 	}
 	plugin.Config.KubeConfig = &kubeconfig
 	return plugin.Run(ctx, append([]string{"kubectl-reboot"}, args...))

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/utils/clock"
-
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -35,7 +33,7 @@ func run(args []string) int {
 		return exitUsage
 	}
 	err = fleet.OnTerminal(func(ctx context.Context, screen *terminal.Terminal) error {
-		return (&demo{options: o, screen: screen, film: film{clock: clock.RealClock{}}}).run(ctx)
+		return (&demo{options: o, screen: screen}).run(ctx)
 	})
 	switch {
 	case err == nil:

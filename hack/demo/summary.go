@@ -12,11 +12,11 @@ import (
 
 // result is everything the summary shows.
 type result struct {
-	began, ended time.Time
-	views        []timeline.View
-	peak         []string
-	limit        int
-	engines      []engine
+	took    time.Duration
+	views   []timeline.View
+	peak    []string
+	limit   int
+	engines []engine
 	// err is why the demo ended before its time; nil: it did not.
 	err error
 }
@@ -84,5 +84,5 @@ func (r result) summary(theme terminal.Theme) []string {
 		}
 		lines = append(lines, "  "+mark+" "+c.text)
 	}
-	return append(lines, "  "+theme.Paint(terminal.Strong, terminal.Seconds(r.ended.Sub(r.began))+" in all"), "")
+	return append(lines, "  "+theme.Paint(terminal.Strong, terminal.Seconds(r.took)+" in all"), "")
 }

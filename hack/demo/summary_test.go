@@ -12,8 +12,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
 const staged = "rpm-ostree has staged version 42 (8fdcdc1f9af3); it runs after a reboot."
 
 func ostree(nodes ...string) engine {
@@ -30,7 +28,7 @@ func silent(nodes ...string) engine {
 // happy is a rollout of two nodes that went well.
 func happy() result {
 	return result{
-		began: began, ended: began.Add(9900 * time.Millisecond), limit: 1, peak: []string{"node-2"},
+		took: 9900 * time.Millisecond, limit: 1, peak: []string{"node-2"},
 		engines: []engine{ostree("node-1", "node-2")},
 		views: []timeline.View{
 			{Node: "node-1", State: timeline.Back, Reboots: 1, Report: staged}, {Node: "node-2", State: timeline.Back, Reboots: 1, Report: staged},
@@ -62,32 +60,8 @@ func TestSummary(t *testing.T) {
   9.9 s in all
 `: broken,
 	} {
-		if diff := cmp.Diff(want, strings.Join(r.summary(terminal.Theme{}), "\n")); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, strings.Join(r.summary(terminal.Theme{}), "\n")); diff != "" || r.kept() == strings.Contains(want, "✗") {
+			t.Errorf("kept: %t (-want +got):\n%s", r.kept(), diff)
 		}
-	}
-}
-
-// Each broken promise alone makes the demo fail.
-func TestResult_EachPromiseCounts(t *testing.T) {
-	cases := map[string]func(*result){
-		"a node never rebooted":        func(r *result) { r.views[1].Reboots = 0 },
-		"a node rebooted twice":        func(r *result) { r.views[0].Reboots = 2 },
-		"the limit was passed":         func(r *result) { r.peak = []string{"node-1", "node-2"} },
-		"an agent detected no version": func(r *result) { r.views[0].Report = "a reboot is needed" },
-		"somebody is left cordoned":    func(r *result) { r.views[0].Cordoned = true },
-		"it did not end by itself":     func(r *result) { r.err = errTimeout },
-	}
-	if !happy().kept() {
-		t.Error("a promise is reported to be broken")
-	}
-	for name, breaks := range cases {
-		t.Run(name, func(t *testing.T) {
-			r := happy()
-			breaks(&r)
-			if r.kept() {
-				t.Error("all promises are reported to be kept")
-			}
-		})
 	}
 }
