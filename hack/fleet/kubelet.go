@@ -33,7 +33,6 @@ const (
 // kubelet runs the pods of some namespaces as processes, the operator's among them.
 type kubelet struct {
 	cluster    *embedded.Cluster
-	programs   string
 	namespaces []string
 	hosts      map[string]*Host
 	fail       func(error)
@@ -157,7 +156,7 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 		if err != nil {
 			return process.Program{}, err
 		}
-		return programOf(pod, k.programs, kubeconfig, metrics, host)
+		return programOf(pod, kubeconfig, metrics, host)
 	}
 	home := filepath.Join(k.cluster.Dir, pod.Name+".home")
 	if err := os.MkdirAll(home, 0o700); err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // Names of the containers of config/manager and config/agent, which are those of the programs too.
@@ -19,29 +20,17 @@ const (
 
 // programOf is the process that represents the first container of a pod: with its arguments and environment, and then
 // those that name where things are on this machine.
-func programOf(pod *corev1.Pod, programs, kubeconfig, metrics string, host *Host) (process.Program, error) {
+func programOf(pod *corev1.Pod, kubeconfig, metrics string, host *Host) (process.Program, error) {
 	container := pod.Spec.Containers[0]
 	env, err := environment(pod, container.Env)
 	if err != nil {
 		return process.Program{}, err
 	}
-	program := process.Program{
-		Name: pod.Name,
-		Path: filepath.Join(programs, container.Name),
-		Args: append([]string{}, container.Args...),
-		Env:  env,
+	args := append(slices.Clone(container.Args), "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address="+metrics)
+	if container.Name == agentProgram {
+		args = append(args, "--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.bootIDFile())
 	}
-	program.Args = append(program.Args, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0",
-		"--metrics-bind-address="+metrics)
-	switch container.Name {
-	case managerProgram:
-	case agentProgram:
-		program.Args = append(program.Args,
-			"--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.bootIDFile())
-	default:
-		return process.Program{}, fmt.Errorf("pod %s: no program for container %q", pod.Name, container.Name)
-	}
-	return program, nil
+	return process.Program{Name: pod.Name, Path: testenv.Shipped(container.Name), Args: args, Env: env}, nil
 }
 
 // commandOf is the process that represents the first container of a pod that states what it runs. It finds the API server and

@@ -23,14 +23,10 @@ import (
 const managers = 2
 
 func (f *Fleet) start(ctx context.Context, o Options) error {
-	if err := o.Step("dbus-daemon", func() error { return installBus(ctx) }); err != nil {
-		return err
+	err := o.Step("dbus-daemon", func() error { return installBus(ctx) })
+	if err == nil {
+		err = o.Step("manager and agent, built", func() error { return build(ctx) })
 	}
-	var programs string
-	err := o.Step("manager and agent, built", func() (err error) {
-		programs, err = build(ctx)
-		return err
-	})
 	if err != nil {
 		return err
 	}
@@ -47,7 +43,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 		run  func() error
 	}{
 		{fmt.Sprintf("%d nodes, each with a D-Bus of its own", o.Nodes), func() error { return f.startHosts(ctx, o) }},
-		{"manifests and the workload", func() error { return f.apply(ctx, o, programs) }},
+		{"manifests and the workload", func() error { return f.apply(ctx, o) }},
 		{fmt.Sprintf("%d managers, %d agents", managers, o.Nodes), func() error { return f.awaitPrograms(ctx) }},
 		{"every pod runs, every agent reports", func() error { return f.awaitRest(ctx) }},
 	} {
@@ -75,7 +71,7 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 }
 
 // apply brings the pods, and everything that makes them run: kubelet and reboots.
-func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
+func (f *Fleet) apply(ctx context.Context, o Options) error {
 	var err error
 	if f.Client, err = testenv.NewClient(f.Cluster.Config()); err != nil {
 		return err
@@ -86,7 +82,7 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	}
 	f.Recorder = &Recorder{Feed: nodes}
 	f.kubelet = &kubelet{
-		cluster: f.Cluster, programs: programs, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
+		cluster: f.Cluster, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
 		serve: o.Metrics, targets: map[types.UID]MetricsTarget{},
 	}
