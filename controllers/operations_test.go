@@ -173,7 +173,7 @@ var _ = Describe("The commands", func() {
 		for heading := range commands {
 			Expect(string(source)).To(ContainSubstring(`run(ctx, f, p, "`+heading+`")`), "a command without a spec")
 		}
-		rows, err := document.Cells(filepath.Join(testenv.Root(), "README.md"))
+		rows, err := document.Table(filepath.Join(testenv.Root(), "README.md"), "")
 		Expect(err).NotTo(HaveOccurred())
 		var shown int
 		for _, row := range rows {

@@ -100,7 +100,7 @@ func TestPolicy_HasEveryField(t *testing.T) {
 			t.Errorf("%s is not on the page", path)
 		}
 	})
-	rows, err := document.Cells(filepath.Join(testenv.Root(), "docs", "policy.md"))
+	rows, err := document.Table(filepath.Join(testenv.Root(), "docs", "policy.md"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

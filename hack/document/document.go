@@ -47,39 +47,30 @@ func Blocks(path string) ([]Block, error) {
 	return blocks, nil
 }
 
-// Cells reads the rows of the tables in a Markdown file, without their headings and rules.
-func Cells(path string) ([][]string, error) {
-	return cells(path, func(string) bool { return true })
-}
-
-// Table reads the rows of the tables under one heading. There is at least one.
+// Table reads the rows of the tables in a Markdown file, without their headings and rules: those under one heading, or, where that is
+// empty, all. There is at least one.
 func Table(path, heading string) ([][]string, error) {
-	rows, err := cells(path, func(h string) bool { return h == heading })
-	if err == nil && len(rows) == 0 {
-		err = fmt.Errorf("%s: there is no table under %q", path, heading)
-	}
-	return rows, err
-}
-
-func cells(path string, wanted func(heading string) bool) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err // it names the file
 	}
 	var rows [][]string
-	heading, head := "", true
+	under, head := "", true
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.HasPrefix(line, "#"):
-			heading, head = strings.TrimSpace(strings.TrimLeft(line, "#")), true
+			under, head = strings.TrimSpace(strings.TrimLeft(line, "#")), true
 		case !strings.HasPrefix(line, "|"):
 			head = true
 		case strings.HasPrefix(line, "|--"):
 			head = false
-		case !head && wanted(heading):
+		case !head && (heading == "" || heading == under):
 			rows = append(rows, cellsOf(line))
 		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: there is no table under %q", path, heading)
 	}
 	return rows, nil
 }

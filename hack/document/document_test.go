@@ -33,24 +33,13 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-func TestCells(t *testing.T) {
-	got, err := document.Cells(write(t, "| a | b |\n|---|---|\n| `1` | |\n| 3 | 4 |\n\ntext\n\n| c |\n|---|\n| 5 |\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([][]string{{"`1`", ""}, {"3", "4"}, {"5"}}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestTable(t *testing.T) {
-	path := write(t, "| 1 |\n|---|\n| 2 |\n## Here\n| 3 |\n|---|\n| `4` |\n\n### There\n| 5 |\n|---|\n| 6 |\n")
-	got, err := document.Table(path, "Here")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([][]string{{"`4`"}}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	path := write(t, "| 1 | |\n|---|---|\n| 2 | |\n\ntext\n\n| c |\n|---|\n| 5 |\n## Here\n| 3 |\n|---|\n| `4` |\n")
+	for heading, want := range map[string][][]string{"": {{"2", ""}, {"5"}, {"`4`"}}, "Here": {{"`4`"}}} {
+		got, err := document.Table(path, heading)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("under %q: %v (-want +got):\n%s", heading, err, diff)
+		}
 	}
 	if _, err := document.Table(path, "Nowhere"); err == nil {
 		t.Error("a heading that is not there has a table")
@@ -64,8 +53,8 @@ func TestErrorsAreReported(t *testing.T) {
 	if _, err := document.Blocks("none.md"); err == nil {
 		t.Error("a missing file is taken for blocks")
 	}
-	if _, err := document.Cells("none.md"); err == nil {
-		t.Error("a missing file is taken for cells")
+	if _, err := document.Table("none.md", ""); err == nil {
+		t.Error("a missing file is taken for tables")
 	}
 }
 

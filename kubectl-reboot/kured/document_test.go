@@ -40,7 +40,7 @@ func TestGuide_HasThePolicyOfTheDefaults(t *testing.T) {
 func TestGuide_HasEveryFlag(t *testing.T) {
 	want := map[string]string{}
 	newKuredFlags().set.VisitAll(func(f *pflag.Flag) { want[f.Name] = strings.Trim(f.DefValue, "[]") })
-	rows, err := document.Cells(guide)
+	rows, err := document.Table(guide, "")
 	if err != nil {
 		t.Fatal(err)
 	}
