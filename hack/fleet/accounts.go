@@ -11,14 +11,12 @@ import (
 
 // Asked is what the operator's programs asked of the API server.
 type Asked struct {
-	// All are requests of every kind, the most frequent first.
-	All []Line
 	// Writes are all requests that could change something, but for evictions, events and Leases; the most frequent first.
 	Writes []Line
 	// Reads are gets and lists, but for Leases.
 	Reads []Line
-	// Evictions, Events and Watches count requests of these kinds.
-	Evictions, Events, Watches int
+	// Evictions, Events, Watches and Leases count requests of these kinds.
+	Evictions, Events, Watches, Leases int
 	// Refused counts requests of any kind, but evictions, that were answered with an error.
 	Refused int
 }
@@ -42,17 +40,18 @@ func Total(lines []Line) int {
 	return total
 }
 
+// Work counts all but watches and what is about Leases.
+func (a Asked) Work() int { return Total(a.Writes) + Total(a.Reads) + a.Evictions + a.Events }
+
 // Account counts what the operator's programs asked; requests of others are left out.
 func Account(requests []embedded.Request) Asked {
 	var asked Asked
-	all, writes, reads := map[Line]int{}, map[Line]int{}, map[Line]int{}
+	writes, reads := map[Line]int{}, map[Line]int{}
 	for _, r := range requests {
-		program, ours := users[r.User]
-		if !ours {
+		line := Line{Program: ProgramOf(r), Verb: r.Verb, Resource: r.Resource}
+		if line.Program == "" {
 			continue
 		}
-		line := Line{Program: program, Verb: r.Verb, Resource: r.Resource}
-		all[line]++
 		if r.Code >= 400 && r.Resource != evictions {
 			asked.Refused++
 		}
@@ -62,6 +61,7 @@ func Account(requests []embedded.Request) Asked {
 		case r.Resource == "events":
 			asked.Events++
 		case r.Resource == "leases":
+			asked.Leases++
 		case r.Verb == "watch":
 			asked.Watches++
 		case r.IsWrite():
@@ -71,7 +71,7 @@ func Account(requests []embedded.Request) Asked {
 			reads[line]++
 		}
 	}
-	asked.All, asked.Writes, asked.Reads = lines(all), lines(writes), lines(reads)
+	asked.Writes, asked.Reads = lines(writes), lines(reads)
 	return asked
 }
 
@@ -82,6 +82,9 @@ var users = map[string]string{
 	"system:serviceaccount:" + namespace + ":reboot-operator-agent":   agentProgram,
 	"system:serviceaccount:" + namespace + ":reboot-operator-manager": managerProgram,
 }
+
+// ProgramOf is which of the operator's programs asked: agent or manager. Empty: neither.
+func ProgramOf(r embedded.Request) string { return users[r.User] }
 
 func lines(counts map[Line]int) []Line {
 	sorted := slices.Collect(maps.Keys(counts))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
 // measured is one drain.
@@ -59,14 +60,11 @@ func columnOf(r embedded.Request) string {
 	return "other"
 }
 
-// agents is the user that every agent is before it acts as its node.
-const agents = "system:serviceaccount:reboot-operator-system:reboot-operator-agent"
-
 // byAgentOf are the requests of an agent: as its node, and those of its own right. Other nodes' agents ask for nothing of
 // that kind while they are at rest.
 func byAgentOf(node string) func(embedded.Request) bool {
 	return func(r embedded.Request) bool {
-		return r.User == agents && (r.As == "" || r.As == "system:node:"+node)
+		return fleet.ProgramOf(r) == "agent" && (r.As == "" || r.As == "system:node:"+node)
 	}
 }
 

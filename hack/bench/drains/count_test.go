@@ -8,6 +8,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
 
+const agents = "system:serviceaccount:reboot-operator-system:reboot-operator-agent"
+
 func request(user, as, verb, resource string, code int) embedded.Request {
 	return embedded.Request{User: user, As: as, Verb: verb, Resource: resource, Code: code}
 }

@@ -1,5 +1,6 @@
 // Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time: what it costs beyond the
 // drains and the reboots themselves, what it asks of the API server, and how much memory it needs; without rules, and with all.
+// Before, it measures what the agents cost while nothing is to be done.
 package reboots
 
 import (
@@ -43,7 +44,7 @@ type bench struct {
 
 // Part is the part.
 var Part = figures.Part{
-	Name: "reboots", About: "a rolling reboot, one node at a time: overhead, API requests, memory",
+	Name: "reboots", About: "a rolling reboot, one node at a time, and the agents at rest before: overhead, API requests, memory, time from D-Bus signal to condition",
 	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 		server := rules.Serve()
 		defer server.Close()
@@ -82,6 +83,8 @@ func (b *bench) run(ctx context.Context) (err error) {
 	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", nodes, pods)
 	if b.server != nil {
 		name += ", with every rule"
+	} else if err := b.rest(ctx, policy); err != nil {
+		return err
 	}
 	return b.screen.Step(name, func() error { return b.reboot(ctx, policy) })
 }

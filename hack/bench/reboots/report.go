@@ -25,6 +25,7 @@ const yardstick = "Yardsticks measured elsewhere on the same work: FLUO 1012 s a
 
 // result is what was measured.
 type result struct {
+	atRest atRest
 	// spacing is the policy's own pause between two nodes: it belongs to the ideal.
 	spacing                    time.Duration
 	wall                       time.Duration
@@ -69,9 +70,12 @@ func report(without, with result) figures.Result {
 		Setting: fmt.Sprintf("%d simulated nodes of %d pods each, limit 1, machines that are down for %s, settle 0s, on the embedded control plane; "+
 			"everything is real but the machines. Requests are counted from the API server's audit log; memory is the largest "+
 			"resident set seen in any process meanwhile, freshly started agents among them. All rules are "+rules.Setting+"; and "+
-			"`concurrency.spacing: %s`, the shortest, which is no part of the hand-over and counts from a whole second.", nodes, pods, down, rules.Spacing),
+			"`concurrency.spacing: %s`, the shortest, which is no part of the hand-over and counts from a whole second. Before the reboots the policy is paused: "+
+			"the agents are at rest for %s, and then receive %d signals of update_engine that a reboot is needed, one machine after the other; from each "+
+			"signal to the revision of the Node with RebootRequired=True, as a watch brings it.", nodes, pods, down, rules.Spacing, rest, signals),
 		Tables: []figures.Table{
 			{Columns: []string{"figure", "no rules", "all rules"}, Rows: rows},
+			{Title: "Agents at rest", Columns: []string{"figure", "measured"}, Rows: without.atRest.rows()},
 			{Title: requests, Columns: columns, Rows: without.requests()},
 			{Title: requests + ", with all rules", Columns: columns, Rows: with.requests()},
 		},

@@ -1,0 +1,109 @@
+package reboots
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+)
+
+const (
+	// rest is for how long is counted what the agents ask while nothing is to be done, signals how often an engine then reports a need.
+	rest, signals = time.Minute, 20
+	// goalMemory is below which an agent has to stay at rest.
+	goalMemory = 32 << 20
+)
+
+// atRest is what agents cost while nothing is to be done, and how soon they pass on that a reboot is needed.
+type atRest struct {
+	// memory is that of the largest agent.
+	memory process.Memory
+	// asked is what all agents asked.
+	asked fleet.Asked
+	// detected are the times from a signal to the Node's condition.
+	detected []time.Duration
+}
+
+// rest looks at the agents while the policy is paused. A need ends when the engine takes it back.
+func (b *bench) rest(ctx context.Context, policy *fleet.Policy) error {
+	pause := func(value string) error {
+		_, err := b.fleet.Cluster.Kubectl(ctx, nil, "patch", "rebootpolicy", policy.Name, "--type=merge", `--patch={"spec":{"pause":`+value+`}}`)
+		return err
+	}
+	if err := pause(`{"reason":"this is a benchmark"}`); err != nil {
+		return err
+	}
+	if err := b.screen.Step(fmt.Sprintf("at rest for %s", rest), func() error { return b.count(ctx) }); err != nil {
+		return err
+	}
+	if err := b.screen.Step(fmt.Sprintf("%d signals", signals), func() error { return b.signals(ctx) }); err != nil {
+		return err
+	}
+	return pause("null")
+}
+
+func (b *bench) count(ctx context.Context) error {
+	from := time.Now()
+	select {
+	case <-time.After(rest):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	b.result.atRest.memory = figures.Largest(process.Memory{}, b.fleet.Agents())
+	requests, err := b.fleet.Cluster.Requests(from, time.Now())
+	b.result.atRest.asked = fleet.Account(slices.DeleteFunc(requests, func(r embedded.Request) bool { return fleet.ProgramOf(r) != "agent" }))
+	return err
+}
+
+// signals has the engines report that a reboot is needed, and take it back, one machine after the other.
+func (b *bench) signals(ctx context.Context) error {
+	for i := range signals {
+		host := b.fleet.Hosts[i%nodes]
+		took, err := b.broadcast(ctx, host, hosttest.NeedReboot(fmt.Sprintf("4230.2.%d", i+1)), timeline.Waiting)
+		if err != nil {
+			return err
+		}
+		b.result.atRest.detected = append(b.result.atRest.detected, took)
+		if _, err := b.broadcast(ctx, host, hosttest.Idle(), timeline.UpToDate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broadcast broadcasts a status, and returns how long it took until the Node showed what follows from it.
+func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest.Status, want timeline.State) (took time.Duration, err error) {
+	from := time.Now()
+	if err := host.UpdateEngine.Emit(status); err != nil {
+		return 0, err
+	}
+	return took, b.fleet.Await(ctx, fmt.Sprintf("%s to be %s", host.Name, want), func() bool {
+		changes := b.fleet.Recorder.Read().Changes
+		i := slices.IndexFunc(changes, func(c timeline.Change) bool {
+			return c.At.After(from) && c.Node == host.Name && c.To == want && c.From != want
+		})
+		if i >= 0 {
+			took = changes[i].At.Sub(from)
+		}
+		return i >= 0
+	})
+}
+
+func (r atRest) rows() []figures.Row {
+	hourly := float64(r.asked.Watches) * time.Hour.Seconds() / rest.Seconds() / nodes
+	return []figures.Row{
+		figures.Judged("largest agent", figures.Memory(r.memory), r.memory.Resident < goalMemory, "below "+figures.Mebibytes(goalMemory)),
+		figures.Judged("requests of all agents, beside watches", strconv.Itoa(r.asked.Work()), r.asked.Work() == 0, "none"),
+		figures.Figure("watches begun anew, by each agent in an hour", fmt.Sprintf("%.0f", hourly)),
+		figures.Figure("from D-Bus signal to RebootRequired: median", figures.QuantileText(r.detected, 0.5)),
+		figures.Figure("the same: longest", figures.QuantileText(r.detected, 1)),
+	}
+}
