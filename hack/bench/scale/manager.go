@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,14 +14,14 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
-	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const (
-	// managerUser is who the manager is, so that its requests can be distinguished from all others.
-	managerUser = "reboot-operator-manager"
+	// managerUser is who the manager is in clusters, so that its requests can be distinguished from all others.
+	managerUser = "system:serviceaccount:" + namespace + ":reboot-operator-manager"
 	// lookEvery is how often a program is looked at that is to read all nodes, startLimit how long that may take, and rebootLimit how
 	// long a reboot may take from the need to its confirmation.
 	lookEvery, startLimit, rebootLimit = 100 * time.Millisecond, 2 * time.Minute, 10 * time.Second
@@ -51,7 +50,7 @@ type size struct {
 	beats float64
 	// atStart, atRest and loaded are what the manager asked of the API server while it started, in so long at rest, and while
 	// nodes were rebooted.
-	atStart, atRest, loaded []embedded.Request
+	atStart, atRest, loaded fleet.Asked
 	rest                    time.Duration
 	// handover is from the last report of one node's agent to the grant of the next one, afterFinish from the manager's
 	// confirmation to that grant, and write from any write to its watch in the meantime.
@@ -211,7 +210,7 @@ func (m *managed) load(ctx context.Context, s *size) error {
 }
 
 // asked is what the manager has asked of the API server since.
-func (m *managed) asked(from time.Time) ([]embedded.Request, error) {
+func (m *managed) asked(from time.Time) (fleet.Asked, error) {
 	all, err := m.lab.cluster.Requests(from, time.Now())
-	return slices.DeleteFunc(all, func(r embedded.Request) bool { return r.User != managerUser || r.Verb == "" }), err
+	return fleet.Account(all), err
 }

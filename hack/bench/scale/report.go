@@ -11,7 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
-	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
 // Goals.
@@ -54,7 +54,7 @@ func (s size) atRestRows() []figures.Row {
 	if goal := goalMemory[s.nodes]; goal > 0 {
 		memory.Goal, memory.Missed = fmt.Sprintf("below %s at %d", figures.Mebibytes(goal), s.nodes), s.manager.rested.Resident >= goal
 	}
-	lists, work := count(s.atRest, isList), count(s.atRest, isWork)
+	lists, work := verbs(s.atRest)["list"], s.atRest.Work()
 	return []figures.Row{
 		memory,
 		figures.Figure("of it heap and stacks, the rest is the program", figures.Mebibytes(s.manager.rested.Anonymous)),
@@ -65,10 +65,10 @@ func (s size) atRestRows() []figures.Row {
 		figures.Figure("CPU of a cache of whole nodes", figures.Seconds(s.bare.cpu)),
 		figures.Judged("LISTs in a minute", s.perMinute(lists), lists == 0, "none"),
 		figures.Judged("requests in a minute, beside watches and the Lease", s.perMinute(work), work == 0, "none"),
-		figures.Figure("requests for the Lease in a minute", s.perMinute(count(s.atRest, isLease))),
+		figures.Figure("requests for the Lease in a minute", s.perMinute(s.atRest.Leases)),
 		figures.Figure("heartbeats written in a second", fmt.Sprintf("%.1f", s.beats)),
 		figures.Figure("start until the status counts all nodes", figures.Seconds(s.manager.synced)),
-		figures.Figure("requests at the start", verbs(s.atStart)),
+		figures.Figure("requests at the start", asText(verbs(s.atStart))),
 	}
 }
 
@@ -89,7 +89,7 @@ func (s size) loadRows() []figures.Row {
 		figures.Figure("hand-overs measured", strconv.Itoa(len(s.handover))),
 		figures.Figure("all reboots", figures.Seconds(s.took)),
 		figures.Figure("the manager's CPU for one", figures.Milliseconds(s.cpu/time.Duration(reboots))),
-		figures.Figure("its writes for one, beside events and the Lease", fmt.Sprintf("%.1f", float64(count(s.loaded, isOurWrite))/float64(reboots))),
+		figures.Figure("its writes for one, beside events and the Lease", fmt.Sprintf("%.1f", float64(fleet.Total(s.loaded.Writes))/float64(reboots))),
 		figures.Figure("its memory after all", figures.Mebibytes(s.end.Resident)),
 		figures.Figure("its peak", figures.Mebibytes(s.end.Peak)),
 	}
@@ -114,35 +114,21 @@ func beside(sizes []size, rows func(size) []figures.Row) []figures.Row {
 	return all
 }
 
-func count(requests []embedded.Request, is func(embedded.Request) bool) int {
-	n := 0
-	for _, r := range requests {
-		if is(r) {
-			n++
-		}
+// verbs counts what was asked by verb, but for Leases. What is about Events counts as one.
+func verbs(asked fleet.Asked) map[string]int {
+	counts := map[string]int{"watch": asked.Watches, "event": asked.Events}
+	for _, line := range slices.Concat(asked.Writes, asked.Reads) {
+		counts[line.Verb] += line.Count
 	}
-	return n
+	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
+	return counts
 }
 
-func isLease(r embedded.Request) bool { return r.Resource == "leases" }
-func isList(r embedded.Request) bool  { return r.Verb == "list" }
-func isWork(r embedded.Request) bool  { return r.Verb != "watch" && !isLease(r) }
-
-func isOurWrite(r embedded.Request) bool {
-	return r.IsWrite() && r.Resource != "events" && !isLease(r)
-}
-
-// verbs counts requests beside those for the Lease by verb, the most frequent first.
-func verbs(requests []embedded.Request) string {
-	counts := map[string]int{}
-	for _, r := range requests {
-		if !isLease(r) {
-			counts[r.Verb]++
-		}
-	}
+// asText are counts of names, the most frequent first.
+func asText(counts map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
-	for i, verb := range names {
-		names[i] = fmt.Sprintf("%d %s", counts[verb], verb)
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", counts[name], name)
 	}
 	return strings.Join(names, ", ")
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
 // good is what meets every goal, if only just.
@@ -16,7 +16,7 @@ func good(nodes int) size {
 		nodes: nodes, rest: 30 * time.Second, reboots: 300,
 		manager:  program{rested: process.Memory{Resident: goalMemory[nodes] - 1}},
 		handover: []time.Duration{goalHandover - 1, goalHandover - 1, time.Hour},
-		atRest:   []embedded.Request{{Verb: "watch", Resource: "nodes"}, {Verb: "update", Resource: "leases"}, {Verb: "get", Resource: "leases"}},
+		atRest:   fleet.Asked{Watches: 1, Leases: 2},
 	}
 }
 
@@ -28,8 +28,8 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		"all are met":             {func(*size) {}, nil},
 		"no goal for this size":   {func(s *size) { s.nodes, s.manager.rested.Resident = 1000, 1<<40 }, nil},
 		"too large":               {func(s *size) { s.manager.rested.Resident++ }, []string{"memory (RSS)"}},
-		"a LIST":                  {func(s *size) { s.atRest[0].Verb = "list" }, []string{"LISTs in a minute", "requests in a minute, beside watches and the Lease"}},
-		"a write":                 {func(s *size) { s.atRest[1].Resource = "nodes" }, []string{"requests in a minute, beside watches and the Lease"}},
+		"a LIST":                  {func(s *size) { s.atRest.Reads = []fleet.Line{{Verb: "list", Count: 1}} }, []string{"LISTs in a minute", "requests in a minute, beside watches and the Lease"}},
+		"a write":                 {func(s *size) { s.atRest.Writes = []fleet.Line{{Verb: "update", Count: 1}} }, []string{"requests in a minute, beside watches and the Lease"}},
 		"too slow":                {func(s *size) { s.handover[1]++ }, []string{"hand-over, median"}},
 		"nothing was handed over": {func(s *size) { s.handover = nil }, []string{"hand-over, median"}},
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -42,10 +43,10 @@ func TestMeasure(t *testing.T) {
 				"their peaks":              s.manager.started.Peak < s.manager.started.Resident,
 				"slots that changed hands": len(s.handover) != nodes/2-2 || slices.Min(s.handover) <= 0,
 				"the API server's writes":  len(s.write) == 0 || slices.Min(s.write) <= 0,
-				"a LIST at the start":      count(s.atStart, isList) == 0,
-				"no work at rest":          count(s.atRest, isWork) != 0,
-				"the Lease":                count(s.atRest, isLease) == 0 && count(s.atStart, isLease) == 0,
-				"its writes":               count(s.loaded, isOurWrite) < 2*s.reboots,
+				"a LIST at the start":      verbs(s.atStart)["list"] == 0,
+				"no work at rest":          s.atRest.Work() != 0,
+				"the Lease":                s.atRest.Leases+s.atStart.Leases == 0,
+				"its writes":               fleet.Total(s.loaded.Writes) < 2*s.reboots,
 			} {
 				if wrong {
 					t.Errorf("%s, every rule %t: %+v", what, s.ruled, fmt.Sprint(s.atRest))
