@@ -2,7 +2,6 @@
 package promserver
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,9 +11,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
@@ -94,18 +97,13 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 // awaitReady returns once the server reports that it is ready, or does not know us.
 func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	for ctx.Err() == nil && s.running.Alive() {
-		if status, _, err := s.get(ctx, "/-/ready"); err == nil && (status == http.StatusOK || status == http.StatusUnauthorized) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		status, _, err := s.get(ctx, "/-/ready")
+		return err == nil && (status == http.StatusOK || status == http.StatusUnauthorized), s.running.ExitError()
+	})
+	if err != nil {
+		t.Fatalf("Prometheus does not become ready: %v. It shows:\n%s", err, s.running.Tail(100))
 	}
-	t.Fatalf("Prometheus does not become ready. It shows:\n%s", s.running.Tail(100))
 }
 
 // Sample is one series of an instant query's answer.
@@ -169,17 +167,11 @@ func (s *Server) Freeze() {
 
 // stopped reports whether every thread is; one that is not yet may still answer.
 func (s *Server) stopped() bool {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.running.Pid()))
-	if err != nil {
-		return true
-	}
-	for _, thread := range threads {
-		text, err := os.ReadFile(thread)
-		if err == nil && !bytes.Contains(text, []byte(") T ")) {
-			return false
-		}
-	}
-	return true
+	threads, err := procfs.AllThreads(s.running.Pid())
+	return err != nil || !slices.ContainsFunc(threads, func(thread procfs.Proc) bool {
+		stat, err := thread.Stat()
+		return err == nil && stat.State != "T"
+	})
 }
 
 // Resume ends Freeze.
