@@ -94,9 +94,6 @@ func (s *hooked) changed(document string) string {
 	return string(text)
 }
 
-// work is what the before-hook does on a node.
-func (s *hooked) work(node, script string) { s.write(node, script+"\n") }
-
 func (s *hooked) write(name, text string) {
 	s.Helper()
 	s.must(os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
@@ -109,25 +106,11 @@ func (s *hooked) read(name string) string {
 	return string(text)
 }
 
-// stage brings the node's machine an update that needs a reboot.
-func (s *hooked) stage(node string) {
+// stage brings a machine an update that needs a reboot; work is what the before-hook does on it.
+func (s *hooked) stage(host *Host, work string) {
 	s.Helper()
-	for _, h := range s.fleet.Hosts {
-		if h.Name == node {
-			s.must(h.updates.stage())
-		}
-	}
-}
-
-func (s *hooked) annotate(node, key, value string) {
-	s.Helper()
-	s.kubectl("annotate", "node", node, key+"="+value)
-}
-
-// timeout changes how long a phase of hooks may take.
-func (s *hooked) timeout(d time.Duration) {
-	s.Helper()
-	s.kubectl("patch", "rebootpolicy", s.policy.Name, "--type=merge", "--patch", fmt.Sprintf(`{"spec":{"hooks":{"timeout":%q}}}`, d))
+	s.write(host.Name, work+"\n")
+	s.must(host.Stage())
 }
 
 // where states which hooks' pods there are, and where.

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +22,7 @@ func TestHooks(t *testing.T) {
 	s := newHooked(t)
 	const one, two = "node-1", "node-2"
 
-	s.work(one, "echo worked >>worked")
-	s.stage(one)
+	s.stage(s.fleet.Hosts[0], "echo worked >>worked")
 	t.Run("the before-hook runs on the node that is chosen, before anything else (behaviour 51)", func(t *testing.T) {
 		s := s.in(t)
 		s.await("the before-hook to answer", func() bool { return s.node(one).Annotations[before] == "true" })
@@ -45,7 +43,7 @@ func TestHooks(t *testing.T) {
 	})
 	t.Run("the hook's token is good for its own node and its own answer alone (behaviour 55)", func(t *testing.T) { s.in(t).tokens(one, two) })
 
-	s.annotate(one, consent, "true")
+	s.kubectl("annotate", "node", one, consent+"=true")
 	t.Run("the drain and the reboot follow, and the after-hook says no until all is well (behaviours 26, 49, 52)", func(t *testing.T) {
 		s := s.in(t)
 		s.await("the after-hook to say no", func() bool { return s.reason(one) == "True HookFailed" })
@@ -55,15 +53,14 @@ func TestHooks(t *testing.T) {
 		s.await("the before-hook's pod to be gone", func() bool { return s.where() == "after-reboot on node-1" })
 		s.await("its event", func() bool { return s.event(one, "HookFailed", "failed: one is not well") })
 		s.write("well", "")
-		s.await("the node to be back in service", func() bool { return !s.node(one).Spec.Unschedulable && s.grants() == 0 })
+		s.await("the node to be back in service", func() bool { return !s.node(one).Spec.Unschedulable && len(s.status().Grants) == 0 })
 		s.await("every trace to be gone", func() bool { return s.traces(one) == "" })
 		if text := s.read("worked"); text != "worked\n" {
 			t.Errorf("worked %q, want once", text)
 		}
 	})
 
-	s.work(two, "echo starting; echo no space left on device; exit 1")
-	s.stage(two)
+	s.stage(s.fleet.Hosts[1], "echo starting; echo no space left on device; exit 1")
 	t.Run("a before-hook that fails gives the slot back, and says why", func(t *testing.T) {
 		s := s.in(t)
 		s.await("the node to back off", func() bool { return s.reason(two) == "False BackingOff" })
@@ -71,24 +68,23 @@ func TestHooks(t *testing.T) {
 			t.Errorf("the node shows %q", message)
 		}
 		s.await("its event", func() bool { return s.event(two, "HookFailed", "failed: no space left on device") })
-		s.await("the slot and every trace to be gone", func() bool { return s.grants() == 0 && s.traces(two) == "" })
+		s.await("the slot and every trace to be gone", func() bool { return len(s.status().Grants) == 0 && s.traces(two) == "" })
 		if s.node(two).Spec.Unschedulable {
 			t.Error("the node is cordoned")
 		}
 	})
 
-	s.work(one, "touch begun; sleep 600")
-	s.stage(one)
+	s.stage(s.fleet.Hosts[0], "touch begun; sleep 600")
 	t.Run("a before-hook that is silent gives the slot back, and is ended", func(t *testing.T) {
 		s := s.in(t)
 		s.await("the hook to begin", func() bool {
 			_, err := os.Stat(filepath.Join(s.dir, "begun"))
 			return err == nil
 		})
-		s.timeout(time.Second)
+		s.kubectl("patch", "rebootpolicy", s.policy.Name, "--type=merge", `--patch={"spec":{"hooks":{"timeout":"1s"}}}`)
 		s.await("the node to back off", func() bool { return s.reason(one) == "False BackingOff" })
 		s.await("its event", func() bool { return s.event(one, "HookTimedOut", before) })
-		s.await("the slot and every trace to be gone", func() bool { return s.grants() == 0 && s.traces(one) == "" })
+		s.await("the slot and every trace to be gone", func() bool { return len(s.status().Grants) == 0 && s.traces(one) == "" })
 	})
 	if err := s.fleet.Err(); err != nil {
 		t.Error(err)
@@ -131,6 +127,3 @@ func (s *hooked) event(node, reason, text string) bool {
 	}
 	return false
 }
-
-// grants is how many entries the ledger has.
-func (s *hooked) grants() int { return len(s.status().Grants) }
