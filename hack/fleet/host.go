@@ -24,12 +24,10 @@ import (
 
 // Host is one machine: what its programs see of it, and its power switch.
 type Host struct {
+	// Machine has its root file system, its boot ID, its bus and logind.
+	hosttest.Machine
 	// Name is the node's.
 	Name string
-	// Root represents the machine's root file system.
-	Root string
-	// Bus is its system bus.
-	Bus *hosttest.Bus
 	// Engine is what its updates come by.
 	Engine Engine
 	// UpdateEngine is the machine's update_engine. Nil: its updates come by something else.
@@ -38,7 +36,6 @@ type Host struct {
 	// kubelet is the node itself to the API server, so that the audit log distinguishes its writes from everybody else's.
 	kubelet kubernetes.Interface
 	updates updates
-	logind  *hosttest.Logind
 
 	mu      sync.Mutex
 	powered chan struct{} // closed while the power is on
@@ -48,7 +45,7 @@ type Host struct {
 
 // newHost puts a machine under an existing simulated node. Its files are in a folder of its own in dir.
 func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, engine Engine) (*Host, error) {
-	h := &Host{Name: name, Root: filepath.Join(dir, name), Engine: engine, powered: make(chan struct{})}
+	h := &Host{Machine: hosttest.Machine{Root: filepath.Join(dir, name)}, Name: name, Engine: engine, powered: make(chan struct{})}
 	close(h.powered)
 	if err := os.MkdirAll(filepath.Join(h.Root, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of %q: %w", name, err)
@@ -66,17 +63,7 @@ func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, e
 	if err != nil {
 		return nil, fmt.Errorf("reading node %q: %w", name, err)
 	}
-	return h, errors.Join(h.writeBootID(node.Status.NodeInfo.BootID), h.startBus())
-}
-
-// bootIDFile represents /proc/sys/kernel/random/boot_id.
-func (h *Host) bootIDFile() string { return filepath.Join(h.Root, "boot_id") }
-
-func (h *Host) writeBootID(bootID string) error {
-	if err := os.WriteFile(h.bootIDFile(), []byte(bootID+"\n"), 0o600); err != nil {
-		return fmt.Errorf("writing the boot ID of %q: %w", h.Name, err)
-	}
-	return nil
+	return h, errors.Join(h.SetBootID(node.Status.NodeInfo.BootID), h.startBus())
 }
 
 // mount is the file system at the start of a boot: the version of the operating system that is booted, and an empty /run.
@@ -102,10 +89,10 @@ func (h *Host) startBus() (err error) {
 	if h.updates, err = h.Engine.install(h); err != nil {
 		return err
 	}
-	if h.logind, err = hosttest.StartLogind(h.Bus); err != nil {
+	if h.Logind, err = hosttest.StartLogind(h.Bus); err != nil {
 		return err
 	}
-	h.logind.SetSystemd(h.Engine.systemd)
+	h.Logind.SetSystemd(h.Engine.systemd)
 	return nil
 }
 
@@ -131,7 +118,7 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 		return ctx.Err()
 	}
 	bootID := string(uuid.NewUUID())
-	if err := errors.Join(h.boot(), h.writeBootID(bootID)); err != nil {
+	if err := errors.Join(h.boot(), h.SetBootID(bootID)); err != nil {
 		return err
 	}
 	if err := h.report(ctx, map[string]any{
@@ -168,7 +155,7 @@ func (h *Host) boot() error {
 	if err := errors.Join(h.mount(h.Engine.upgraded), h.Bus.Restart()); err != nil {
 		return err
 	}
-	return errors.Join(h.updates.boot(), h.logind.Start())
+	return errors.Join(h.updates.boot(), h.Logind.Start())
 }
 
 func (h *Host) cutPower() {

@@ -28,7 +28,7 @@ func programOf(pod *corev1.Pod, kubeconfig, metrics string, host *Host) (process
 	}
 	args := append(slices.Clone(container.Args), "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address="+metrics)
 	if container.Name == agentProgram {
-		args = append(args, "--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.bootIDFile())
+		args = append(args, "--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.BootIDFile())
 	}
 	return process.Program{Name: pod.Name, Path: testenv.Shipped(container.Name), Args: args, Env: env}, nil
 }

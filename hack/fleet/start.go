@@ -88,7 +88,7 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	}
 	for _, h := range f.Hosts {
 		f.kubelet.hosts[h.Name] = h
-		h.logind.OnReboot(func() { // each that it accepts
+		h.Logind.OnReboot(func() { // each that it accepts
 			f.background.Go(func() {
 				if err := h.reboot(ctx, o.RebootDuration); err != nil && ctx.Err() == nil {
 					f.fail(fmt.Errorf("rebooting %s: %w", h.Name, err))
