@@ -40,28 +40,11 @@ func reconciles() (decided, deciding int) {
 	return decided, deciding
 }
 
-// flooded measures what a flood leaves behind, after a tenth of it: nothing, and nothing is asked of the API server.
+// flooded measures what a flood leaves behind: nothing, and nothing is asked of the API server.
 func flooded(m *machine, what string, one func(i int)) (decided int) {
 	GinkgoHelper()
-	size := footprint.Times("FLOOD", 100)
-	for i := range size / 10 {
-		one(i)
-	}
-	began := rests(m)
-	before, asked := now(), m.requests.Len()
-	begin := time.Now()
-	for i := range size {
-		one(size + i)
-	}
-	took := time.Since(begin)
-	decided = rests(m) - began
-	after := stays(before, allowedHeap)
-	Expect(m.requests.Len()-asked).To(BeNumerically("<=", 2), "watches that end by themselves are opened again; nothing else is asked")
-	flood := footprint.Flood{
-		What: what, Size: size, Took: took, Decisions: decided, Requests: m.requests.Len() - asked, Before: before, After: after,
-	}
-	AddReportEntry("flood", flood.String())
-	Expect(footprint.AddRow("floods", "agent", flood.Cells())).To(Succeed())
+	decided, asked := footprint.Flood(GinkgoT(), "agent", what, one, func() int { return rests(m) }, m.requests.Len)
+	Expect(asked).To(BeNumerically("<=", 2), "watches that end by themselves are opened again; nothing else is asked")
 	return decided
 }
 
@@ -159,8 +142,7 @@ var _ = Describe("A flood", func() {
 		rests(m)
 		allowed := burst + qps*int(time.Since(begin).Seconds()+2)
 		writes, events := len(m.requests.writes()), m.eventsOf(ctx)[v1alpha1.EventRebootRequired]
-		AddReportEntry("flood", fmt.Sprintf("%d needs that come and go in %s: %d writes, %d Events", size, time.Since(begin).Round(time.Millisecond), writes, events))
-		Expect(footprint.AddRow("events", fmt.Sprintf("agent, %d needs that come and go", size), writes, events)).To(Succeed())
+		footprint.AddRow(GinkgoT(), "events", fmt.Sprintf("agent, %d needs that come and go", size), writes, events)
 		Expect(writes).To(BeNumerically("<=", allowed))
 		Expect(events).To(BeNumerically("<=", writes))
 	})

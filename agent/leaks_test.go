@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,7 +15,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // measured is a machine whose agent leaves nothing behind in this very process: no log, no list of its requests, and no pauses
@@ -31,26 +29,6 @@ func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 		m.requests.Forget(true)
 	}
 	return m
-}
-
-// stays expects that nothing has grown but by what is allowed, as soon as what ends has ended.
-func stays(before footprint.Footprint, heap int64) footprint.Footprint {
-	GinkgoHelper()
-	var after footprint.Footprint
-	Eventually(func() string {
-		after = now()
-		return after.Growth(before, heap)
-	}).WithPolling(200 * time.Millisecond).Should(BeEmpty())
-	return after
-}
-
-func now() footprint.Footprint {
-	GinkgoHelper()
-	f, err := footprint.Now()
-	if err != nil {
-		testenv.NotShown(GinkgoT(), err.Error())
-	}
-	return f
 }
 
 // attempts makes one process of the agent go through all that it lives to see: the need, an inhibitor that comes and goes, a
@@ -113,24 +91,6 @@ var _ = Describe("An agent that goes through reboot after reboot", func() {
 		m.start(ctx)
 		m.tightBudget(ctx)
 		a := &attempts{machine: m}
-		cycles := footprint.Times("REBOOTS", 10)
-		through := func(cycles int) footprint.Footprint {
-			for range cycles {
-				a.cycle(ctx)
-			}
-			return now()
-		}
-		warm := through(cycles / 10)
-		half := through(cycles / 2)
-		through(cycles / 2)
-		after := stays(half, allowedHeap)
-		AddReportEntry("footprint", fmt.Sprintf("\n%d cycles: %s\n%d cycles: %s\n%d cycles: %s",
-			cycles/10, warm, cycles/10+cycles/2, half, cycles/10+cycles, after))
-		for at, f := range map[int]footprint.Footprint{cycles / 10: warm, cycles/10 + cycles/2: half, cycles/10 + cycles: after} {
-			Expect(footprint.AddRow("cycles", "agent", at, f.Cells())).To(Succeed())
-		}
+		footprint.Cycles(GinkgoT(), "agent", 10, func() { a.cycle(ctx) })
 	})
 })
-
-// allowedHeap is by how much the heap may differ between two moments, in bytes.
-const allowedHeap = 1 << 20

@@ -44,31 +44,22 @@ func (f *fleet) heartbeat(node string, at time.Time) {
 var _ = Describe("A flood", func() {
 	// putOff is how many decisions are made because of what was put off before: a status whose counts alone had changed.
 	const putOff = 2
-	size := func() int { return footprint.Times("FLOOD", 100) }
 
-	// flooded measures what a flood leaves behind, after a tenth of it, and how many decisions it caused.
+	// flooded measures what a flood leaves behind, and how many decisions it caused.
 	flooded := func(what string, one func(i int)) (decided int) {
 		GinkgoHelper()
 		measures()
-		for i := range size() / 10 {
-			one(i)
+		left := -1
+		rest := func() int {
+			if is := atRest(); left < 0 {
+				left = is
+			} else {
+				Expect(is).To(Equal(left), "all that was in the queue has been looked at")
+			}
+			return reconciles()
 		}
-		left := atRest()
-		before, began, asked := footprintNow(), reconciles(), requests.Len()
-		begin := time.Now()
-		for i := range size() {
-			one(size() + i)
-		}
-		took := time.Since(begin)
-		Expect(atRest()).To(Equal(left), "all that was in the queue has been looked at")
-		decided = reconciles() - began
-		after := stays(before)
-		Expect(requests.Len()-asked).To(BeNumerically("<=", putOff), "beside watches, which end by themselves and are opened again")
-		flood := footprint.Flood{
-			What: what, Size: size(), Took: took, Decisions: decided, Requests: requests.Len() - asked, Before: before, After: after,
-		}
-		AddReportEntry("flood", flood.String())
-		Expect(footprint.AddRow("floods", "manager", flood.Cells())).To(Succeed())
+		decided, asked := footprint.Flood(GinkgoT(), "manager", what, one, rest, requests.Len)
+		Expect(asked).To(BeNumerically("<=", putOff), "beside watches, which end by themselves and are opened again")
 		return decided
 	}
 
@@ -96,7 +87,7 @@ var _ = Describe("A flood", func() {
 		decided := flooded("changes of one node's labels", func(i int) {
 			f.patch(f.nodes[0], map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/flood": strconv.Itoa(i)}}})
 		})
-		Expect(decided).To(BeNumerically("<=", size()))
+		Expect(decided).To(BeNumerically("<=", footprint.Times("FLOOD", 100)))
 	})
 
 	It("of Events wakes nobody", func() {
@@ -130,8 +121,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 			Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
 			Eventually(f.reason).WithArguments(name).Should(BeEmpty())
 		}
-		AddReportEntry("events", fmt.Sprintf("%d grants that were taken back: %d Events created", turns, created()-before))
-		Expect(footprint.AddRow("events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)).To(Succeed())
+		footprint.AddRow(GinkgoT(), "events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)
 		Expect(created()-before).To(BeNumerically("<=", 8), "granted and taken back, on the node and on the policy, and what is said once")
 	})
 })

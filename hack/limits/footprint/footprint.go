@@ -86,16 +86,12 @@ func passes(stack []uintptr, prefix string) bool {
 	}
 }
 
-// String is a line for people, and the cells of a table.
-func (f Footprint) String() string {
-	return fmt.Sprintf("%d goroutines, %d files, heap %.1f MiB and %.1f MiB of events", f.Goroutines, f.Files, mebi(f.Heap), mebi(f.Events))
-}
+// mebi is an amount of memory for people.
+func mebi(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }
-
-// Growth is what is more than before, nothing where there is less, beyond what is allowed; empty: it is flat. Heap is allowed
+// growth is what is more than before, nothing where there is less, beyond what is allowed; empty: it is flat. Heap is allowed
 // to grow by so many bytes, and the rest by a few that come and go.
-func (f Footprint) Growth(before Footprint, heap int64) string {
+func (f Footprint) growth(before Footprint, heap int64) string {
 	var grown []string
 	if f.Goroutines > before.Goroutines+few {
 		grown = append(grown, fmt.Sprintf("%d goroutines instead of %d", f.Goroutines, before.Goroutines))
@@ -104,7 +100,7 @@ func (f Footprint) Growth(before Footprint, heap int64) string {
 		grown = append(grown, fmt.Sprintf("%d open files instead of %d", f.Files, before.Files))
 	}
 	if f.Heap > before.Heap+heap {
-		grown = append(grown, fmt.Sprintf("a heap of %.2f MiB instead of %.2f", mebi(f.Heap), mebi(before.Heap)))
+		grown = append(grown, fmt.Sprintf("a heap of %d bytes instead of %d", f.Heap, before.Heap))
 	}
 	return strings.Join(grown, ", ")
 }

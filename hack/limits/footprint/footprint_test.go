@@ -58,7 +58,7 @@ func TestNow_DistinguishesEventsFromTheRestOfTheHeap(t *testing.T) {
 	if grown := after.Events - before.Events; grown < many*500 {
 		t.Errorf("%d events take %d bytes", many, grown)
 	}
-	if grown := after.Growth(before, 256<<10); grown != "" {
+	if grown := after.growth(before, 256<<10); grown != "" {
 		t.Errorf("and of the rest there is more: %s", grown)
 	}
 }
@@ -72,10 +72,10 @@ func TestFootprint_Growth(t *testing.T) {
 		"the same": {before, ""},
 		"less":     {Footprint{}, ""},
 		"a few":    {Footprint{Goroutines: 13, Files: 8, Heap: 3 << 20, Events: 1 << 30}, ""},
-		"more":     {Footprint{Goroutines: 14, Files: 9, Heap: 3<<20 + 1}, "14 goroutines instead of 10, 9 open files instead of 5, a heap of 3.00 MiB instead of 2.00"},
+		"more":     {Footprint{Goroutines: 14, Files: 9, Heap: 3<<20 + 1}, "14 goroutines instead of 10, 9 open files instead of 5, a heap of 3145729 bytes instead of 2097152"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.after.Growth(before, 1<<20); got != tc.want {
+			if got := tc.after.growth(before, 1<<20); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
