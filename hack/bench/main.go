@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,12 +20,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Exit codes beside 0.
-const (
-	exitFailed = 1
-	// exitMissed is that of a run with --strict that has missed a goal.
-	exitMissed = 2
-)
+// exitMissed is the exit code of a run with --strict that has missed a goal.
+const exitMissed = 2
 
 // options are the benchmark's own flags.
 type options struct {
@@ -50,23 +45,17 @@ func run() int {
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 where a goal is missed.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
-		return exitFailed
+		return fleet.ExitFailed
 	}
 	missed := 0
-	err := fleet.OnTerminal(func(ctx context.Context, screen *terminal.Terminal) (err error) {
+	code := fleet.OnTerminal("bench", func(ctx context.Context, screen *terminal.Terminal) (err error) {
 		missed, err = measure(ctx, screen, all, o)
 		return err
 	})
-	if err != nil && !errors.Is(err, fleet.ErrInterrupted) {
-		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
-	}
-	switch {
-	case err != nil:
-		return exitFailed
-	case o.strict && missed > 0:
+	if code == 0 && o.strict && missed > 0 {
 		return exitMissed
 	}
-	return 0
+	return code
 }
 
 // measure runs the parts one after the other, and counts the goals that were missed. What a part has found out is shown and

@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
 	_ "time/tzdata" // windows name IANA zones
 
@@ -45,14 +43,7 @@ func run() int {
 	if o.only >= 0 {
 		o.first, o.schedules, o.workers = uint64(o.only), 1, 1
 	}
-	err := fleet.OnTerminal(func(ctx context.Context, screen *terminal.Terminal) error {
+	return fleet.OnTerminal("chaos", func(ctx context.Context, screen *terminal.Terminal) error {
 		return (&chaos{options: o, screen: screen}).run(ctx)
 	})
-	if err != nil {
-		if !errors.Is(err, fleet.ErrInterrupted) {
-			fmt.Fprintf(os.Stderr, "chaos: %v\n", err)
-		}
-		return 1
-	}
-	return 0
 }

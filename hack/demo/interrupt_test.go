@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -88,8 +89,8 @@ func TestDemo_ASignalLeavesNothing(t *testing.T) {
 				last = lines.Text()
 			}
 			_ = started.Wait() // make ends by the signal
-			if code := started.ProcessState.ExitCode(); name == "the demo" && code != exitInterrupted {
-				t.Errorf("exit code %d, want %d", code, exitInterrupted)
+			if code := started.ProcessState.ExitCode(); name == "the demo" && code != fleet.ExitInterrupted {
+				t.Errorf("exit code %d, want %d", code, fleet.ExitInterrupted)
 			}
 			if diff := cmp.Diff("  everything has been stopped", last); diff != "" {
 				t.Errorf("last words (-want +got):\n%s", diff)

@@ -12,12 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Exit codes: a promise was broken or something failed; the flags cannot work; interrupted.
-const (
-	exitBroken      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
+// exitUsage is the exit code where the flags cannot work. Where a promise was broken it is that of a failure.
+const exitUsage = 2
 
 func main() {
 	os.Exit(run(os.Args[1:]))
@@ -32,15 +28,7 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 		return exitUsage
 	}
-	err = fleet.OnTerminal(func(ctx context.Context, screen *terminal.Terminal) error {
+	return fleet.OnTerminal("demo", func(ctx context.Context, screen *terminal.Terminal) error {
 		return (&demo{options: o, screen: screen}).run(ctx)
 	})
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, fleet.ErrInterrupted):
-		return exitInterrupted
-	}
-	fmt.Fprintf(os.Stderr, "demo: %v\n", err)
-	return exitBroken
 }

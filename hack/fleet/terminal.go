@@ -2,7 +2,7 @@ package fleet
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,12 +14,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// ErrInterrupted is that of a program that has ended before its time, by a signal.
-var ErrInterrupted = errors.New("interrupted")
+// Exit codes of OnTerminal: something failed; a signal has ended the program before its time.
+const (
+	ExitFailed      = 1
+	ExitInterrupted = 130
+)
 
 // OnTerminal is what programs such as the demo have in common: it builds the control plane, and runs the rest until that is done, or until
-// a signal ends it. The libraries' own logs report nothing that such a program does not.
-func OnTerminal(run func(ctx context.Context, screen *terminal.Terminal) error) error {
+// a signal ends it. It prints an error behind the program's name, and returns the exit code. The libraries' own logs report nothing that
+// such a program does not.
+func OnTerminal(name string, run func(ctx context.Context, screen *terminal.Terminal) error) int {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -31,12 +35,15 @@ func OnTerminal(run func(ctx context.Context, screen *terminal.Terminal) error) 
 	if err == nil {
 		err = run(ctx, screen)
 	}
-	if ctx.Err() == nil {
-		return err
+	if ctx.Err() != nil {
+		screen.Print("  everything has been stopped")
 	}
-	screen.Print("  everything has been stopped")
-	if err != nil {
-		return ErrInterrupted
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		return ExitInterrupted
 	}
-	return nil
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	return ExitFailed
 }
