@@ -2,20 +2,29 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
+
+// ballast takes half of n3.
+const ballast = `
+apiVersion: v1
+kind: Pod
+metadata: {name: ballast, namespace: default}
+spec:
+  nodeName: n3
+  containers: [{name: ballast, image: example.com/ballast, resources: {requests: {cpu: 8, memory: 32Gi}}}]
+`
 
 const hopper = `
 apiVersion: apps/v1
@@ -38,25 +47,22 @@ func TestPendingTaint_KeepsAnEvictedPodFromHoppingOntoTheNextNode(t *testing.T) 
 		must(t, c.AddNode(t.Context(), name))
 	}
 	h := hop{T: t, c: c}
-	h.fill("n3")
-	h.change("n2", cordoned(true))
-	h.change("n3", cordoned(true))
+	must(t, c.ApplyManifest(t.Context(), []byte(ballast)))
+	h.kubectl("cordon", "n2", "n3")
 	must(t, c.ApplyManifest(t.Context(), []byte(hopper)))
 	h.lands("", "n1")
-	h.change("n3", cordoned(false))
-
-	h.change("n2", cordoned(false))
+	h.kubectl("uncordon", "n2", "n3")
 	h.hops("n1", "n2")
 
-	h.change("n3", cordoned(true))
+	h.kubectl("cordon", "n3")
 	h.hops("n2", "n1")
-	h.change("n3", cordoned(false))
-	h.change("n2", func(n *corev1.Node) {
-		n.Spec.Unschedulable, n.Spec.Taints = false, plan.WithPending(n.Spec.Taints, corev1.TaintEffectPreferNoSchedule)
-	})
+	h.kubectl("uncordon", "n3")
+	pending, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": plan.WithPending(nil, corev1.TaintEffectPreferNoSchedule)}})
+	must(t, err)
+	h.kubectl("patch", "node", "n2", "--patch="+string(pending))
 	h.hops("n1", "n3")
 
-	h.change("n1", cordoned(true))
+	h.kubectl("cordon", "n1")
 	h.hops("n3", "n2")
 }
 
@@ -65,37 +71,9 @@ type hop struct {
 	c *embedded.Cluster
 }
 
-func cordoned(is bool) func(*corev1.Node) { return func(n *corev1.Node) { n.Spec.Unschedulable = is } }
-
-func (h hop) change(node string, change func(*corev1.Node)) {
+func (h hop) kubectl(args ...string) {
 	h.Helper()
-	nodes := h.c.Client().CoreV1().Nodes()
-	must(h.T, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		n, err := nodes.Get(h.Context(), node, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(n)
-		_, err = nodes.Update(h.Context(), n, metav1.UpdateOptions{})
-		return err
-	}))
-}
-
-// fill puts a pod on a node that asks for half of it.
-func (h hop) fill(node string) {
-	h.Helper()
-	n, err := h.c.Client().CoreV1().Nodes().Get(h.Context(), node, metav1.GetOptions{})
-	must(h.T, err)
-	half := corev1.ResourceList{}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		half[name] = *resource.NewQuantity(n.Status.Allocatable.Name(name, resource.DecimalSI).Value()/2, resource.DecimalSI)
-	}
-	_, err = h.c.Client().CoreV1().Pods("default").Create(h.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "ballast"},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
-			Name: "ballast", Image: "example.com/ballast", Resources: corev1.ResourceRequirements{Requests: half},
-		}}},
-	}, metav1.CreateOptions{})
+	_, err := h.c.Kubectl(h.Context(), nil, args...)
 	must(h.T, err)
 }
 
@@ -103,11 +81,11 @@ func (h hop) fill(node string) {
 // service again.
 func (h hop) hops(from, to string) {
 	h.Helper()
-	h.change(from, cordoned(true))
+	h.kubectl("cordon", from)
 	pod := h.lands("", from)
 	must(h.T, h.c.Client().CoreV1().Pods("default").EvictV1(h.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod}}))
 	h.lands(pod, to)
-	h.change(from, cordoned(false))
+	h.kubectl("uncordon", from)
 }
 
 // lands waits until another pod than one is on a node, and fails where it is on another.
