@@ -19,6 +19,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const (
@@ -26,6 +27,8 @@ const (
 	namespace = "reboot-operator-system"
 	// stopGrace is how long a process has to end when its pod is deleted, as terminationGracePeriodSeconds is.
 	stopGrace = 10 * time.Second
+	// managerProgram and agentProgram are the containers of config/manager and config/agent, and their programs.
+	managerProgram, agentProgram = "manager", "agent"
 	// maxRestarts is how often a program may end by itself before that is an error.
 	maxRestarts = 3
 )
@@ -134,7 +137,8 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
 	}
 }
 
-// prepare claims the pod, so that kwok does not delete it under a process that is still ending, and gets its token.
+// prepare claims the pod, so that kwok does not delete it under a process that is still ending, and returns the process that represents
+// its first container: its command, or else the operator's program of its name, which is given where things are on this machine.
 func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (process.Program, error) {
 	if err := k.cluster.ClaimPod(ctx, pod); err != nil {
 		return process.Program{}, err
@@ -151,18 +155,46 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 	if err != nil {
 		return process.Program{}, err
 	}
-	if len(pod.Spec.Containers[0].Command) == 0 {
-		metrics, err := k.metricsAddress(ctx, pod)
-		if err != nil {
-			return process.Program{}, err
+	container := pod.Spec.Containers[0]
+	program := process.Program{Name: pod.Name}
+	if program.Env, err = environment(pod, container.Env); err != nil {
+		return program, err
+	}
+	if len(container.Command) > 0 {
+		// It finds the API server and kubectl, and has a folder to write to, as in its image.
+		home := filepath.Join(k.cluster.Dir, pod.Name+".home")
+		program.Path, program.Args = container.Command[0], slices.Concat(container.Command[1:], container.Args)
+		program.Env = append(program.Env, "KUBECONFIG="+kubeconfig, "HOME="+home, "TMPDIR="+home,
+			"PATH="+filepath.Dir(k.cluster.KubectlPath())+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		return program, os.MkdirAll(home, 0o700) // the error names it
+	}
+	metrics, err := k.metricsAddress(ctx, pod)
+	program.Path = testenv.Shipped(container.Name)
+	program.Args = append(slices.Clone(container.Args), "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address="+metrics)
+	if container.Name == agentProgram {
+		program.Args = append(program.Args, "--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.BootIDFile())
+	}
+	return program, err
+}
+
+// environment are variables as a kubelet resolves them.
+func environment(pod *corev1.Pod, vars []corev1.EnvVar) ([]string, error) {
+	fields := map[string]string{
+		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "spec.nodeName": pod.Spec.NodeName,
+		"status.hostIP": "127.0.0.1",
+	}
+	var env []string
+	for _, v := range vars {
+		value := v.Value
+		if from := v.ValueFrom; from != nil {
+			if from.FieldRef == nil || fields[from.FieldRef.FieldPath] == "" {
+				return nil, fmt.Errorf("pod %s: variable %s comes from something that is not simulated", pod.Name, v.Name)
+			}
+			value = fields[from.FieldRef.FieldPath]
 		}
-		return programOf(pod, kubeconfig, metrics, host)
+		env = append(env, v.Name+"="+value)
 	}
-	home := filepath.Join(k.cluster.Dir, pod.Name+".home")
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return process.Program{}, fmt.Errorf("making the home of %s: %w", pod.Name, err)
-	}
-	return commandOf(pod, home, kubeconfig, filepath.Dir(k.cluster.KubectlPath()))
+	return env, nil
 }
 
 // confirm removes the pod once its process is gone, as a kubelet does.
