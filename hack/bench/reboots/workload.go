@@ -6,10 +6,7 @@ import "fmt"
 func workload() []byte {
 	const deployments = 4
 	var manifest []byte
-	left := nodes * pods
 	for i := range deployments {
-		replicas := left / (deployments - i)
-		left -= replicas
 		manifest = fmt.Appendf(manifest, `---
 apiVersion: apps/v1
 kind: Deployment
@@ -23,7 +20,7 @@ spec:
       topologySpreadConstraints:
       - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {part: load}}}
       containers: [{name: load, image: example.com/load}]
-`, i+1, replicas)
+`, i+1, nodes*pods/deployments)
 	}
 	return manifest
 }
