@@ -25,16 +25,7 @@ var _ = Describe("a host", Ordered, func() {
 		const node = "node-3"
 		m := here.machine(node)
 		boots, bootID := m.Boots(), here.bootIDs()[node]
-		startSlowPod(ctx, here, node)
-		w := witnessed(here)
-		here.logf("update_engine installs an update on %s", node)
-		Expect(m.InstallUpdate()).To(Succeed())
-		// A soft reboot ends pods whatever their budgets allow, so those that have one are to be gone.
-		here.eventually(ctx, "the drain waits for nothing but a pod that takes its time", func(g Gomega) {
-			g.Expect(here.pods(ctx, g, "slow-"+node)).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
-			g.Expect(here.pods(ctx, g, "shop")).To(HaveEach(HaveField("Spec.NodeName", Not(Equal(node)))))
-		})
-		began := draining(ctx, here, node)
+		w, began := drainsSlowly(ctx, here, node)
 		Expect(here.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow-"+node, "--wait=false")).Error().NotTo(HaveOccurred())
 
 		By("soft-rebooting, without a kubelet afterwards, so that everything stays as it is while it is looked at")
@@ -132,6 +123,6 @@ func (s *site) shell(ctx context.Context, m *rack.Machine, line string) string {
 // look makes a machine's agent look before its minute is over.
 func (s *site) look(ctx context.Context, m *rack.Machine) {
 	GinkgoHelper()
-	_, err := s.cluster.Kubectl(ctx, nil, "annotate", "--overwrite", "node", m.Name, fmt.Sprintf("%s/look=%d", v1alpha1.GroupVersion.Group, time.Now().UnixNano()))
-	Expect(err).NotTo(HaveOccurred())
+	look := fmt.Sprintf("%s/look=%d", v1alpha1.GroupVersion.Group, time.Now().UnixNano())
+	Expect(s.cluster.Kubectl(ctx, nil, "annotate", "--overwrite", "node", m.Name, look)).Error().NotTo(HaveOccurred())
 }

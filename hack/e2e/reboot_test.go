@@ -47,17 +47,9 @@ var _ = Describe("three machines", Ordered, func() {
 	It("go on draining when the agents are rolled in mid-drain, with the slot they had", func(ctx SpecContext) {
 		const node = "node-2"
 		boots := here.machine(node).Boots()
-		startSlowPod(ctx, here, node)
-		w := witnessed(here)
-		here.logf("update_engine installs an update on %s", node)
-		Expect(here.machine(node).InstallUpdate()).To(Succeed())
-		here.eventually(ctx, "the drain waits for a pod that takes its time", func(g Gomega) {
-			g.Expect(here.pods(ctx, g, "slow-"+node)).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
-		})
-		began := draining(ctx, here, node)
+		w, began := drainsSlowly(ctx, here, node)
 		agentsBefore := agentUIDs(ctx, here)
-		_, err := here.cluster.Kubectl(ctx, nil, "rollout", "restart", "daemonset", "-n", operator, agents)
-		Expect(err).NotTo(HaveOccurred())
+		Expect(here.cluster.Kubectl(ctx, nil, "rollout", "restart", "daemonset", "-n", operator, agents)).Error().NotTo(HaveOccurred())
 		here.eventually(ctx, "every agent is another one", func(g Gomega) {
 			g.Expect(here.pods(ctx, g, operator)).To(And(HaveLen(2+len(suites)), HaveEach(Satisfy(isReady))))
 			for node, agent := range agentUIDs(ctx, here) {
@@ -65,7 +57,9 @@ var _ = Describe("three machines", Ordered, func() {
 			}
 		})
 		Expect(draining(ctx, here, node)).To(Equal(began), "the new agent goes on where the old one was")
-		endSlowPod(ctx, here, node)
+		// It is asked the second time, and no other replaces it.
+		Expect(here.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow-"+node, "--wait=false")).Error().NotTo(HaveOccurred())
+		here.shell(ctx, here.machine(node), "pkill -TERM -f '^/idle 15m'")
 		here.awaitRest(ctx, w, 1)
 		Expect(here.machine(node).Boots()).To(Equal(boots + 1))
 	})
@@ -91,8 +85,7 @@ var _ = Describe("three machines", Ordered, func() {
 		})
 		Expect(here.bootIDs()).To(Equal(before))
 		for _, m := range here.rack.Machines {
-			_, err := m.Run(ctx, "systemctl", "stop", "backup")
-			Expect(err).NotTo(HaveOccurred())
+			here.shell(ctx, m, "systemctl stop backup")
 		}
 		here.logf("the backups have ended")
 		here.awaitRest(ctx, w, 3)
@@ -130,13 +123,9 @@ var _ = Describe("three machines", Ordered, func() {
 // inhibit starts a backup that keeps the machine up until unit backup is stopped.
 func (s *site) inhibit(ctx context.Context, m *rack.Machine) {
 	GinkgoHelper()
-	_, err := m.Run(ctx, "systemd-run", "--unit=backup", "--collect",
-		"systemd-inhibit", "--what=shutdown", "--mode=block", "--who=backup", "--why=a backup is running", "sleep", "infinity")
-	Expect(err).NotTo(HaveOccurred())
+	s.shell(ctx, m, "systemd-run --unit=backup --collect systemd-inhibit --what=shutdown --mode=block --who=backup --why='a backup is running' sleep infinity")
 	s.eventually(ctx, "a backup inhibits that "+m.Name+" goes down", func(g Gomega) {
-		locks, err := m.Run(ctx, "systemd-inhibit", "--list", "--no-pager")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(locks).To(ContainSubstring("a backup is running"))
+		g.Expect(m.Run(ctx, "systemd-inhibit", "--list", "--no-pager")).To(ContainSubstring("a backup is running"))
 	})
 }
 
@@ -150,8 +139,7 @@ func (s *site) usePolicy(ctx context.Context) {
 // adapt changes fields of the policy's spec.
 func (s *site) adapt(ctx context.Context, spec string) {
 	GinkgoHelper()
-	_, err := s.cluster.Kubectl(ctx, nil, "patch", "rebootpolicy", policy, "--type=merge", "--patch", `{"spec":`+spec+`}`)
-	Expect(err).NotTo(HaveOccurred())
+	Expect(s.cluster.Kubectl(ctx, nil, "patch", "rebootpolicy", policy, "--type=merge", "--patch", `{"spec":`+spec+`}`)).Error().NotTo(HaveOccurred())
 }
 
 // bootIDs are the machines' own words.

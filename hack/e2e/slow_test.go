@@ -30,22 +30,22 @@ spec:
       containers: [{name: slow, image: "localhost/idle:1", args: [15m]}]
 `
 
-// startSlowPod runs one on a node.
-func startSlowPod(ctx context.Context, s *site, node string) {
+// drainsSlowly brings a machine an update, and returns when the drain waits for nothing but such a pod. A soft reboot ends pods whatever
+// their budgets allow, so those that have one are gone by then.
+func drainsSlowly(ctx context.Context, s *site, node string) (*witness, protocol.Progress) {
 	GinkgoHelper()
 	Expect(s.cluster.ApplyManifest(ctx, fmt.Appendf(nil, slowPod, node))).To(Succeed())
 	s.eventually(ctx, "a slow pod runs on "+node, func(g Gomega) {
 		g.Expect(s.pods(ctx, g, "slow-"+node)).To(And(HaveLen(1), HaveEach(Satisfy(isReady))))
 	})
-}
-
-// endSlowPod asks it the second time, and sees to it that no other replaces it.
-func endSlowPod(ctx context.Context, s *site, node string) {
-	GinkgoHelper()
-	_, err := s.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow-"+node, "--wait=false")
-	Expect(err).NotTo(HaveOccurred())
-	_, err = s.machine(node).Run(ctx, "pkill", "-TERM", "-f", "^/idle 15m")
-	Expect(err).NotTo(HaveOccurred())
+	w := witnessed(s)
+	s.logf("update_engine installs an update on %s", node)
+	Expect(s.machine(node).InstallUpdate()).To(Succeed())
+	s.eventually(ctx, "the drain waits for nothing but a pod that takes its time", func(g Gomega) {
+		g.Expect(s.pods(ctx, g, "slow-"+node)).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
+		g.Expect(s.pods(ctx, g, "shop")).To(HaveEach(HaveField("Spec.NodeName", Not(Equal(node)))))
+	})
+	return w, draining(ctx, s, node)
 }
 
 // draining is what the agent of a node in mid-drain has written.

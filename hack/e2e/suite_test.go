@@ -53,9 +53,8 @@ var generation = 10
 
 var _ = BeforeEach(func(ctx context.Context) {
 	generation++
-	_, err := here.cluster.Kubectl(ctx, nil, "patch", "daemonset", "-n", operator, agents, "--type=merge",
-		"--patch", fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, generation))
-	Expect(err).NotTo(HaveOccurred())
+	Expect(here.cluster.Kubectl(ctx, nil, "patch", "daemonset", "-n", operator, agents, "--type=merge",
+		"--patch", fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, generation))).Error().NotTo(HaveOccurred())
 })
 
 // What there is to see when a spec fails.
