@@ -20,19 +20,12 @@ type Run struct {
 	Done time.Time
 }
 
-// Phases are how long each phase of a run took. Zero: it has not ended.
+// Phases are how long each phase of a run took.
 type Phases struct{ Drain, Reboot, Settle time.Duration }
 
-// Phases are how long each phase took.
+// Phases are how long each phase of a finished run took.
 func (r Run) Phases() Phases {
-	return Phases{Drain: between(r.Drain, r.Reboot), Reboot: between(r.Reboot, r.Up), Settle: between(r.Up, r.Done)}
-}
-
-func between(from, to time.Time) time.Duration {
-	if from.IsZero() || to.IsZero() {
-		return 0
-	}
-	return to.Sub(from)
+	return Phases{Drain: r.Reboot.Sub(r.Drain), Reboot: r.Up.Sub(r.Reboot), Settle: r.Done.Sub(r.Up)}
 }
 
 // record notes when a phase begins. A phase that one revision skips over began with the next one that is seen; a node
