@@ -112,50 +112,31 @@ const (
 
 // COSUpdateEngine is a fake update_engine of COS. It does nothing by itself but answer, and broadcast when it starts.
 type COSUpdateEngine struct {
-	answers
+	engine[COSStatus]
 
-	service  service
 	platform COSPlatform
-	status   COSStatus
 	crashes  bool
 	driven   int
 }
 
 // StartCOSUpdateEngine puts an idle update_engine of COS on the bus.
 func StartCOSUpdateEngine(b *Bus, platform COSPlatform) (*COSUpdateEngine, error) {
-	e := &COSUpdateEngine{service: service{bus: b, name: cosName}, platform: platform, status: COSStatus{Version: cosNoVersion}}
+	e := &COSUpdateEngine{engine: engine[COSStatus]{service: service{bus: b, name: cosName}}, platform: platform}
 	return e, e.Start()
 }
 
 // Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status
 // as soon as it has its name; a need it had survives, the version does not.
 func (e *COSUpdateEngine) Start() error {
-	status := e.restarted()
-	if _, err := e.service.start(e.export); err != nil {
-		return err
-	}
-	return e.broadcast(status)
-}
-
-func (e *COSUpdateEngine) restarted() COSStatus {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	after := COSStatus{Version: cosNoVersion}
-	if e.status.Op == COSUpdatedNeedReboot && !e.status.IsInstall {
+	if read(&e.guarded, func() bool { return e.status.Op == COSUpdatedNeedReboot && !e.status.IsInstall }) {
 		after.Op = COSUpdatedNeedReboot
 	}
-	e.status = after
-	return after
-}
-
-// Stop takes update_engine off the bus, as when it crashes.
-func (e *COSUpdateEngine) Stop() { e.service.stop() }
-
-// SetStatus changes what the engine answers and broadcasts nothing.
-func (e *COSUpdateEngine) SetStatus(status COSStatus) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.status = status
+	e.SetStatus(after)
+	if err := e.service.start(e.export); err != nil {
+		return err
+	}
+	return e.broadcast(after)
 }
 
 // Emit changes the status and broadcasts it.
@@ -166,26 +147,14 @@ func (e *COSUpdateEngine) Emit(status COSStatus) error {
 
 // EmitBody broadcasts a signal of the engine's with any body, fit or not, and leaves the status as it is.
 func (e *COSUpdateEngine) EmitBody(member string, body ...any) error {
-	conn, err := e.service.current()
-	if err != nil {
-		return err
-	}
-	return emit(conn, cosPath, cosInterface+"."+member, body)
+	return e.service.signal(cosPath, cosInterface+"."+member, body)
 }
 
 // CrashWhenAsked takes update_engine off the bus at the next GetStatusAdvanced, before it has answered.
-func (e *COSUpdateEngine) CrashWhenAsked() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.crashes = true
-}
+func (e *COSUpdateEngine) CrashWhenAsked() { e.set(func() { e.crashes = true }) }
 
 // DrivingCalls counts the calls that make the engine do something. The agent must never make one.
-func (e *COSUpdateEngine) DrivingCalls() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.driven
-}
+func (e *COSUpdateEngine) DrivingCalls() int { return read(&e.guarded, func() int { return e.driven }) }
 
 func (e *COSUpdateEngine) broadcast(status COSStatus) error {
 	if e.platform != COSBeforeAdvanced {
@@ -258,8 +227,6 @@ func (e *COSUpdateEngine) resetStatus() *dbus.Error {
 }
 
 func (e *COSUpdateEngine) drive() *dbus.Error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.driven++
+	e.set(func() { e.driven++ })
 	return nil
 }

@@ -1,10 +1,6 @@
 package hosttest
 
-import (
-	"sync"
-
-	"github.com/godbus/dbus/v5"
-)
+import "github.com/godbus/dbus/v5"
 
 // What update_engine of Flatcar and CoreOS is called on the bus.
 const (
@@ -48,52 +44,61 @@ func NeedReboot(version string) Status { return Status{Op: OpUpdatedNeedReboot, 
 
 func (s Status) body() []any { return []any{s.LastChecked, s.Progress, s.Op, s.Version, s.Size} }
 
+// engine is what both kinds of update_engine have: a status, and how they answer whoever asks for it.
+type engine[S any] struct {
+	guarded
+
+	service service
+	status  S
+	failure *dbus.Error
+	garbled bool
+	asked   int
+}
+
+// Stop takes update_engine off the bus, as when it crashes.
+func (e *engine[S]) Stop() { e.service.stop() }
+
+// SetStatus changes what the engine answers and broadcasts nothing.
+func (e *engine[S]) SetStatus(status S) { e.set(func() { e.status = status }) }
+
+// FailStatus makes the engine answer with a D-Bus error. An empty name lets it answer again.
+func (e *engine[S]) FailStatus(name, message string) {
+	e.set(func() { e.failure = namedError(name, message) })
+}
+
+// GarbleStatus makes the engine answer with something else than the interface specifies, or right again: GetStatus with other
+// types, GetStatusAdvanced with bytes that are no protobuf message.
+func (e *engine[S]) GarbleStatus(garbled bool) { e.set(func() { e.garbled = garbled }) }
+
+// StatusCalls counts the calls of GetStatus and GetStatusAdvanced that were answered.
+func (e *engine[S]) StatusCalls() int { return read(&e.guarded, func() int { return e.asked }) }
+
 // UpdateEngine is a fake update_engine. It does nothing by itself but answer, and broadcast when it starts.
 type UpdateEngine struct {
-	answers
+	engine[Status]
 
-	service  service
-	status   Status
 	attempts int
 	attempt  func()
 }
 
 // StartUpdateEngine puts an idle update_engine on the bus.
 func StartUpdateEngine(b *Bus) (*UpdateEngine, error) {
-	e := &UpdateEngine{service: service{bus: b, name: engineName}, status: Idle()}
+	e := &UpdateEngine{engine: engine[Status]{service: service{bus: b, name: engineName}}}
 	return e, e.Start()
 }
 
 // Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status
 // as soon as it has its name; a need it had survives (a marker below /run does), the version does not.
 func (e *UpdateEngine) Start() error {
-	status := e.restarted()
-	conn, err := e.service.start(e.export)
-	if err != nil {
+	after := Idle()
+	if read(&e.guarded, func() bool { return e.status.Op == OpUpdatedNeedReboot }) {
+		after = NeedReboot(noVersion)
+	}
+	e.SetStatus(after)
+	if err := e.service.start(e.export); err != nil {
 		return err
 	}
-	return emit(conn, enginePath, engineInterface+".StatusUpdate", status.body())
-}
-
-func (e *UpdateEngine) restarted() Status {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.status.Op == OpUpdatedNeedReboot {
-		e.status = NeedReboot(noVersion)
-	} else {
-		e.status = Idle()
-	}
-	return e.status
-}
-
-// Stop takes update_engine off the bus, as when it crashes.
-func (e *UpdateEngine) Stop() { e.service.stop() }
-
-// SetStatus changes what GetStatus answers and broadcasts nothing.
-func (e *UpdateEngine) SetStatus(status Status) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.status = status
+	return e.EmitBody(after.body()...)
 }
 
 // Emit changes the status and broadcasts it, as its owner.
@@ -104,26 +109,16 @@ func (e *UpdateEngine) Emit(status Status) error {
 
 // EmitBody broadcasts a StatusUpdate with any body, fit or not, as the engine, and leaves the status as it is.
 func (e *UpdateEngine) EmitBody(body ...any) error {
-	conn, err := e.service.current()
-	if err != nil {
-		return err
-	}
-	return emit(conn, enginePath, engineInterface+".StatusUpdate", body)
+	return e.service.signal(enginePath, engineInterface+".StatusUpdate", body)
 }
 
 // AttemptUpdateCalls counts the calls of AttemptUpdate. The agent must never make one.
 func (e *UpdateEngine) AttemptUpdateCalls() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.attempts
+	return read(&e.guarded, func() int { return e.attempts })
 }
 
 // OnAttempt states what an AttemptUpdate does beside being counted. It must not wait for the engine.
-func (e *UpdateEngine) OnAttempt(attempt func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.attempt = attempt
-}
+func (e *UpdateEngine) OnAttempt(attempt func()) { e.set(func() { e.attempt = attempt }) }
 
 func (e *UpdateEngine) export(conn *dbus.Conn) error {
 	return conn.ExportMethodTable(map[string]any{
@@ -159,36 +154,6 @@ func (e *UpdateEngine) attemptUpdate() *dbus.Error {
 		e.attempt()
 	}
 	return nil
-}
-
-// answers are how an update_engine answers whoever asks for its status. The lock is for all that the engine has.
-type answers struct {
-	mu      sync.Mutex
-	failure *dbus.Error
-	garbled bool
-	asked   int
-}
-
-// FailStatus makes the engine answer with a D-Bus error. An empty name lets it answer again.
-func (a *answers) FailStatus(name, message string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.failure = namedError(name, message)
-}
-
-// GarbleStatus makes the engine answer with something else than the interface specifies, or right again: GetStatus with other
-// types, GetStatusAdvanced with bytes that are no protobuf message.
-func (a *answers) GarbleStatus(garbled bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.garbled = garbled
-}
-
-// StatusCalls counts the calls of GetStatus and GetStatusAdvanced that were answered.
-func (a *answers) StatusCalls() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.asked
 }
 
 // namedError is a D-Bus error with a text. An empty name is none.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -55,9 +54,9 @@ func callerUID() uint32 { return uint32(os.Getuid()) }
 
 // Logind is a fake logind. It accepts every reboot until a test changes that, and by itself does nothing about it.
 type Logind struct {
-	service service
+	guarded
 
-	mu         sync.Mutex
+	service    service
 	systemd    Systemd
 	answer     string
 	failure    *dbus.Error
@@ -80,8 +79,7 @@ func StartLogind(b *Bus) (*Logind, error) {
 // Start brings logind back after Stop or a restart of the bus, as after a boot: no shutdown is under way any more.
 func (l *Logind) Start() error {
 	l.set(func() { l.preparing = false })
-	_, err := l.service.start(l.export)
-	return err
+	return l.service.start(l.export)
 }
 
 // Stop takes logind off the bus.
@@ -144,11 +142,7 @@ func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 
 // EmitChanged broadcasts PropertiesChanged with any body, fit or not.
 func (l *Logind) EmitChanged(body ...any) error {
-	conn, err := l.service.current()
-	if err != nil {
-		return err
-	}
-	return emit(conn, logindPath, propertiesChanged, body)
+	return l.service.signal(logindPath, propertiesChanged, body)
 }
 
 // Scheduled is the value of property ScheduledShutdown: what is scheduled, and when in microseconds since 1970.
@@ -173,21 +167,13 @@ func (l *Logind) Schedule(value any) {
 
 // Calls lists the calls so far in order, for example CanReboot(), RebootWithFlags(0x1), Reboot(false), ListInhibitors().
 func (l *Logind) Calls() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.calls)
+	return read(&l.guarded, func() []string { return slices.Clone(l.calls) })
 }
 
 // Reboots counts the calls that asked for a reboot, accepted or not.
 func (l *Logind) Reboots() int {
 	isReboot := func(call string) bool { return strings.HasPrefix(call, "Reboot") }
 	return len(slices.DeleteFunc(l.Calls(), func(call string) bool { return !isReboot(call) }))
-}
-
-func (l *Logind) set(change func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	change()
 }
 
 func (l *Logind) export(conn *dbus.Conn) error {
@@ -205,9 +191,7 @@ func (l *Logind) export(conn *dbus.Conn) error {
 
 func (l *Logind) canReboot() (string, *dbus.Error) {
 	l.called("CanReboot")
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.answer, nil
+	return read(&l.guarded, func() string { return l.answer }), nil
 }
 
 func (l *Logind) listInhibitors() ([]Inhibitor, *dbus.Error) {

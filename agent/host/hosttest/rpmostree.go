@@ -22,12 +22,13 @@ const (
 // RPMOSTree is a fake rpm-ostree daemon. The bus starts it when somebody calls it. Unlike the real one it does not leave
 // by itself after a minute: Exit states when.
 type RPMOSTree struct {
+	guarded
+
 	service    service
 	activation *activation
 	// starting keeps two starts apart.
 	starting sync.Mutex
 
-	mu          sync.Mutex
 	deployments []Deployment
 	policy      string
 	garbled     any
@@ -62,16 +63,13 @@ func (r *RPMOSTree) Start() error {
 		return nil
 	}
 	r.set(func() { r.starts++ })
-	_, err := r.service.start(r.export)
-	return err
+	return r.service.start(r.export)
 }
 
 // Exit takes the daemon off the bus if it is idle, as it goes by itself after a minute; false reports that a client or a
 // transaction keeps it.
 func (r *RPMOSTree) Exit() bool {
-	r.mu.Lock()
-	idle := len(r.clients) == 0 && r.transaction == nil
-	r.mu.Unlock()
+	idle := read(&r.guarded, func() bool { return len(r.clients) == 0 && r.transaction == nil })
 	if idle {
 		r.stop()
 	}
@@ -140,9 +138,7 @@ func (r *RPMOSTree) Boot() {
 
 // Deployments lists the deployments in boot order.
 func (r *RPMOSTree) Deployments() []Deployment {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.deployments)
+	return read(&r.guarded, func() []Deployment { return slices.Clone(r.deployments) })
 }
 
 // SetAutomaticUpdatePolicy changes what the host's own timer does: none, check, stage or apply.
@@ -174,37 +170,19 @@ func (r *RPMOSTree) EmitPropertiesChanged(body ...any) error {
 }
 
 // Starts counts how often the daemon came up.
-func (r *RPMOSTree) Starts() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.starts
-}
+func (r *RPMOSTree) Starts() int { return read(&r.guarded, func() int { return r.starts }) }
 
 // Reads counts the calls that read a property.
-func (r *RPMOSTree) Reads() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reads
-}
+func (r *RPMOSTree) Reads() int { return read(&r.guarded, func() int { return r.reads }) }
 
 // Calls lists the calls other than reads in order, for example RegisterClient, Upgrade, Start, Cancel.
 func (r *RPMOSTree) Calls() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.calls)
+	return read(&r.guarded, func() []string { return slices.Clone(r.calls) })
 }
 
 // Clients lists the ids under which clients are registered.
 func (r *RPMOSTree) Clients() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Sorted(maps.Values(r.clients))
-}
-
-func (r *RPMOSTree) set(change func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change()
+	return read(&r.guarded, func() []string { return slices.Sorted(maps.Values(r.clients)) })
 }
 
 func (r *RPMOSTree) called(method string) { r.set(func() { r.calls = append(r.calls, method) }) }
@@ -215,9 +193,7 @@ func (r *RPMOSTree) emitProperties(path dbus.ObjectPath, iface string, names ...
 	if err != nil {
 		return nil //nolint:nilerr // it reads the disk when it starts
 	}
-	r.mu.Lock()
-	all := r.propertiesOf(iface)
-	r.mu.Unlock()
+	all := read(&r.guarded, func() map[string]dbus.Variant { return r.propertiesOf(iface) })
 	maps.DeleteFunc(all, func(name string, _ dbus.Variant) bool { return !slices.Contains(names, name) })
 	return emit(conn, path, propertiesChanged, []any{iface, all, []string{}})
 }

@@ -7,6 +7,22 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
+// guarded is the lock for all that a service has, which calls of the bus and tests share.
+type guarded struct{ mu sync.Mutex }
+
+func (g *guarded) set(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+}
+
+// read reads what a service has under its lock.
+func read[T any](g *guarded, value func() T) T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return value()
+}
+
 // service is a name on the bus and the connection that owns it.
 type service struct {
 	bus  *Bus
@@ -17,20 +33,20 @@ type service struct {
 }
 
 // start connects, lets export put objects on the connection, and takes the name.
-func (s *service) start(export func(*dbus.Conn) error) (*dbus.Conn, error) {
+func (s *service) start(export func(*dbus.Conn) error) error {
 	s.stop()
 	conn, err := s.bus.Connect()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.appear(conn, export); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("starting %s: %w", s.name, err)
+		return fmt.Errorf("starting %s: %w", s.name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn = conn
-	return conn, nil
+	return nil
 }
 
 func (s *service) appear(conn *dbus.Conn, export func(*dbus.Conn) error) error {
@@ -68,6 +84,15 @@ func (s *service) current() (*dbus.Conn, error) {
 		return nil, fmt.Errorf("%s is not running", s.name)
 	}
 	return s.conn, nil
+}
+
+// signal broadcasts a signal. A service that is stopped reaches nobody.
+func (s *service) signal(path dbus.ObjectPath, name string, body []any) error {
+	conn, err := s.current()
+	if err != nil {
+		return err
+	}
+	return emit(conn, path, name, body)
 }
 
 // isRunning asks the bus: a connection of before its restart may not have noticed.

@@ -3,7 +3,6 @@ package hosttest
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -19,9 +18,9 @@ const (
 
 // Units is a fake systemd: what it knows about its units, and nothing that it does to them.
 type Units struct {
-	service service
+	guarded
 
-	mu      sync.Mutex
+	service service
 	states  map[string]any
 	texts   map[string]any
 	failure *dbus.Error
@@ -36,8 +35,7 @@ func StartUnits(b *Bus) (*Units, error) {
 
 // Start brings systemd back after Stop or a restart of the bus.
 func (u *Units) Start() error {
-	_, err := u.service.start(u.export)
-	return err
+	return u.service.start(u.export)
 }
 
 // Stop takes systemd off the bus.
@@ -48,21 +46,12 @@ func (u *Units) Stop() { u.service.stop() }
 func (u *Units) Set(unit string, state any) {
 	u.set(func() { u.states[unit] = state })
 	changed := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(fmt.Sprint(state))}
-	_ = u.emit(unitPath(unit), propertiesChanged, systemdUnitInterface, changed, []string{})
+	_ = u.service.signal(unitPath(unit), propertiesChanged, []any{systemdUnitInterface, changed, []string{}})
 }
 
 // ChangeFiles reports that units were enabled, disabled, masked or unmasked.
 func (u *Units) ChangeFiles() error {
-	return u.emit(systemdPath, systemdManagerInterface+".UnitFilesChanged")
-}
-
-// emit broadcasts a signal. One of a systemd that is stopped reaches nobody.
-func (u *Units) emit(path dbus.ObjectPath, name string, body ...any) error {
-	conn, err := u.service.current()
-	if err != nil {
-		return err
-	}
-	return emit(conn, path, name, body)
+	return u.service.signal(systemdPath, systemdManagerInterface+".UnitFilesChanged", nil)
 }
 
 // SetStatusText changes what StatusText of a service reports, which is of any type; a service that has reported nothing has an empty one.
@@ -72,18 +61,8 @@ func (u *Units) SetStatusText(unit string, text any) { u.set(func() { u.texts[un
 // succeed again.
 func (u *Units) Fail(name, message string) { u.set(func() { u.failure = namedError(name, message) }) }
 
-func (u *Units) set(change func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	change()
-}
-
 // Asked counts the calls of GetUnit.
-func (u *Units) Asked() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.asked
-}
+func (u *Units) Asked() int { return read(&u.guarded, func() int { return u.asked }) }
 
 // export puts up the manager, and an object below it that represents every unit.
 func (u *Units) export(conn *dbus.Conn) error {
