@@ -20,32 +20,6 @@ import (
 // noHostRoot is no folder, and takes no system call to find that out. Labels of the operating system are not simulated.
 const noHostRoot = "\x00"
 
-// startAgent begins a life of a host's agent; it is begun again for as long as the machine is up.
-func (h *host) startAgent() {
-	w := h.world
-	p := w.start("agent of " + h.name)
-	h.mu.Lock()
-	if !h.IsUp() || h.agent != nil {
-		h.mu.Unlock()
-		p.Kill()
-		return
-	}
-	h.agent = p
-	h.mu.Unlock()
-	w.Go(func() {
-		h.runAgent(p)
-		h.mu.Lock()
-		mine := h.agent == p
-		if mine {
-			h.agent = nil
-		}
-		h.mu.Unlock()
-		if mine && process.Wait(w.ctx, h.random.Between(time.Second, time.Minute)) {
-			h.startAgent()
-		}
-	})
-}
-
 // runAgent is agent/agent.go with a simulated host.
 func (h *host) runAgent(p *process.Process) {
 	w := h.world

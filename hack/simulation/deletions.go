@@ -29,14 +29,14 @@ func (i injector) deleteNode(h *host, d Fault) bool {
 	}
 	if d.Number > alone {
 		h.Scrap()
-		h.killAgent()
+		h.cutPower()
 	}
 	i.Go(func() {
 		switch {
 		case !process.Wait(i.ctx, d.For), d.Number == never:
 		case d.Number > alone:
 			h.Provide()
-			i.must(h.boot(i.ctx))
+			i.must(h.boot())
 			if process.Wait(i.ctx, h.random.Between(0, 20*time.Minute)) && d.Number == oldImage {
 				h.Stage()
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,19 +26,19 @@ const (
 // host is a machine with a kubelet and an agent.
 type host struct {
 	*machine.Machine
+	program // the agent
 
-	world      *World
-	name       string
-	random     *process.Random
 	bootIDFile string
 	labels     map[string]string
-
-	mu    sync.Mutex
-	agent *process.Process
+	// power ends what the machine does, from boot to boot.
+	power context.CancelFunc
 }
 
 func newHost(w *World, script NodeScript) *host {
-	h := &host{world: w, name: script.Name, random: w.random("host", script.Name), bootIDFile: filepath.Join(w.folder, script.Name), labels: script.Labels}
+	h := &host{
+		program:    program{world: w, name: script.Name, random: w.random("host", script.Name)},
+		bootIDFile: filepath.Join(w.folder, script.Name), labels: script.Labels, power: func() {},
+	}
 	h.Machine = machine.New(h.name, h.bootIDFile, func(event judge.MachineEvent, boot string) {
 		w.record(judge.Change{At: time.Now(), Name: h.name, Host: event, Boot: boot})
 	})
@@ -47,18 +46,25 @@ func newHost(w *World, script NodeScript) *host {
 }
 
 // boot lets the machine come up; kubelet and agent follow.
-func (h *host) boot(ctx context.Context) error {
+func (h *host) boot() error {
 	id, err := h.Boot()
 	if err != nil || id == "" {
 		return err
+	}
+	ctx, power := context.WithCancel(h.world.ctx)
+	h.mu.Lock()
+	h.power = power
+	h.mu.Unlock()
+	if !h.IsIn(id) {
+		power()
 	}
 	h.world.Go(func() {
 		if process.Wait(ctx, h.random.Between(0, 10*time.Second)) {
 			h.join(id, h.random.Chance(0.3))
 		}
-		if process.Wait(ctx, h.random.Between(0, 20*time.Second)) && h.IsIn(id) {
+		if process.Wait(ctx, h.random.Between(0, 20*time.Second)) {
 			h.join(id, false)
-			h.startAgent()
+			h.run(ctx, "agent of "+h.name, h.runAgent)
 		}
 	})
 	return nil
@@ -100,11 +106,12 @@ func setReady(node *corev1.Node, status corev1.ConditionStatus, now metav1.Time)
 }
 
 // goDown ends the boot, and begins the next one after a while. False: it has ended already.
-func (h *host) goDown(ctx context.Context, bootID string, event judge.MachineEvent, down time.Duration) bool {
+func (h *host) goDown(bootID string, event judge.MachineEvent, down time.Duration) bool {
 	if !h.Halt(bootID, event) {
 		return false
 	}
-	h.killAgent()
+	h.cutPower()
+	ctx := h.world.ctx
 	h.world.Go(func() {
 		if down > graceOfNodes && process.Wait(ctx, graceOfNodes) {
 			if h.BootID() == bootID { // or another machine has come under its name
@@ -113,26 +120,17 @@ func (h *host) goDown(ctx context.Context, bootID string, event judge.MachineEve
 			down -= graceOfNodes
 		}
 		if process.Wait(ctx, down) {
-			h.world.must(h.boot(ctx))
+			h.world.must(h.boot())
 		}
 	})
 	return true
 }
 
-// process is that of the agent. Nil: none runs.
-func (h *host) process() *process.Process {
+// cutPower ends kubelet and agent with their machine.
+func (h *host) cutPower() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.agent
-}
-
-// killAgent ends the agent with its machine: it is not begun again.
-func (h *host) killAgent() {
-	h.mu.Lock()
-	agent := h.agent
-	h.agent = nil
-	h.mu.Unlock()
-	kill(agent)
+	h.power()
 }
 
 // logind is what an agent asks for a reboot.
@@ -161,7 +159,7 @@ func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	shutdown, down := l.host.random.Between(time.Second, time.Minute), l.host.random.Between(5*time.Second, w.script.Boot)
 	w.Go(func() {
 		if process.Wait(w.ctx, shutdown) {
-			l.goDown(w.ctx, id, judge.Rebooted, down)
+			l.goDown(id, judge.Rebooted, down)
 		}
 	})
 	return nil

@@ -31,15 +31,15 @@ func (i injector) perform() {
 
 // strikes are all kinds of faults, and how each is done. False: there was nothing to strike; a machine that is down loses no power.
 var strikes = map[What]func(injector, Fault) bool{
-	KillManager:   func(i injector, d Fault) bool { return kill(i.replicas[d.Target].now()) },
+	KillManager:   func(i injector, d Fault) bool { return i.replicas[d.Target].kill() },
 	FreezeManager: func(i injector, d Fault) bool { return i.replicas[d.Target].freeze(d.For) },
 	Outage:        injector.outage,
 	Compact:       func(i injector, _ Fault) bool { i.store.Compact(); return true },
 
 	StageUpdate:   ofHost(func(_ injector, h *host, _ Fault) bool { return h.Stage() }),
-	LosePower:     ofHost(func(i injector, h *host, d Fault) bool { return h.goDown(i.ctx, h.BootID(), judge.Lost, d.For) }),
+	LosePower:     ofHost(func(_ injector, h *host, d Fault) bool { return h.goDown(h.BootID(), judge.Lost, d.For) }),
 	JumpClock:     ofHost(func(_ injector, h *host, d Fault) bool { h.Clock.Set(d.For); return true }),
-	KillAgent:     ofHost(func(_ injector, h *host, _ Fault) bool { return kill(h.process()) }),
+	KillAgent:     ofHost(func(_ injector, h *host, _ Fault) bool { return h.kill() }),
 	FreezeAgent:   ofHost(injector.freezeAgent),
 	DeleteNode:    ofHost(injector.deleteNode),
 	DeleteBusy:    ofHost(injector.deleteBusy),
@@ -140,8 +140,8 @@ func (i injector) wipeStatus(as *v1alpha1.RebootPolicy, _ Fault) bool {
 
 // freezeAgent stops an agent for a while.
 func (i injector) freezeAgent(h *host, d Fault) bool {
-	p := h.process()
-	if p == nil || !p.Alive() {
+	p := h.now()
+	if p == nil {
 		return false
 	}
 	p.Hold()
@@ -149,15 +149,6 @@ func (i injector) freezeAgent(h *host, d Fault) bool {
 		process.Wait(i.ctx, d.For)
 		p.Release()
 	})
-	return true
-}
-
-// kill ends a process. False: there is none.
-func kill(p *process.Process) bool {
-	if p == nil || !p.Alive() {
-		return false
-	}
-	p.Kill()
 	return true
 }
 

@@ -15,45 +15,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// replica is one of the managers' pods: it is begun again whenever its process ends.
-type replica struct {
-	world  *World
-	name   string
-	random *process.Random
-
-	process *process.Process
-}
+// replica is one of the managers' pods.
+type replica struct{ program }
 
 func newReplica(w *World, i int) *replica {
 	name := fmt.Sprintf("manager %d", i+1)
-	return &replica{world: w, name: name, random: w.random(name)}
-}
-
-func (r *replica) run() {
-	w := r.world
-	for w.ctx.Err() == nil {
-		p := w.start(r.name)
-		w.mu.Lock()
-		r.process = p
-		w.mu.Unlock()
-		r.runManager(p)
-		w.lease.lapse(p, r.random)
-		process.Wait(w.ctx, r.random.Between(time.Second, time.Minute))
-	}
-}
-
-// now is the process that runs, or ran last.
-func (r *replica) now() *process.Process {
-	r.world.mu.Lock()
-	defer r.world.mu.Unlock()
-	return r.process
+	return &replica{program{world: w, name: name, random: w.random(name)}}
 }
 
 // freeze stops the manager for a while. If another one leads by then it goes on all the same, until it tries to renew. False:
 // there is none.
 func (r *replica) freeze(d time.Duration) bool {
 	w, p := r.world, r.now()
-	if p == nil || !p.Alive() {
+	if p == nil {
 		return false
 	}
 	p.Hold()
@@ -115,4 +89,5 @@ func (r *replica) runManager(p *process.Process) {
 		}
 	})
 	shell.Run(p.Context, lead)
+	w.lease.lapse(p, r.random)
 }

@@ -112,12 +112,12 @@ func (w *World) random(names ...string) *process.Random {
 }
 
 // start begins the next life of a program.
-func (w *World) start(name string) *process.Process {
+func (w *World) start(ctx context.Context, name string) *process.Process {
 	w.mu.Lock()
 	w.lives[name]++
 	life := strconv.Itoa(w.lives[name])
 	w.mu.Unlock()
-	return process.Start(w.ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions, w.counts)
+	return process.Start(ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions, w.counts)
 }
 
 // conditions are how requests fare now: foul until the faults end, fair afterwards.
@@ -146,12 +146,12 @@ func (w *World) begin() {
 		h := newHost(w, script)
 		w.hosts = append(w.hosts, h)
 		w.register(h)
-		w.must(h.boot(w.ctx))
+		w.must(h.boot())
 	}
 	for i := range managers {
 		r := newReplica(w, i)
 		w.replicas = append(w.replicas, r)
-		w.Go(r.run)
+		w.Go(func() { r.run(w.ctx, r.name, r.runManager) })
 	}
 }
 
