@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 )
 
 //go:embed files
@@ -29,13 +31,13 @@ type Machine struct {
 	network *network
 	cgroup  cgroup
 	done    chan struct{}
+	// plug holds the machine down once it has gone down.
+	plug machine.Gate
 
 	mu sync.Mutex
 	// supervisor is the process of systemd-nspawn; 0 while the machine is off.
 	supervisor int
 	boots      int
-	unplugged  bool
-	plugged    chan struct{}
 	err        error
 }
 

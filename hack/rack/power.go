@@ -21,7 +21,7 @@ func (m *Machine) supply() {
 	defer close(m.done)
 	for {
 		code, err := m.boot()
-		if err == nil && code == wantsReboot && m.hasPower() {
+		if err == nil && code == wantsReboot && m.plug.Pass(m.rack.power) {
 			continue
 		}
 		if err == nil && code != 0 && code != wantsReboot {
@@ -81,41 +81,11 @@ func (m *Machine) off() {
 	m.supervisor = 0
 }
 
-// hasPower waits while the machine is unplugged. False: the rack is being taken down.
-func (m *Machine) hasPower() bool {
-	m.mu.Lock()
-	plugged := m.plugged
-	m.mu.Unlock()
-	select {
-	case <-plugged:
-	case <-m.rack.stopping:
-	}
-	select {
-	case <-m.rack.stopping:
-		return false
-	default:
-		return true
-	}
-}
-
 // Unplug lets the machine's next reboot be its last: it goes down and does not come up until it is plugged in again.
-func (m *Machine) Unplug() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.unplugged {
-		m.unplugged, m.plugged = true, make(chan struct{})
-	}
-}
+func (m *Machine) Unplug() { m.plug.Hold() }
 
 // PlugIn takes Unplug back: where the machine is down it is switched on.
-func (m *Machine) PlugIn() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.unplugged {
-		m.unplugged = false
-		close(m.plugged)
-	}
-}
+func (m *Machine) PlugIn() { m.plug.Release() }
 
 // Boots is how often it has been switched on.
 func (m *Machine) Boots() int {

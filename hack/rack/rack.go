@@ -46,8 +46,10 @@ type Rack struct {
 	folder   string
 	hub      *hub
 	restore  func() error
-	stopping chan struct{}
-	stop     sync.Once
+	// power ends when the rack is taken down.
+	power context.Context //nolint:containedctx // it is the life of all machines
+	cut   context.CancelFunc
+	stop  sync.Once
 }
 
 // Start sets a rack up and switches its machines on. It first removes what an earlier one has left behind whose process was
@@ -56,7 +58,8 @@ func Start(ctx context.Context, o Options) (*Rack, error) {
 	if err := Sweep(); err != nil {
 		return nil, err
 	}
-	r := &Rack{prepared: o.Prepared, stopping: make(chan struct{})}
+	r := &Rack{prepared: o.Prepared}
+	r.power, r.cut = context.WithCancel(context.WithoutCancel(ctx))
 	if err := r.start(ctx, o); err != nil {
 		return nil, errors.Join(err, r.Stop())
 	}
@@ -79,10 +82,8 @@ func (r *Rack) start(ctx context.Context, o Options) error {
 	}
 	for i, suite := range o.Suites {
 		m := &Machine{
-			Name: "node-" + strconv.Itoa(i+1), Suite: suite, Address: addressOf(i), number: i, rack: r,
-			done: make(chan struct{}), plugged: make(chan struct{}),
+			Name: "node-" + strconv.Itoa(i+1), Suite: suite, Address: addressOf(i), number: i, rack: r, done: make(chan struct{}),
 		}
-		close(m.plugged)
 		if err := r.setUp(ctx, m, o); err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (r *Rack) Stop() error {
 }
 
 func (r *Rack) takeDown() error {
-	close(r.stopping)
+	r.cut()
 	var errs []error
 	// It must work after the caller's context has ended: that is when it is called.
 	ctx, cancel := context.WithTimeout(context.Background(), haltLimit)
