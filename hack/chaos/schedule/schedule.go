@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // Nodes is how many machines a schedule has.
@@ -21,24 +25,14 @@ type Schedule struct {
 	Pods, MinAvailable int
 	// Needs are the machines, by number, that need a reboot at the start.
 	Needs []int
-	// Window is the only one of each policy. Nil: always open.
-	Window *Window
+	// Windows are those of each policy: a daily one, or none.
+	Windows []v1alpha1.Window
 	// Sharing: a second policy governs every other machine, and shares the limit of the first one.
 	Sharing bool
 	// Begins is the time on all clocks at the start. Zero: the real time.
 	Begins time.Time
 	// Steps are the faults, in the order in which they strike.
 	Steps []Step
-}
-
-// Window is a daily window.
-type Window struct {
-	// Start is a wall-clock time, HH:MM.
-	Start string
-	// Duration is elapsed time.
-	Duration time.Duration
-	// Zone is an IANA name.
-	Zone string
 }
 
 // Step is one fault.
@@ -106,15 +100,16 @@ func drawStep(r *rand.Rand, kind Kind, needs int) Step {
 // transitions are nights on which clocks change, each with a daily window that is open around the change: one that the change
 // makes begin late, one that it makes begin twice by the clock, one that goes on over it.
 var transitions = []struct {
-	window Window
-	begins time.Time
+	start, zone string
+	duration    time.Duration
+	begins      time.Time
 }{
-	{Window{Start: "02:30", Duration: time.Hour, Zone: "Europe/Berlin"}, time.Date(2026, 3, 29, 0, 50, 0, 0, time.UTC)},
-	{Window{Start: "02:30", Duration: 90 * time.Minute, Zone: "Europe/Berlin"}, time.Date(2026, 10, 25, 0, 10, 0, 0, time.UTC)},
-	{Window{Start: "01:30", Duration: 2 * time.Hour, Zone: "Europe/Berlin"}, time.Date(2026, 10, 25, 0, 40, 0, 0, time.UTC)},
-	{Window{Start: "01:45", Duration: 30 * time.Minute, Zone: "America/New_York"}, time.Date(2026, 11, 1, 5, 40, 0, 0, time.UTC)},
-	{Window{Start: "02:15", Duration: 45 * time.Minute, Zone: "America/New_York"}, time.Date(2026, 3, 8, 6, 50, 0, 0, time.UTC)},
-	{Window{Start: "01:50", Duration: 20 * time.Minute, Zone: "Australia/Lord_Howe"}, time.Date(2026, 4, 4, 14, 40, 0, 0, time.UTC)},
+	{"02:30", "Europe/Berlin", time.Hour, time.Date(2026, 3, 29, 0, 50, 0, 0, time.UTC)},
+	{"02:30", "Europe/Berlin", 90 * time.Minute, time.Date(2026, 10, 25, 0, 10, 0, 0, time.UTC)},
+	{"01:30", "Europe/Berlin", 2 * time.Hour, time.Date(2026, 10, 25, 0, 40, 0, 0, time.UTC)},
+	{"01:45", "America/New_York", 30 * time.Minute, time.Date(2026, 11, 1, 5, 40, 0, 0, time.UTC)},
+	{"02:15", "America/New_York", 45 * time.Minute, time.Date(2026, 3, 8, 6, 50, 0, 0, time.UTC)},
+	{"01:50", "Australia/Lord_Howe", 20 * time.Minute, time.Date(2026, 4, 4, 14, 40, 0, 0, time.UTC)},
 }
 
 // drawWindow gives a schedule a window where clocks change or jump in it, and else to one in four.
@@ -123,7 +118,7 @@ func (s *Schedule) drawWindow(r *rand.Rand, turn Kind) {
 	if turn != ClocksChanged && turn != ClockJumped && r.IntN(4) > 0 {
 		return
 	}
-	s.Window, s.Begins = &t.window, t.begins
+	s.Windows, s.Begins = []v1alpha1.Window{{Name: "night", Start: t.start, Duration: metav1.Duration{Duration: t.duration}, TimeZone: t.zone}}, t.begins
 }
 
 // String is the schedule as a failure reports it.
@@ -131,8 +126,8 @@ func (s Schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d of %d nodes need a reboot, at most %d at once; %d pods, at least %d available", s.Seed, len(s.Needs),
 		Nodes, s.Limit, s.Pods, s.MinAvailable)
-	if w := s.Window; w != nil {
-		fmt.Fprintf(&b, "; window %s for %s in %s, from %s on", w.Start, w.Duration, w.Zone, s.Begins.Format(time.RFC3339))
+	for _, w := range s.Windows {
+		fmt.Fprintf(&b, "; window %s for %s in %s, from %s on", w.Start, w.Duration.Duration, w.TimeZone, s.Begins.Format(time.RFC3339))
 	}
 	if s.Sharing {
 		b.WriteString("; two policies share the limit")

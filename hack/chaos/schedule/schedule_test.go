@@ -28,7 +28,7 @@ func TestOf_CanBeRun(t *testing.T) {
 		if s.Limit < 1 || len(s.Needs) < 1 || s.MinAvailable >= s.Pods || len(s.Steps) < 3 {
 			t.Errorf("%s", s)
 		}
-		if (s.Window == nil) != s.Begins.IsZero() {
+		if (s.Windows == nil) != s.Begins.IsZero() {
 			t.Errorf("seed %d: a window wants a time at which it begins: %s", seed, s)
 		}
 		for i, step := range s.Steps {

@@ -53,11 +53,11 @@ func (w *Wire) Set(kind schedule.Kind, rate float64) {
 	w.rates[kind] = rate
 }
 
-// Count counts faults that the wire has no part in.
-func (w *Wire) Count(kind schedule.Kind, n int) {
+// Count counts a fault that the wire has no part in.
+func (w *Wire) Count(kind schedule.Kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.struck[kind] += n
+	w.struck[kind]++
 }
 
 // Struck is how many faults there were of each kind, those of requests by request.
@@ -67,16 +67,16 @@ func (w *Wire) Struck() map[schedule.Kind]int {
 	return maps.Clone(w.struck)
 }
 
-// DropWatches cuts every watch, and reports how many there were.
-func (w *Wire) DropWatches() int {
+// DropWatches cuts every watch.
+func (w *Wire) DropWatches() {
 	w.mu.Lock()
 	cut := w.watches
 	w.watches = map[*stream]bool{}
+	w.struck[schedule.WatchesDropped] += len(cut)
 	w.mu.Unlock()
 	for s := range cut {
 		s.Close()
 	}
-	return len(cut)
 }
 
 // draw chooses what becomes of a request.

@@ -3,8 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
+	"maps"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
@@ -30,17 +28,12 @@ type admin struct {
 	objects client.Client
 	// policies are their names. The second one, where there is one, shares the limit of the first.
 	policies []string
-	window   *schedule.Window
+	windows  []v1alpha1.Window
 
-	mu      sync.Mutex
-	cordons []cordon
-}
-
-// cordon is what an administrator did to a node, in which revision: cordoned it, or else deleted it.
-type cordon struct {
-	revision int64
-	node     string
-	on       bool
+	mu sync.Mutex
+	// cordoned are the nodes that the administrator has cordoned and not deleted, cordons the revisions in which that was.
+	cordoned map[string]bool
+	cordons  map[string]bool
 }
 
 // createPolicy insists on a new policy, whoever is still in the way.
@@ -51,6 +44,7 @@ func (a *admin) createPolicy(ctx context.Context, name string, limit int) {
 func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
 	week := &metav1.Duration{Duration: 168 * time.Hour}
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
+		Windows:     a.windows,
 		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(limit))},
 		Settle:      &metav1.Duration{},
 		Drain:       &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 24 * time.Hour}},
@@ -60,9 +54,6 @@ func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
 	if name != a.policies[0] {
 		policy.Spec.NodeSelector, policy.Spec.Priority = &v1alpha1.LabelSelector{MatchLabels: map[string]string{pool: second}}, 1
 		policy.Spec.Concurrency = &v1alpha1.Concurrency{Shared: a.policies[0]}
-	}
-	if w := a.window; w != nil {
-		policy.Spec.Windows = []v1alpha1.Window{{Name: "night", Start: w.Start, Duration: metav1.Duration{Duration: w.Duration}, TimeZone: w.Zone}}
 	}
 	return policy
 }
@@ -108,41 +99,31 @@ func (a *admin) deleteNode(ctx context.Context, name string) {
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.cordons = append(a.cordons, cordon{node: name})
+	delete(a.cordoned, name)
 }
 
 // cordon cordons a node that is not cordoned: on one that is, kubectl writes nothing. It reports whether it did. One node is
 // enough: it takes a slot.
-func (a *admin) cordon(ctx context.Context, name string) (bool, error) {
-	if len(a.cordoned()) > 0 {
-		return false, nil
-	}
+func (a *admin) cordon(ctx context.Context, name string) bool {
 	node := &corev1.Node{}
-	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, node); err != nil || node.Spec.Unschedulable {
-		return false, nil // an administrator whose command fails does not insist
+	if len(a.hasCordoned()) > 0 || a.objects.Get(ctx, client.ObjectKey{Name: name}, node) != nil || node.Spec.Unschedulable {
+		return false // an administrator whose command fails does not insist
 	}
 	node.Spec.Unschedulable = true
 	if err := a.objects.Update(ctx, node, client.FieldOwner("kubectl-cordon")); err != nil {
-		return false, nil // another write was faster
+		return false // another write was faster
 	}
-	revision, err := strconv.ParseInt(node.ResourceVersion, 10, 64)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.cordons = append(a.cordons, cordon{revision: revision, node: name, on: true})
-	return true, err
+	a.cordoned[name], a.cordons[node.ResourceVersion] = true, true
+	return true
 }
 
-// cordoned are the nodes that the administrator has cordoned and not deleted.
-func (a *admin) cordoned() map[string]bool {
+// hasCordoned are the nodes that the administrator has cordoned and not deleted.
+func (a *admin) hasCordoned() map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	nodes := map[string]bool{}
-	for _, c := range a.cordons {
-		if delete(nodes, c.node); c.on {
-			nodes[c.node] = true
-		}
-	}
-	return nodes
+	return maps.Clone(a.cordoned)
 }
 
 // wrote reports whether a revision is the administrator's. Every status of the operator has conditions.
@@ -152,5 +133,5 @@ func (a *admin) wrote(record *judge.Change) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return record.Node != nil && slices.ContainsFunc(a.cordons, func(c cordon) bool { return c.revision == record.Revision && c.node == record.Name })
+	return record.Node != nil && a.cordons[record.Node.ResourceVersion]
 }

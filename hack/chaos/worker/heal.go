@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
 
 const (
@@ -26,12 +27,8 @@ const (
 // heal ends what does not end by itself, and waits until all is done.
 func (r *run) heal(o *Outcome) error {
 	began := time.Now()
-	if r.schedule.Window != nil {
-		open, err := r.opening()
-		if err != nil {
-			return err
-		}
-		r.wrong.Store(int64(time.Until(open)))
+	if len(r.schedule.Windows) > 0 {
+		r.wrong.Store(int64(time.Until(r.opening())))
 	}
 	if err := r.setClocks(); err != nil {
 		return err
@@ -40,7 +37,7 @@ func (r *run) heal(o *Outcome) error {
 		replica.line.Restore(r.worker.life)
 	}
 	// A node that an administrator keeps cordoned takes a slot.
-	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.cordoned()))
+	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.hasCordoned()))
 	tick := began.Add(calm)
 	for left := r.unfinished(); len(left) > 0; left = r.unfinished() {
 		if err := r.check(); err != nil {
@@ -70,7 +67,7 @@ func (r *run) putOn(tick int) error {
 	switch {
 	case slices.ContainsFunc(r.worker.witness.Present(), func(c judge.Change) bool { return c.Node != nil && attempted(c.Node) }):
 		r.wrong.Add(int64(retry))
-	case r.schedule.Window != nil:
+	case len(r.schedule.Windows) > 0:
 		r.wrong.Add(int64(24 * time.Hour))
 	default:
 		r.wrong.Add(int64(tick) * int64(backOff))
@@ -92,7 +89,7 @@ func (r *run) unfinished() (left []string) {
 			add("machine %d, node %s: %s", h.number, h.node(), what)
 		}
 	}
-	admins, policies := r.admin.cordoned(), 0
+	admins, policies := r.admin.hasCordoned(), 0
 	for _, there := range r.worker.witness.Present() {
 		if p := there.Policy; p != nil {
 			policies++
@@ -127,16 +124,9 @@ func attempted(node *corev1.Node) bool {
 }
 
 // opening is when the window is open next, some days on, far from any change of clocks.
-func (r *run) opening() (time.Time, error) {
-	w := r.schedule.Window
-	start, err := time.Parse("15:04", w.Start)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the window: %w", err)
-	}
-	zone, err := time.LoadLocation(w.Zone)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the window: %w", err)
-	}
-	y, m, d := r.schedule.Begins.AddDate(0, 0, 10).Date()
-	return time.Date(y, m, d, start.Hour(), start.Minute()+1, 0, 0, zone), nil
+func (r *run) opening() time.Time {
+	far := r.schedule.Begins.AddDate(0, 0, 10)
+	segments := oracle.Segments(r.schedule.Windows, nil, far, far.AddDate(0, 0, 2))
+	open := slices.IndexFunc(segments, func(s oracle.Segment) bool { return s.Open })
+	return segments[open].From
 }

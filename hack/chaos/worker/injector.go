@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -17,99 +16,102 @@ import (
 // injector does to a control plane, its managers and machines what a schedule specifies.
 type injector struct{ *run }
 
-// strike begins a fault; what lasts ends by itself in the background.
+// strike begins a fault, which ends by itself, and counts it where it struck.
 func (i injector) strike(step schedule.Step) {
-	switch step.Kind {
-	case schedule.Conflict, schedule.TooMany, schedule.ServerError, schedule.AnswerLost:
-		i.worker.wire.Set(step.Kind, step.Rate)
-		i.after(step, func() { i.worker.wire.Set(step.Kind, 0) })
-	case schedule.WatchesDropped:
-		i.worker.wire.Count(step.Kind, i.worker.wire.DropWatches())
-	case schedule.ManagerKilled, schedule.ManagerStopped, schedule.ManagerCutOff:
-		i.strikeManager(step)
-	case schedule.AgentKilled, schedule.AgentStopped:
-		i.strikeAgent(step)
-	case schedule.ServerRestarted, schedule.EtcdStopped, schedule.EtcdRestarted:
-		i.strikeServer(step)
-	case schedule.ClockJumped, schedule.ClocksChanged:
-		i.strikeClock(step)
-	case schedule.NodeDeleted, schedule.NodeRegisteredAnew, schedule.NodeRenamed, schedule.AdminCordons:
-		i.faults.Go(func() { i.strikeNode(step) })
-	case schedule.PolicyEdited, schedule.PolicyPaused, schedule.PolicyRecreated, schedule.StatusWiped:
-		i.faults.Go(func() { i.strikePolicy(step) })
-	}
-}
-
-// after ends a fault when its time is over.
-func (i injector) after(step schedule.Step, end func()) {
 	i.faults.Go(func() {
-		pause(i.ctx, step.For)
-		end()
+		if i.struck(step) {
+			i.worker.wire.Count(step.Kind)
+		}
 	})
 }
 
-func (i injector) strikeManager(step schedule.Step) {
-	replica := i.worker.replicas[step.Target%len(i.worker.replicas)]
-	p := replica.current()
-	if p == nil {
-		return
-	}
+// struck does a fault to its end. False: there was nothing to strike; or the wire counts, which it does with requests and watches.
+func (i injector) struck(step schedule.Step) bool {
 	switch step.Kind {
-	case schedule.ManagerKilled:
-		p.Kill()
-	case schedule.ManagerStopped:
-		if p.Signal(syscall.SIGSTOP) != nil {
-			return // it has ended meanwhile, and so it may before it goes on
-		}
-		i.after(step, func() { _ = p.Signal(syscall.SIGCONT) })
+	case schedule.WatchesDropped:
+		i.worker.wire.DropWatches()
+	case schedule.ManagerKilled, schedule.ManagerStopped, schedule.ManagerCutOff:
+		return i.strikeManager(step)
+	case schedule.AgentKilled, schedule.AgentStopped:
+		return i.strikeAgent(step)
+	case schedule.ServerRestarted, schedule.EtcdStopped, schedule.EtcdRestarted:
+		return i.strikeServer(step)
+	case schedule.ClockJumped, schedule.ClocksChanged:
+		i.strikeClock(step)
+		return true
+	case schedule.AdminCordons:
+		return i.admin.cordon(i.ctx, i.busy(step.Target).node())
+	case schedule.NodeDeleted, schedule.NodeRegisteredAnew, schedule.NodeRenamed:
+		return i.strikeNode(step)
+	case schedule.PolicyEdited, schedule.PolicyPaused, schedule.PolicyRecreated, schedule.StatusWiped:
+		return i.strikePolicy(step)
 	default:
-		replica.line.Cut()
-		i.after(step, func() { replica.line.Restore(i.worker.life) })
+		i.worker.wire.Set(step.Kind, step.Rate)
+		pause(i.ctx, step.For)
+		i.worker.wire.Set(step.Kind, 0)
 	}
-	i.worker.wire.Count(step.Kind, 1)
+	return false
 }
 
-func (i injector) strikeAgent(step schedule.Step) {
+func (i injector) strikeManager(step schedule.Step) bool {
+	replica := i.worker.replicas[step.Target%len(i.worker.replicas)]
+	p := replica.current()
+	switch {
+	case p == nil:
+		return false
+	case step.Kind == schedule.ManagerKilled:
+		p.Kill()
+	case step.Kind == schedule.ManagerCutOff:
+		replica.line.Cut()
+		pause(i.ctx, step.For)
+		replica.line.Restore(i.worker.life)
+	case p.Signal(syscall.SIGSTOP) != nil:
+		return false // it has ended meanwhile, and so it may before it goes on
+	default:
+		pause(i.ctx, step.For)
+		_ = p.Signal(syscall.SIGCONT)
+	}
+	return true
+}
+
+func (i injector) strikeAgent(step schedule.Step) bool {
 	h := i.busy(step.Target)
 	h.mu.Lock()
 	a := h.agent
 	h.mu.Unlock()
-	if a == nil {
-		return
-	}
-	i.worker.wire.Count(step.Kind, 1)
-	if step.Kind == schedule.AgentStopped {
+	switch {
+	case a == nil:
+		return false
+	case step.Kind == schedule.AgentStopped:
 		a.line.Hold()
-		i.after(step, a.line.Release)
-		return
-	}
-	h.kill()
-	i.faults.Go(func() {
+		pause(i.ctx, step.For)
+		a.line.Release()
+	default:
+		h.kill()
 		pause(i.ctx, step.For/4)
 		h.start(i.ctx)
-	})
+	}
+	return true
 }
 
-func (i injector) strikeServer(step schedule.Step) {
+func (i injector) strikeServer(step schedule.Step) bool {
 	c := i.worker.cluster
-	i.faults.Go(func() {
-		switch step.Kind {
-		case schedule.EtcdStopped:
-			if c.Signal(embedded.Etcd, syscall.SIGSTOP) != nil {
-				return // another fault has just killed it
-			}
-			pause(i.ctx, 2*step.For)
-			i.worker.fail(c.Signal(embedded.Etcd, syscall.SIGCONT))
-		case schedule.EtcdRestarted:
-			c.Kill(embedded.Etcd)
-			pause(i.ctx, step.For/2)
-			i.worker.fail(c.Revive(i.ctx, embedded.Etcd))
-		default:
-			c.Kill(embedded.KubeAPIServer)
-			i.worker.fail(c.Revive(i.ctx, embedded.KubeAPIServer))
+	switch step.Kind {
+	case schedule.EtcdStopped:
+		if c.Signal(embedded.Etcd, syscall.SIGSTOP) != nil {
+			return false // another fault has just killed it
 		}
-		i.worker.wire.Count(step.Kind, 1)
-	})
+		pause(i.ctx, 2*step.For)
+		i.worker.fail(c.Signal(embedded.Etcd, syscall.SIGCONT))
+	case schedule.EtcdRestarted:
+		c.Kill(embedded.Etcd)
+		pause(i.ctx, step.For/2)
+		i.worker.fail(c.Revive(i.ctx, embedded.Etcd))
+	default:
+		c.Kill(embedded.KubeAPIServer)
+		i.worker.fail(c.Revive(i.ctx, embedded.KubeAPIServer))
+	}
+	return true
 }
 
 // strikeClock puts on or back the clock of one manager, of one agent, or of everybody.
@@ -130,7 +132,6 @@ func (i injector) strikeClock(step schedule.Step) {
 		h.Clock.Jump(by)
 		h.wake()
 	}
-	i.worker.wire.Count(step.Kind, 1)
 }
 
 // busy chooses a host: rather one that is being drained or rebooted.
@@ -156,34 +157,20 @@ func (i injector) busy(target int) *host {
 	return i.hosts[start]
 }
 
-func (i injector) strikeNode(step schedule.Step) {
+func (i injector) strikeNode(step schedule.Step) bool {
 	h := i.busy(step.Target)
 	name := h.node()
-	switch step.Kind {
-	case schedule.AdminCordons:
-		done, err := i.admin.cordon(i.ctx, name)
-		if done {
-			i.worker.wire.Count(step.Kind, 1)
-		}
-		i.fail(err)
-		return
-	case schedule.NodeRegisteredAnew:
-		if h.IsScrapped() {
-			return
-		}
-	case schedule.NodeDeleted:
-		if !h.Scrap() {
-			return
-		}
-		h.kill()
-	default:
-		if h.IsScrapped() {
-			return
-		}
+	switch {
+	case h.IsScrapped():
+		return false
+	case step.Kind == schedule.NodeDeleted:
+		h.Scrap()
+	case step.Kind == schedule.NodeRenamed:
 		h.rename(name + "-renamed")
+	}
+	if step.Kind != schedule.NodeRegisteredAnew {
 		h.kill()
 	}
-	i.worker.wire.Count(step.Kind, 1)
 	i.admin.deleteNode(i.ctx, name)
 	if step.Kind != schedule.NodeRegisteredAnew {
 		i.pods.removePods(name)
@@ -192,32 +179,32 @@ func (i injector) strikeNode(step schedule.Step) {
 	h.register(i.ctx)
 	h.post(i.ctx)
 	h.start(i.ctx)
+	return true
 }
 
-func (i injector) strikePolicy(step schedule.Step) {
+func (i injector) strikePolicy(step schedule.Step) bool {
 	name := i.admin.policies[step.Target/4%len(i.admin.policies)]
 	switch step.Kind {
 	case schedule.PolicyEdited:
-		if i.admin.patchPolicy(i.ctx, name, fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4)) {
-			i.worker.wire.Count(step.Kind, 1)
-		}
+		return i.admin.patchPolicy(i.ctx, name, fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4))
 	case schedule.PolicyPaused:
-		if i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":{"reason":"chaos"}}}`) {
-			i.worker.wire.Count(step.Kind, 1)
-			i.after(step, func() { i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":null}}`) })
+		if !i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":{"reason":"chaos"}}}`) {
+			return false
 		}
+		pause(i.ctx, step.For)
+		i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":null}}`)
 	case schedule.PolicyRecreated:
 		insist(i.ctx, func() error { return i.admin.releasePolicy(i.ctx, name) })
 		pause(i.ctx, step.For/8)
 		i.admin.createPolicy(i.ctx, name, i.schedule.Limit)
-		i.worker.wire.Count(step.Kind, 1)
 	default:
-		i.wipeStatus(step.Kind, name)
+		return i.wipeStatus(name)
 	}
+	return true
 }
 
 // wipeStatus removes the status of a policy. The API server refuses to let status.seq go, so what goes is everything else.
-func (i injector) wipeStatus(kind schedule.Kind, name string) {
+func (i injector) wipeStatus(name string) (wiped bool) {
 	insist(i.ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}
 		if err := i.worker.objects.Get(i.ctx, client.ObjectKey{Name: name}, policy); err != nil {
@@ -230,12 +217,8 @@ func (i injector) wipeStatus(kind schedule.Kind, name string) {
 		}
 		policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
 		err := i.worker.objects.Status().Update(i.ctx, policy)
-		if apierrors.IsConflict(err) {
-			return err
-		}
-		if err == nil {
-			i.worker.wire.Count(kind, 1)
-		}
+		wiped = err == nil
 		return client.IgnoreNotFound(err)
 	})
+	return wiped
 }

@@ -90,7 +90,7 @@ func newRun(l *Worker, s schedule.Schedule, dir string) *run {
 	name := fmt.Sprintf("s%d", s.Seed)
 	r := &run{
 		worker: l, schedule: s, dir: dir, begun: map[string]bool{},
-		admin: &admin{objects: l.objects, policies: []string{name}, window: s.Window},
+		admin: &admin{objects: l.objects, policies: []string{name}, windows: s.Windows, cordoned: map[string]bool{}, cordons: map[string]bool{}},
 	}
 	if s.Sharing {
 		r.admin.policies = append(r.admin.policies, name+"-second")
