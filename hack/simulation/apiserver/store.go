@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,7 +25,7 @@ const (
 	Policies Kind = "rebootpolicies"
 )
 
-// KindOf is the kind of an object, or of a list of them. Empty: it is not stored.
+// KindOf is the kind of an object, or of a list of them. It panics where the operator asks for what is not stored.
 func KindOf(object any) Kind {
 	switch object.(type) {
 	case *corev1.Node, *corev1.NodeList:
@@ -32,7 +33,7 @@ func KindOf(object any) Kind {
 	case *v1alpha1.RebootPolicy, *v1alpha1.RebootPolicyList:
 		return Policies
 	}
-	return ""
+	panic(fmt.Sprintf("nobody stores a %T", object))
 }
 
 // Key names one object, or without a name all of a kind.

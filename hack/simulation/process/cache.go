@@ -60,6 +60,10 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 
 // GetInformer implements cache.Informers.
 func (c *Cache) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return c.of(object)
+}
+
+func (c *Cache) of(object any) (*informer, error) {
 	if i, ok := c.informers[apiserver.KindOf(object)]; ok {
 		return i, nil
 	}
@@ -95,9 +99,9 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...cli
 }
 
 func (c *Cache) ready(ctx context.Context, object any) (*informer, error) {
-	i, ok := c.informers[apiserver.KindOf(object)]
-	if !ok {
-		return nil, fmt.Errorf("nobody watches a %T", object)
+	i, err := c.of(object)
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case <-i.synced:
@@ -111,7 +115,7 @@ func (c *Cache) ready(ctx context.Context, object any) (*informer, error) {
 
 // wrote notes that an object was written: a consistent client waits for that revision.
 func (c *Cache) wrote(object client.Object) {
-	if i, ok := c.informers[apiserver.KindOf(object)]; ok {
+	if i, err := c.of(object); err == nil {
 		revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
 		i.mu.Lock()
 		i.awaited = max(i.awaited, revision)
@@ -120,10 +124,10 @@ func (c *Cache) wrote(object client.Object) {
 }
 
 // catchUp waits until the cache shows what was written.
-func (c *Cache) catchUp(ctx context.Context, kind apiserver.Kind) error {
-	i, ok := c.informers[kind]
-	if !ok {
-		return fmt.Errorf("nobody watches %s", kind)
+func (c *Cache) catchUp(ctx context.Context, object any) error {
+	i, err := c.of(object)
+	if err != nil {
+		return err
 	}
 	for {
 		i.mu.Lock()
@@ -135,7 +139,7 @@ func (c *Cache) catchUp(ctx context.Context, kind apiserver.Kind) error {
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the cache of %s: %w", kind, context.Cause(ctx))
+			return fmt.Errorf("waiting for the cache of a %T: %w", object, context.Cause(ctx))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +48,7 @@ func (c *Client) catchUp(ctx context.Context, object any) error {
 	if !c.consistent {
 		return nil
 	}
-	return c.cache.catchUp(ctx, apiserver.KindOf(object))
+	return c.cache.catchUp(ctx, object)
 }
 
 // Patch implements client.Writer.
@@ -123,12 +122,9 @@ func NewLive(p *Process, party string) *Live { return &Live{line: lineOf(p, part
 
 // Get implements client.Reader.
 func (l *Live) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	kind := apiserver.KindOf(object)
-	if kind == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("there are no %T here", object))
-	}
+	of := apiserver.Key{Kind: apiserver.KindOf(object), Name: key.Name}
 	return l.line.request(ctx, "get "+key.Name, false, func() error {
-		stored, err := l.line.store.Get(apiserver.Key{Kind: kind, Name: key.Name})
+		stored, err := l.line.store.Get(of)
 		if err != nil {
 			return err
 		}
@@ -139,9 +135,6 @@ func (l *Live) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 // List implements client.Reader: all at once, whatever the limit.
 func (l *Live) List(ctx context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	kind := apiserver.KindOf(list)
-	if kind == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("there are no %T here", list))
-	}
 	return l.line.request(ctx, "list", false, func() error {
 		return fill(list, l.line.store.List(kind), false)
 	})

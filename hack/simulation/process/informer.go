@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -117,13 +118,8 @@ func (i *informer) run(ctx context.Context) {
 
 // reconnect goes on where the watch broke off, or lists.
 func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch {
-	for {
-		if !Wait(ctx, i.random.Between(0, w.Gap)) || !i.process.Pass() {
-			return nil
-		}
-		if w = i.process.conditions(); !w.Down {
-			break
-		}
+	if !i.connects(ctx, w.Gap) {
+		return nil
 	}
 	i.mu.Lock()
 	seen := i.seen
@@ -136,19 +132,22 @@ func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch
 	return watch
 }
 
+// connects waits, longer while the API server is down, and reports whether it is up and the process lives.
+func (i *informer) connects(ctx context.Context, within time.Duration) bool {
+	for Wait(ctx, i.random.Between(0, within)) && i.process.Pass() {
+		w := i.process.conditions()
+		if !w.Down {
+			return true
+		}
+		within = w.Gap
+	}
+	return false
+}
+
 // list takes all there is instead of what was there. Nil: the process has ended meanwhile.
 func (i *informer) list(ctx context.Context) *apiserver.Watch {
-	for {
-		w := i.process.conditions()
-		if !Wait(ctx, i.random.Between(0, w.Latency)) || !i.process.Pass() {
-			return nil
-		}
-		if !i.process.conditions().Down {
-			break
-		}
-		if !Wait(ctx, i.random.Between(0, w.Gap)) {
-			return nil
-		}
+	if !i.connects(ctx, i.process.conditions().Latency) {
+		return nil
 	}
 	watch, listed, revision := i.process.store.Watch(i.of)
 	there := map[string]bool{}

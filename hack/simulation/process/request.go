@@ -43,9 +43,7 @@ func (l line) request(ctx context.Context, what string, writes bool, effect func
 // travel is the way to the server or back. A process that is stopped meanwhile goes on when it may; what has timed out by
 // then is not sent any more.
 func (l line) travel(ctx context.Context, d time.Duration) error {
-	if !Wait(ctx, d) && l.Alive() && l.Pass() {
-		return fmt.Errorf("the request was given up: %w", context.Cause(ctx))
-	}
+	Wait(ctx, d)
 	if !l.Pass() {
 		return ErrDead
 	}
