@@ -2,6 +2,7 @@ package rack
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 const cgroups = "/sys/fs/cgroup"
@@ -30,18 +33,20 @@ func isUnified() bool {
 
 // newCgroup makes a group of a name beside this process, or on cgroup v2 below the group of this process: see delegate.
 func newCgroup(name string) (cgroup, error) {
-	text, err := os.ReadFile("/proc/self/cgroup")
+	self, err := procfs.Self()
+	if err != nil {
+		return cgroup{}, fmt.Errorf("reading this process: %w", err)
+	}
+	groups, err := self.Cgroups()
 	if err != nil {
 		return cgroup{}, fmt.Errorf("reading the cgroup of this process: %w", err)
 	}
 	c := cgroup{unified: isUnified()}
-	for line := range strings.Lines(string(text)) {
-		hierarchy, parent, ok := parseCgroup(strings.TrimSpace(line), c.unified)
-		if !ok {
-			return c, fmt.Errorf("reading the cgroup of this process: %q", line)
-		}
+	for _, group := range groups {
+		hierarchy := cmp.Or(strings.TrimPrefix(strings.Join(group.Controllers, ","), "name="), "unified")
+		parent := filepath.Join(cgroups, hierarchy, group.Path)
 		if c.unified {
-			parent = strings.TrimSuffix(parent, "/"+leaf)
+			parent = strings.TrimSuffix(filepath.Join(cgroups, group.Path), "/"+leaf)
 		}
 		folder := filepath.Join(parent, name)
 		if err := os.Mkdir(folder, 0o755); err != nil {
@@ -59,22 +64,6 @@ func newCgroup(name string) (cgroup, error) {
 		}
 	}
 	return c, nil
-}
-
-// parseCgroup reads a line of /proc/PID/cgroup: NUMBER:CONTROLLERS:PATH. It returns the hierarchy's name and the group's folder.
-func parseCgroup(line string, unified bool) (hierarchy, folder string, ok bool) {
-	fields := strings.SplitN(line, ":", 3)
-	if len(fields) != 3 || unified && fields[0] != "0" {
-		return "", "", false
-	}
-	if unified {
-		return "", filepath.Join(cgroups, fields[2]), true
-	}
-	hierarchy = strings.TrimPrefix(fields[1], "name=")
-	if hierarchy == "" {
-		hierarchy = "unified"
-	}
-	return hierarchy, filepath.Join(cgroups, hierarchy, fields[2]), true
 }
 
 // leaf is the group of this process on cgroup v2, once its own group has been divided.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"github.com/prometheus/procfs"
 )
 
 var errOff = errors.New("the machine is off")
@@ -28,23 +29,21 @@ func (m *Machine) leader() (int, error) {
 		return 0, fmt.Errorf("looking for the init process of %s: %w", m.Name, err)
 	}
 	for field := range strings.FieldsSeq(string(children)) {
-		status, err := os.ReadFile("/proc/" + field + "/status")
-		if err == nil && isInit(string(status)) {
-			return strconv.Atoi(field)
+		if id, err := strconv.Atoi(field); err == nil && isInit(id) {
+			return id, nil
 		}
 	}
 	return 0, errOff
 }
 
-// isInit reads /proc/PID/status: the last number of NSpid is the one inside.
-func isInit(status string) bool {
-	for line := range strings.Lines(status) {
-		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			fields := strings.Fields(ids)
-			return len(fields) > 1 && fields[len(fields)-1] == "1"
-		}
+// isInit reports whether a process is PID 1 in a namespace of its own. Its last ID is the one inside.
+func isInit(id int) bool {
+	p, err := procfs.NewProc(id)
+	if err != nil {
+		return false
 	}
-	return false
+	status, err := p.NewStatus()
+	return err == nil && len(status.NSpids) > 1 && status.NSpids[len(status.NSpids)-1] == 1
 }
 
 // Path is where a file of the running machine can be read by this one, as the machine sees it.
