@@ -27,17 +27,15 @@ func newHub(ctx context.Context, service, server string) (*hub, error) {
 		return nil, err
 	}
 	h := &hub{network: n}
-	for _, line := range []string{
+	if err := h.run(ctx,
 		"ip link set lo up",
 		"ip link add hub type bridge",
-		"ip addr add " + hubAddress + hubSubnet + " dev hub",
+		"ip addr add "+hubAddress+hubSubnet+" dev hub",
 		"ip link set hub up",
-		"ip addr add " + service + "/32 dev lo",
+		"ip addr add "+service+"/32 dev lo",
 		"sysctl -q -w net.ipv4.ip_forward=1",
-	} {
-		if err := h.run(ctx, line); err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	if h.listener, err = h.listen(net.JoinHostPort(service, "443")); err != nil {
 		return nil, fmt.Errorf("listening at the service's address: %w", err)
@@ -53,27 +51,20 @@ func (h *hub) plug(ctx context.Context, number int) (*network, error) {
 		return nil, err
 	}
 	port := fmt.Sprintf("port%d", number)
-	for _, line := range []string{
-		"ip link add " + port + " type veth peer name eth0 netns " + n.path(),
-		"ip link set " + port + " master hub up",
-		"ip route add " + podsOf(number) + " via " + addressOf(number),
-	} {
-		if err := h.run(ctx, line); err != nil {
-			return nil, err
-		}
+	if err := h.run(ctx,
+		"ip link add "+port+" type veth peer name eth0 netns "+n.path(),
+		"ip link set "+port+" master hub up",
+		"ip route add "+podsOf(number)+" via "+addressOf(number),
+	); err != nil {
+		return nil, err
 	}
-	for _, line := range []string{
+	return n, n.run(ctx,
 		"ip link set lo up",
-		"ip addr add " + addressOf(number) + hubSubnet + " dev eth0",
+		"ip addr add "+addressOf(number)+hubSubnet+" dev eth0",
 		"ip link set eth0 up",
-		"ip route add default via " + hubAddress,
+		"ip route add default via "+hubAddress,
 		"sysctl -q -w net.ipv4.ip_forward=1",
-	} {
-		if err := n.run(ctx, line); err != nil {
-			return nil, err
-		}
-	}
-	return n, nil
+	)
 }
 
 func (h *hub) close() {

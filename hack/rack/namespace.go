@@ -33,11 +33,13 @@ func newNetwork() (*network, error) {
 // path names the namespace to other programs while this process lives.
 func (n *network) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// run runs a command line inside.
-func (n *network) run(ctx context.Context, line string) error {
-	command := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.path()}, strings.Fields(line)...)...)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("running %s: %w: %s", line, err, bytes.TrimSpace(output))
+// run runs command lines inside.
+func (n *network) run(ctx context.Context, lines ...string) error {
+	for _, line := range lines {
+		command := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.path()}, strings.Fields(line)...)...)
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("running %s: %w: %s", line, err, bytes.TrimSpace(output))
+		}
 	}
 	return nil
 }
