@@ -110,11 +110,6 @@ func (h *host) start(ctx context.Context) {
 func (h *host) kill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.endAgent()
-}
-
-// endAgent ends the agent, if one runs. The lock is held.
-func (h *host) endAgent() {
 	if h.agent != nil {
 		h.agent.kill()
 		h.agent = nil
@@ -147,10 +142,8 @@ func (h *host) goDown(a *agent) error {
 
 func (h *host) powerCycle(ctx context.Context, boot string) {
 	pause(ctx, acceptance)
-	h.mu.Lock()
 	halted := h.Halt(boot, judge.Rebooted)
-	h.endAgent()
-	h.mu.Unlock()
+	h.kill()
 	if !halted {
 		return
 	}

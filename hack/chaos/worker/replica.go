@@ -71,10 +71,7 @@ func (r *replica) run(ctx context.Context) error {
 			p.Kill()
 			return nil
 		}
-		select {
-		case <-time.After(restart):
-		case <-ctx.Done():
-		}
+		pause(ctx, restart)
 	}
 	return nil
 }
