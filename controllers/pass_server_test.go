@@ -20,7 +20,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -139,7 +138,7 @@ func (s *server) node(name string) *corev1.Node {
 func (s *server) pass(t testing.TB) {
 	t.Helper()
 	s.read, s.written, s.published = nil, nil, time.Time{}
-	if _, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: workers}}); err != nil {
+	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,6 +164,46 @@ func (s *server) ledger() []v1alpha1.LedgerEntry {
 		return s.holder.Status.Grants
 	}
 	return s.policy.Status.Grants
+}
+
+// seqOf is the number of a node's entry in the policy's ledger. 0: it has none.
+func (s *server) seqOf(node string) int64 {
+	for _, e := range s.policy.Status.Grants {
+		if e.Node == node {
+			return e.Seq
+		}
+	}
+	return 0
+}
+
+// What may be due about a granted reboot.
+const dueGrant, dueEnd, dueTakenBack, dueHooks = "the grant", "its end", "that it is taken back", "hooks"
+
+// due makes a write due about the node that has held its grant for longest.
+func (s *server) due(t testing.TB, what string) {
+	t.Helper()
+	node := s.policy.Status.Grants[0].Node
+	switch what {
+	case dueGrant:
+		ungranted := s.node(node)
+		delete(ungranted.Annotations, v1alpha1.AnnotationGrant)
+		s.put(t, ungranted)
+	case dueTakenBack:
+		s.pause(t, node)
+	case dueHooks:
+		s.policy.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}
+		s.comeBack(t)
+	case dueEnd:
+		s.comeBack(t)
+	}
+}
+
+// pause has an administrator pause a node.
+func (s *server) pause(t testing.TB, name string) {
+	t.Helper()
+	node := s.node(name)
+	node.Annotations[v1alpha1.AnnotationPaused] = "true"
+	s.put(t, node)
 }
 
 // touch is a word of an agent that changes nothing: of the node that holds the last grant.

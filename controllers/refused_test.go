@@ -22,6 +22,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
+// always lets each write to an object fail.
+func always(name string, err error) func(string) error {
+	return func(written string) error {
+		if written == name {
+			return err
+		}
+		return nil
+	}
+}
+
+// refusal is what a webhook answers that refuses a write of a Node.
+func refusal(node string) error {
+	return apierrors.NewForbidden(corev1.Resource("nodes"), node, errors.New("a webhook says no"))
+}
+
 // once lets one write to an object fail.
 func once(name string, err error) func(string) error {
 	return func(written string) error {
@@ -36,30 +51,11 @@ func once(name string, err error) func(string) error {
 // A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again: it holds for what was
 // read alone, and no event announces heartbeats.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
-	for name, tc := range map[string]struct {
-		begin func(t *testing.T, s *server, node string)
-		kept  bool // the slot
-	}{
-		"the node is back": {begin: func(t *testing.T, s *server, _ string) {
-			t.Helper()
-			s.comeBack(t)
-		}},
-		"the grant is taken back": {begin: func(t *testing.T, s *server, node string) {
-			t.Helper()
-			paused := s.node(node)
-			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
-			s.put(t, paused)
-		}},
-		"hooks begin": {kept: true, begin: func(t *testing.T, s *server, _ string) {
-			t.Helper()
-			s.policy.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}
-			s.comeBack(t)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for what, kept := range map[string]bool{dueEnd: false, dueTakenBack: false, dueHooks: true} {
+		t.Run(what, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			node, beats := s.policy.Status.Grants[0].Node, 0
-			tc.begin(t, s, node)
+			s.due(t, what)
 			s.fault = func(written string) error {
 				if written == node && beats == 0 {
 					beats++
@@ -72,8 +68,8 @@ func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, conflictPause)
 			}
 			s.pass(t)
-			if e := s.policy.Status.Grants[0]; (e.Node == node) != tc.kept {
-				t.Errorf("the slot is kept: %t, want %t: %+v", e.Node == node, tc.kept, e)
+			if e := s.policy.Status.Grants[0]; (e.Node == node) != kept {
+				t.Errorf("the slot is kept: %t, want %t: %+v", e.Node == node, kept, e)
 			}
 		})
 	}
@@ -97,7 +93,7 @@ func TestReconcile_WritesAMessageThatChanges(t *testing.T) {
 // A Node that takes no write keeps no other waiting, nor the policy's status.
 func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 	waits := serverNode(2*slots, true, clock.RealClock{}.Now()).Name
-	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("a webhook says no"))
+	forbidden := refusal(waits)
 	for name, tc := range map[string]struct {
 		refuses func(*server) string
 		lasts   bool // each pass asks it again
@@ -111,12 +107,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			refuses := tc.refuses(s)
 			s.comeBack(t)
-			s.fault = func(written string) error {
-				if written == refuses {
-					return tc.answer
-				}
-				return nil
-			}
+			s.fault = always(refuses, tc.answer)
 			s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != conditionsPause {
@@ -132,8 +123,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			var untold []string
 			for i := range needy {
 				node := s.node(serverNode(i, true, s.reconciler.Clock.Now()).Name)
-				holds := slices.ContainsFunc(s.policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node.Name })
-				if c := permittedOf(node); !holds && (c == nil || c.Reason != string(v1alpha1.ReasonPaused)) {
+				if c := permittedOf(node); s.seqOf(node.Name) == 0 && (c == nil || c.Reason != string(v1alpha1.ReasonPaused)) {
 					untold = append(untold, node.Name)
 				}
 			}
@@ -160,23 +150,12 @@ func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	for _, e := range s.policy.Status.Grants {
 		s.begin(t, e)
 	}
-	s.fault = func(written string) error {
-		if written == workers {
-			return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("no right to its status"))
-		}
-		return nil
-	}
+	s.fault = always(workers, apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("no right to its status")))
 	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
 		t.Error("the pass ends as if all were reported")
 	}
-	paused := 0
-	for _, object := range s.nodes.List() {
-		if n := plan.NodeOf(object.(*corev1.Node)); n.Permitted != nil && n.Permitted.Reason == string(v1alpha1.ReasonPaused) {
-			paused++
-		}
-	}
-	if paused != conditionsPerPass {
+	if paused := s.paused(); paused != conditionsPerPass {
 		t.Errorf("%d nodes show that their policy is paused, want %d of a pass", paused, conditionsPerPass)
 	}
 }
@@ -216,11 +195,8 @@ func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	if err != nil || result.RequeueAfter == 0 || result.RequeueAfter > listPause {
 		t.Errorf("the next pass comes after %s (%v)", result.RequeueAfter, err)
 	}
-	holds := func(node string) bool {
-		return slices.ContainsFunc(s.policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
-	}
-	if len(s.policy.Status.Grants) != slots || holds(back) || !s.published.IsZero() {
-		t.Errorf("the slot was handed over: %t; a grant was published: %t", !holds(back), !s.published.IsZero())
+	if over := s.seqOf(back) == 0; len(s.policy.Status.Grants) != slots || !over || !s.published.IsZero() {
+		t.Errorf("the slot was handed over: %t; a grant was published: %t", over, !s.published.IsZero())
 	}
 	s.fault = nil
 	if s.pass(t); s.published.IsZero() {
@@ -242,15 +218,12 @@ func TestReconcile_ANodeThatHangsLetsOthersGoFirst(t *testing.T) {
 		now.SetTime(now.Now().Add(reconcileTimeout / 2))
 		return webhookDown
 	}
-	holds := func() bool {
-		return slices.ContainsFunc(s.policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == other.Node })
-	}
 	for pass, want := range []bool{true, false} {
 		if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err != nil {
 			t.Fatal(err)
 		}
-		if holds() != want {
-			t.Errorf("after pass %d the other node holds its slot: %t", pass+1, holds())
+		if holds := s.seqOf(other.Node) != 0; holds != want {
+			t.Errorf("after pass %d the other node holds its slot: %t", pass+1, holds)
 		}
 	}
 }
@@ -265,12 +238,7 @@ func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
 	}
 	s.policy.Status.Grants, s.policy.Status.Run, s.policy.DeletionTimestamp = nil, nil, &metav1.Time{Time: time.Now()}
 	refuses := serverNode(2*slots, true, time.Now()).Name
-	s.fault = func(written string) error {
-		if written == refuses {
-			return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
-		}
-		return nil
-	}
+	s.fault = always(refuses, refusal(refuses))
 	recorder := events.NewFakeRecorder(100)
 	s.reconciler.announce.recorder = recorder
 	for range 2 * needy / conditionsPerPass {
@@ -298,46 +266,17 @@ func (s *server) reported(t *testing.T) reported {
 // A write about a granted reboot that the API server refuses is reported on the policy: once, for as long as it is refused, and
 // with the words of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
 func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T, s *server, node string){
-		"the grant": func(t *testing.T, s *server, node string) {
-			t.Helper()
-			ungranted := s.node(node)
-			delete(ungranted.Annotations, v1alpha1.AnnotationGrant)
-			s.put(t, ungranted)
-		},
-		"its end": func(t *testing.T, s *server, _ string) {
-			t.Helper()
-			s.comeBack(t)
-		},
-		"that it is taken back": func(t *testing.T, s *server, node string) {
-			t.Helper()
-			paused := s.node(node)
-			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
-			s.put(t, paused)
-		},
-		"hooks": func(t *testing.T, s *server, _ string) {
-			t.Helper()
-			s.policy.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}
-			s.comeBack(t)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, what := range []string{dueGrant, dueEnd, dueTakenBack, dueHooks} {
+		t.Run(what, func(t *testing.T) {
 			now := testclock.NewFakePassiveClock(time.Now())
 			s := newServer(t, 2*needy, now)
 			recorder := events.NewFakeRecorder(100)
 			s.reconciler.announce.recorder = recorder
 			e := s.policy.Status.Grants[0]
-			begin(t, s, e.Node)
-			var answer error
-			s.fault = func(written string) error {
-				if written == e.Node {
-					return answer
-				}
-				return nil
-			}
+			s.due(t, what)
 			step := func(after time.Duration, err error, want reported, emits ...string) {
 				t.Helper()
-				answer = err
+				s.fault = always(e.Node, err)
 				now.SetTime(now.Now().Add(after))
 				_, _ = s.reconciler.Reconcile(t.Context(), request(workers))
 				if diff := cmp.Diff(want, s.reported(t)); diff != "" {
@@ -357,7 +296,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			written, since := func(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }, now.Now()
 			refused := func(answer string) reported {
 				keeps := "the slot is kept until the write is accepted or the Node is deleted"
-				if name == "the grant" { // nobody has seen it
+				if what == dueGrant { // nobody has seen it
 					keeps = "the grant is withdrawn " + written(since.Add(5*time.Minute)) + ", and the slot is given back"
 				}
 				return reported{Reason: v1alpha1.ReasonNodeWriteRefused, Refused: 1, Message: fmt.Sprintf(
@@ -378,9 +317,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			step(time.Minute, webhookDown, refused(webhookDown.Error()))
 			step(0, nil, fine)
 			// The answer to a write that was accepted in the end reports nothing of the next one.
-			paused := s.node(e.Node)
-			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
-			s.put(t, paused)
+			s.pause(t, e.Node)
 			step(0, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), fine)
 		})
 	}
@@ -399,19 +336,14 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 			return nil
 		}
 		asked++
-		return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
+		return refusal(written)
 	}
 	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
-	explained := func() (nodes int) {
+	explained := func() int {
 		for range 2 * needy / conditionsPerPass {
 			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes report those that refuse
 		}
-		for _, object := range s.nodes.List() {
-			if c := permittedOf(object.(*corev1.Node)); c != nil && c.Reason == string(v1alpha1.ReasonPaused) {
-				nodes++
-			}
-		}
-		return nodes
+		return s.paused()
 	}
 	if got, want := explained(), needy-len(refusing); got != want || asked > 2*len(refusing) {
 		t.Errorf("%d nodes are reported, want %d; those that refuse were asked %d times", got, want, asked)
@@ -439,8 +371,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 		t.Fatal("the status was written")
 	}
 	s.pass(t)
-	same := func(in v1alpha1.LedgerEntry) bool { return in.Node == e.Node && in.Seq == e.Seq }
-	if grants := s.policy.Status.Grants; len(grants) != slots || !slices.ContainsFunc(grants, same) {
+	if grants := s.policy.Status.Grants; len(grants) != slots || s.seqOf(e.Node) != e.Seq {
 		t.Errorf("the ledger has %d entries, and that of %s is not one of them: %v", len(grants), e.Node, grants)
 	}
 }
@@ -468,7 +399,7 @@ func TestReconcile_ReportsThatAnUngovernedNodeRefuses(t *testing.T) {
 	unmarked := s.node(serverNode(2*slots, true, s.reconciler.Clock.Now()).Name)
 	unmarked.Spec.Taints = nil
 	s.put(t, unmarked)
-	s.fault = once(unmarked.Name, apierrors.NewForbidden(corev1.Resource("nodes"), unmarked.Name, errors.New("a webhook says no")))
+	s.fault = once(unmarked.Name, refusal(unmarked.Name))
 	if _, err := s.reconciler.Reconcile(t.Context(), request("")); !apierrors.IsForbidden(err) {
 		t.Errorf("the pass ends with %v", err)
 	}
@@ -529,12 +460,7 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 			back, kept := s.policy.Status.Grants[0], s.policy.Status.Grants[1]
 			s.comeBack(t)
 			s.lag(kept.Node, nil)
-			s.unread = func(name string) error {
-				if name == kept.Node {
-					return unread
-				}
-				return nil
-			}
+			s.unread = always(kept.Node, unread)
 			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // what one Node refuses is reported
 			has := func(e v1alpha1.LedgerEntry) bool { return slices.Contains(s.policy.Status.Grants, e) }
 			if grants := s.policy.Status.Grants; len(grants) != slots || has(back) || !has(kept) {
@@ -575,7 +501,7 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 			if !slices.Contains(s.read, held.Node) {
 				t.Errorf("read live: %v", s.read)
 			}
-			kept := slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Seq == held.Seq })
+			kept := s.seqOf(held.Node) == held.Seq
 			grant, err := protocol.ParseGrant(s.node(held.Node).Annotations)
 			if err != nil {
 				t.Fatal(err)
@@ -607,10 +533,20 @@ func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
 		node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseAborted, BootID: e.BootID, Reason: reason, At: e.At}.String()
 		s.put(t, node)
 		s.pass(t)
-		if slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Seq == e.Seq }) {
+		if s.seqOf(e.Node) == e.Seq {
 			t.Errorf("%s: the slot is kept", reason)
 		}
 	}
+}
+
+// paused is how many nodes show that their policy is paused.
+func (s *server) paused() (nodes int) {
+	for _, object := range s.nodes.List() {
+		if c := permittedOf(object.(*corev1.Node)); c != nil && c.Reason == string(v1alpha1.ReasonPaused) {
+			nodes++
+		}
+	}
+	return nodes
 }
 
 // permittedOf finds a condition by its type.

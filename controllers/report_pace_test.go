@@ -4,9 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Counts alone do not write the status of a policy more often than every 15 s, and what was put off is looked at by then.
@@ -20,7 +18,7 @@ func TestReport_CountsAloneWait(t *testing.T) {
 		want         int32
 	}{{again: 15 * time.Second, want: before}, {after: 14 * time.Second, again: time.Second, want: before}, {after: time.Second, again: time.Minute, want: before + 1}} {
 		now.SetTime(now.Now().Add(tc.after))
-		result, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: workers}})
+		result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 		again := min(result.RequeueAfter, time.Minute) // later, other reasons are due
 		if err != nil || again != tc.again || s.policy.Status.Nodes.Selected != tc.want {
 			t.Errorf("after %s: again in %s (%v), %d nodes are selected; want %+v", tc.after, again, err, s.policy.Status.Nodes.Selected, tc)
