@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
@@ -33,16 +31,12 @@ type Engine struct {
 }
 
 // Run implements source.Engine.
-func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
-	changes := e.Changes(report)
+func (e *Engine) Run(ctx context.Context, take func(engine.Report)) {
+	changes := e.Changes(take)
 	folder.Watch{
 		Folders: e.folders, Period: period, Clock: e.Clock, Again: e.Again,
 		Look: func() {
-			seen, err := e.look()
-			if err != nil {
-				logr.FromContextOrDiscard(ctx).V(1).Info("Cannot compare the kernels", "reason", err.Error())
-			}
-			r := seen.report()
+			r := report(e.look())
 			changes.Reach(engine.PresenceOf(false, r.State == engine.Unknown), "")
 			changes.Update(r)
 		},
@@ -57,13 +51,22 @@ func (e *Engine) folders() []string {
 	}
 	defer h.close()
 	paths := []string{filepath.Join(e.HostRoot, h.modules), filepath.Join(e.HostRoot, boot)}
-	for _, r := range h.modulesOf() {
+	found, _ := h.modulesOf() // The look reports what is wrong.
+	for _, r := range found {
 		paths = append(paths, filepath.Join(e.HostRoot, h.modules, r.text))
 	}
 	return paths
 }
 
-// look finds out what runs and what is installed.
+// observation is what a look found.
+type observation struct {
+	// running kernel.
+	running release
+	// installed kernels of any flavour.
+	installed []release
+}
+
+// look finds out what runs and what is installed. An error states what cannot be read.
 func (e *Engine) look() (observation, error) {
 	running, err := readRelease(e.ReleaseFile)
 	if err != nil {
@@ -71,27 +74,20 @@ func (e *Engine) look() (observation, error) {
 	}
 	h, err := open(e.HostRoot)
 	if err != nil {
-		return observation{running: running}, err
+		return observation{}, err
 	}
 	defer h.close()
-	return observation{running: running, installed: h.installed()}, nil
+	installed, err := h.installed()
+	return observation{running, installed}, err
 }
 
-// observation is what a look found.
-type observation struct {
-	// running kernel; zero where it is unknown.
-	running release
-	// installed kernels of any flavour.
-	installed []release
-}
-
-// report is what the observation reports to others. A need is a kernel of the running one's flavour that is newer. That there
-// are older ones only is none: the running one may come from elsewhere, and would again after a reboot.
-func (o observation) report() engine.Report {
+// report is what a look reports to others. A need is a kernel of the running one's flavour that is newer. That there are older
+// ones only is none: the running one may come from elsewhere, and would again after a reboot.
+func report(o observation, unread error) engine.Report {
 	newest, found := newest(o.installed, o.running.flavour)
 	switch {
-	case o.running.text == "":
-		return engine.Unreachable(Name, "The running kernel's release cannot be read.")
+	case unread != nil:
+		return engine.Unreachable(Name, fmt.Sprintf("The host's kernels cannot be read: %v.", unread))
 	case len(o.installed) == 0:
 		return engine.Unreachable(Name, "No kernel is found in the host's /usr/lib/modules, /lib/modules or /boot.")
 	case found && newest.newerThan(o.running):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 )
 
@@ -110,7 +111,7 @@ func TestEngine_AHostThatIsNotThereIsUnknown(t *testing.T) {
 	h := newHarness(t, "6.1.0-9-amd64")
 	h.engine.HostRoot = h.path("missing")
 	h.run()
-	h.Expect(noKernel)
+	h.Expect(engine.Unreachable(Name, "The host's kernels cannot be read: its file system: no such file or directory."))
 }
 
 func TestEngine_AReleaseThatCannotBeReadIsUnknown(t *testing.T) {
@@ -122,6 +123,18 @@ func TestEngine_AReleaseThatCannotBeReadIsUnknown(t *testing.T) {
 			h.run()
 			h.Expect(noRelease)
 		})
+	}
+}
+
+// Without the images, what a removed kernel left would pass for one that is installed.
+func TestEngine_AFolderThatCannotBeReadIsUnknown(t *testing.T) {
+	for folder, want := range map[string]string{"boot": "/boot", "usr": "/usr/lib/modules"} {
+		h := newHarness(t, "6.1.0-9-amd64")
+		h.install("6.1.0-9-amd64", "6.1.0-10-amd64")
+		h.remove(folder)
+		h.Must(os.Symlink(folder, h.path(folder)))
+		h.run()
+		h.Expect(engine.Unreachable(Name, "The host's kernels cannot be read: "+want+": too many levels of symbolic links."))
 	}
 }
 
@@ -201,9 +214,7 @@ func TestInstalled_IgnoresFoldersOutsideTheHost(t *testing.T) {
 	other.install("6.1.0-10-amd64")
 	h.Must(os.Symlink(other.path("usr"), h.path("usr")))
 	h.Must(os.Symlink(other.path("boot"), h.path("boot")))
-	seen, err := h.engine.look()
-	h.Must(err)
-	if len(seen.installed) > 0 {
-		t.Errorf("found %v outside the host", seen.installed)
+	if seen, err := h.engine.look(); err == nil || len(seen.installed) > 0 {
+		t.Errorf("found %v outside the host, %v", seen.installed, err)
 	}
 }

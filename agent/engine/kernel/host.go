@@ -1,11 +1,17 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 )
 
 // boot is the folder of kernel images, below the host's root.
@@ -25,23 +31,32 @@ type host struct {
 func open(hostRoot string) (*host, error) {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
-		return nil, fmt.Errorf("opening the host's file system: %w", err)
+		return nil, unreadable("its file system", err)
 	}
 	merged, split := &host{root, "usr/lib/modules"}, &host{root, "lib/modules"}
-	if len(merged.modulesOf()) == 0 && len(split.modulesOf()) > 0 {
-		return split, nil // A host that keeps /lib apart from /usr/lib.
+	if found, err := merged.modulesOf(); err == nil && len(found) == 0 {
+		if found, _ = split.modulesOf(); len(found) > 0 {
+			return split, nil // A host that keeps /lib apart from /usr/lib.
+		}
 	}
 	return merged, nil
 }
+
+// unreadable is an error for people: the path in err is this container's.
+func unreadable(what string, err error) error { return fmt.Errorf("%s: %s", what, folder.Reason(err)) }
 
 func (h *host) close() { _ = h.root.Close() } // It was only read.
 
 // installed are the kernels that could boot, complete as far as can be seen. A folder of modules alone may be what a
 // removed kernel left, and one without modules.dep what is being installed.
-func (h *host) installed() []release {
-	candidates, images := h.modulesOf(), h.images()
-	if len(candidates) == 0 {
-		return images
+func (h *host) installed() ([]release, error) {
+	images, err := h.images()
+	if err != nil {
+		return nil, err
+	}
+	candidates, err := h.modulesOf()
+	if err != nil || len(candidates) == 0 {
+		return images, err
 	}
 	hasImage := func(r release) bool {
 		is := func(image release) bool { return image.text == r.text }
@@ -59,42 +74,43 @@ func (h *host) installed() []release {
 		}
 	}
 	if imagesSeen {
-		return complete
+		return complete, nil
 	}
-	return imageless // There are no images here: they are not mounted, or elsewhere.
+	return imageless, nil // There are no images here: they are not mounted, or elsewhere.
 }
 
 // modulesOf are the kernels that have a folder of modules.
-func (h *host) modulesOf() []release {
-	var releases []release
-	for _, entry := range h.entries(h.modules) {
-		if r, ok := parseRelease(entry.Name()); ok && entry.IsDir() {
-			releases = append(releases, r)
-		}
-	}
-	return releases
+func (h *host) modulesOf() ([]release, error) {
+	return h.releases(h.modules, "", true)
 }
 
 // images are the kernels that have a vmlinuz in /boot.
-func (h *host) images() []release {
+func (h *host) images() ([]release, error) {
+	return h.releases(boot, "vmlinuz-", false)
+}
+
+// releases are the kernels by which folders, or files, of a folder are named, behind a prefix. Without the folder there are none.
+func (h *host) releases(name, prefix string, folders bool) ([]release, error) {
+	opened, err := h.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unreadable("/"+name, err)
+	}
+	defer func() { _ = opened.Close() }()
+	entries, err := opened.ReadDir(maxEntries)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, unreadable("/"+name, err)
+	}
 	var releases []release
-	for _, entry := range h.entries(boot) {
-		name, isImage := strings.CutPrefix(entry.Name(), "vmlinuz-")
-		if r, ok := parseRelease(name); ok && isImage && !entry.IsDir() {
+	for _, entry := range entries {
+		text, found := strings.CutPrefix(entry.Name(), prefix)
+		if r, ok := parseRelease(text); ok && found && entry.IsDir() == folders {
 			releases = append(releases, r)
 		}
 	}
-	return releases
-}
-
-func (h *host) entries(name string) []os.DirEntry {
-	opened, err := h.root.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = opened.Close() }()
-	entries, _ := opened.ReadDir(maxEntries) // What was read until an error is what there is.
-	return entries
+	return releases, nil
 }
 
 func (h *host) has(name string) bool {
@@ -107,13 +123,14 @@ const maxReleaseBytes = 64
 
 // readRelease reads the release of the running kernel.
 func readRelease(file string) (release, error) {
+	const what = "the running one's release"
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return release{}, fmt.Errorf("reading the running kernel's release: %w", err)
+		return release{}, unreadable(what, err)
 	}
 	r, ok := parseRelease(strings.TrimSpace(string(content)))
 	if !ok {
-		return release{}, fmt.Errorf("reading the running kernel's release: %.64q is none", content)
+		return release{}, unreadable(what, errors.New("it is no version"))
 	}
 	return r, nil
 }

@@ -148,7 +148,7 @@ func FuzzParseRelease(f *testing.F) {
 		if compareReleases(one, one) != 0 || sign(compareReleases(one, other)) != -sign(compareReleases(other, one)) {
 			t.Errorf("%q and %q have no order", a, b)
 		}
-		r := observation{running: one, installed: []release{other}}.report()
+		r := report(observation{running: one, installed: []release{other}}, nil)
 		if r.Message == "" || len(r.Message) > 256 || !utf8.ValidString(r.Message) || one.text != a {
 			t.Errorf("%q and %q: message of %d bytes: %q", a, b, len(r.Message), r.Message)
 		}
