@@ -12,14 +12,12 @@ import (
 )
 
 // Operation is what update_engine is doing: update_engine.Operation of Chromium OS' system_api. CoreOS and Flatcar have those from
-// Idle to ReportingErrorEvent. One that is not named here reports only that nothing is staged: a download overwrites what was.
+// 0, which is idle, to ReportingErrorEvent. One that is not named here reports only that nothing is staged: a download overwrites what was.
 type Operation int32
 
 const (
 	// Error is the first one.
 	Error Operation = -1
-	// Idle means nothing goes on, and nothing is staged.
-	Idle Operation = 0
 	// CheckingForUpdate means the server is asked for an update.
 	CheckingForUpdate Operation = 1
 	// UpdatedNeedReboot means an update is staged.
