@@ -1,6 +1,5 @@
 // Package host is the machine below the node as far as the agent needs it: the system bus, logind, the boot ID and
-// os-release, and who else may reboot it. It asks logind for a reboot and, where it is asked to, claims coordinator.conf; it
-// writes nothing else to the host.
+// os-release, and who else may reboot it. It asks logind for a reboot, and writes nothing to the host.
 package host
 
 import (
