@@ -37,7 +37,8 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
 			if follow {
 				return v.watch(cmd.Context())
 			}
-			return v.show(f)
+			is := status.Of(f, names...)
+			return s.print(v.output, is, func() []string { return is.Lines(s.look(v.output)) })
 		},
 	}
 	v.bind(cmd, asJSON, asYAML, asWide)
@@ -51,11 +52,6 @@ type statusView struct {
 
 	session *Session
 	names   []string
-}
-
-func (v *statusView) show(f fleet.Fleet) error {
-	s, is := v.session, status.Of(f, v.names...)
-	return s.print(v.output, is, func() []string { return is.Lines(s.look(v.output)) })
 }
 
 // watch shows the status again and again until the context ends.

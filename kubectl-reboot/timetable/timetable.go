@@ -2,6 +2,7 @@
 package timetable
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +46,10 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 		delete(t.WaitsFor, s.Node)
 	}
 	c := calendarTo(policy, f.Now, t.end())
-	t.Calendar, t.Always = until(c.Entries, t.end()), c.Always
+	if i := slices.IndexFunc(c.Entries, func(e calendar.Period) bool { return !e.From.Before(t.end()) }); i >= 0 {
+		c.Entries = c.Entries[:max(i, 1)] // what begins later is of no interest
+	}
+	t.Calendar, t.Always = c.Entries, c.Always
 	return t
 }
 
@@ -69,15 +73,4 @@ func (t Timetable) end() time.Time {
 		end = timing.Latest(end, w.ClosesAt)
 	}
 	return end
-}
-
-// until is the entries that begin before an instant.
-func until(entries []calendar.Period, end time.Time) []calendar.Period {
-	kept := []calendar.Period{}
-	for _, e := range entries {
-		if e.From.Before(end) || len(kept) == 0 {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
