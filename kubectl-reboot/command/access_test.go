@@ -120,5 +120,6 @@ var _ = Describe("Rights", Ordered, func() {
 		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer lets you look")
 		try(nobody, acts(), false, "is forbidden")
 		try(nobody, [][]string{{"convert", "kured"}}, false, "reboot-operator-doctor lets you list them")
+		try(nobody, [][]string{{"doctor"}}, false, "ClusterRole reboot-operator-doctor gives the rights for all checks")
 	})
 })

@@ -34,6 +34,7 @@ stays, and is named: the operator may not have been the only one to want it.`,
   kubectl reboot cleanup`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.rights = "cleanup needs the right to patch nodes and nodes/status, as cluster-admin has it"
 			c, err := w.client()
 			if err != nil {
 				return err

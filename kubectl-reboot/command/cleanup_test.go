@@ -61,10 +61,12 @@ var _ = Describe("cleanup", Serial, func() {
 
 	It("names the rights that it needs, which no role of the operator has", func() {
 		applyUserRoles()
-		stdout, stderr, err := run([]string{"cleanup"}, as("cleaner", "reboot-operator-fleet-operator"))
-		Expect(err).To(HaveOccurred())
-		Expect(stdout).To(BeEmpty(), "the conditions are still there")
-		Expect(stderr).To(And(ContainSubstring("nodes/status"), HaveSuffix("; cleanup needs the right to patch nodes and nodes/status, as cluster-admin has it\n")))
+		for name, resource := range map[string]string{"viewer": `"nodes"`, "operator": `"nodes/status"`} {
+			stdout, stderr, err := run([]string{"cleanup"}, as("cleaning-"+name, "reboot-operator-fleet-"+name))
+			Expect(err).To(HaveOccurred())
+			Expect(stdout).To(BeEmpty(), "the conditions are still there")
+			Expect(stderr).To(And(ContainSubstring(resource), HaveSuffix("; cleanup needs the right to patch nodes and nodes/status, as cluster-admin has it\n")))
+		}
 		Expect(kinds()).To(ContainElement(v1alpha1.NodeRebootRequired))
 	})
 

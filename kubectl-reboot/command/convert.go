@@ -93,6 +93,7 @@ func clusterDaemonSets(ctx context.Context, s *Session) ([]appsv1.DaemonSet, err
 	if err != nil {
 		return nil, err
 	}
+	s.rights = "ClusterRole reboot-operator-doctor lets you list them"
 	var list appsv1.DaemonSetList
 	if err := c.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the DaemonSets of all namespaces (-f FILE reads a manifest instead): %w", err)

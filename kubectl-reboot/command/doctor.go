@@ -40,6 +40,7 @@ ClusterRole reboot-operator-doctor gives the rights for all checks.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: named(1, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			s.rights = "ClusterRole reboot-operator-doctor gives the rights for all checks"
 			cluster, err := readCluster(cmd.Context(), s)
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,9 @@ type Session struct {
 	Screen *terminal.Terminal
 	// Version is the plugin's.
 	Version string
+
+	// rights states who has the rights that a command needs.
+	rights string
 }
 
 // Run runs the plugin with the arguments of the process, and prints its error.
@@ -70,7 +74,7 @@ func (s *Session) Run(ctx context.Context, args []string) error {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	for _, e := range each(err) {
-		fmt.Fprintln(s.ErrOut, "error: "+strings.TrimSpace(explained(e).Error()))
+		fmt.Fprintln(s.ErrOut, "error: "+strings.TrimSpace(s.explained(e).Error()))
 	}
 	return err
 }
@@ -134,19 +138,15 @@ func each(err error) []error {
 }
 
 // explained adds what to do to errors whose text alone does not explain it.
-func explained(err error) error {
+func (s *Session) explained(err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case !errors.As(err, &status):
 		return err
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w; the API server does not accept your credentials, or no longer: log in to the cluster again", err)
-	case apierrors.IsForbidden(err) && status.Status().Details != nil && status.Status().Details.Kind == "daemonsets":
-		return fmt.Errorf("%w; ClusterRole reboot-operator-doctor lets you list them", err)
-	case apierrors.IsForbidden(err) && strings.Contains(status.Status().Message, `"nodes/status"`):
-		return fmt.Errorf("%w; cleanup needs the right to patch nodes and nodes/status, as cluster-admin has it", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; ClusterRole reboot-operator-fleet-viewer lets you look, reboot-operator-fleet-operator lets you act", err)
+		return fmt.Errorf("%w; %s", err, cmp.Or(s.rights, "ClusterRole reboot-operator-fleet-viewer lets you look, reboot-operator-fleet-operator lets you act"))
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err) && status.Status().Details.Group == v1alpha1.GroupVersion.Group:
 		return fmt.Errorf("%w: this cluster has no RebootPolicies, reboot-operator is not installed", err)
 	}
