@@ -1,6 +1,7 @@
 package command
 
 import (
+	"os/exec"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -16,5 +17,15 @@ func TestRestConfig(t *testing.T) {
 	}
 	if config.QPS >= 0 {
 		t.Errorf("the limit is %v requests a second", config.QPS)
+	}
+}
+
+// A shell has to take what a command to copy names as it is, be it the name of a context with spaces.
+func TestQuoted_IsOneWordOfAShell(t *testing.T) {
+	for _, word := range []string{"prod", "arn:aws:eks:eu-central-1:1234:cluster/prod", "/home/me/.kube/config", "my cluster", "it's", "$HOME", "a;b", "`id`", "*"} {
+		printed, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+quoted(word)).Output()
+		if err != nil || string(printed) != word {
+			t.Errorf("%q becomes %q (%v)", word, printed, err)
+		}
 	}
 }

@@ -162,9 +162,3 @@ func (r Diagnosis) Bad() int {
 	}
 	return bad
 }
-
-// sorted are names in order, each once.
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
-}

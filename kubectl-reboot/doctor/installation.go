@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -184,7 +185,8 @@ func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 		}
 	}
 	if len(old) > 0 {
-		old = sorted(old)
+		slices.Sort(old)
+		old = slices.Compact(old)
 		f.add(Warning, fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout goes on, or is stuck", terminal.Some(old), want),
 			fmt.Sprintf("kubectl rollout status -n %s daemonset/%s", agent.Namespace, agent.Name), old...)
 	}
@@ -267,13 +269,11 @@ func (r Right) to(verb, group, resource string) Right {
 
 func rights(c Cluster, f *findings) {
 	by := map[string][]string{}
-	accounts := make([]string, 0, len(c.Missing))
 	for _, r := range c.Missing {
 		account := r.Namespace + "/" + r.Account
-		accounts = append(accounts, account)
 		by[account] = append(by[account], r.Verb+" "+r.Resource)
 	}
-	for _, account := range sorted(accounts) {
+	for _, account := range slices.Sorted(maps.Keys(by)) {
 		f.add(Problem, fmt.Sprintf("ServiceAccount %s may not: %s; deploy the ClusterRoles and their bindings again", account, strings.Join(by[account], ", ")), c.deploy())
 	}
 }

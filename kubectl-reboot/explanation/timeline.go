@@ -63,7 +63,7 @@ func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
 	}
 }
 
-func addProgress(add addMoment, n *plan.Node, flying bool) {
+func addProgress(add addMoment, n *plan.Node, granted bool) {
 	p := n.Progress
 	if p.DrainStartedAt != nil && p.Phase != protocol.PhaseDraining {
 		add(p.DrainStartedAt.Time, "drain began")
@@ -75,10 +75,10 @@ func addProgress(add addMoment, n *plan.Node, flying bool) {
 		add(p.At.Time, "gave up: %s, %s (%d in a row)", p.Reason, p.Message, p.Failures)
 	case protocol.PhaseRebooting:
 		add(p.At.Time, "sent to reboot")
-		if flying && n.BootID != p.BootID && !n.Maintenance {
+		if granted && n.BootID != p.BootID && !n.Maintenance {
 			add(n.MaintenanceSince, "the agent reported after the boot")
 		}
-		if flying && n.BootID != p.BootID && n.Ready {
+		if granted && n.BootID != p.BootID && n.Ready {
 			add(n.ReadySince, "Ready")
 		}
 	}

@@ -45,7 +45,7 @@ func (p Policy) wentOn(was Policy, report func(node, text string)) {
 	}
 	for _, t := range was.InProgress {
 		if p.reboot(t.Node).Node == "" {
-			report(t.Node, p.landed(t.Node))
+			report(t.Node, p.ended(t.Node))
 		}
 	}
 }
@@ -63,8 +63,8 @@ func went(was, is fleet.Reboot) string {
 	return string(was.Phase) + " → " + string(is.Phase)
 }
 
-// landed states how the reboot of a node ended that is no longer in progress.
-func (p Policy) landed(node string) string {
+// ended states how the reboot of a node ended that is no longer in progress.
+func (p Policy) ended(node string) string {
 	i := slices.IndexFunc(p.Waiting, func(w Waiting) bool { return slices.Contains(w.Nodes, node) })
 	switch {
 	case i >= 0:

@@ -84,9 +84,9 @@ func TestChanges_Zone(t *testing.T) {
 	}
 }
 
-// TestChanges_Landings: a reboot that ends otherwise than well, and what goes away.
-func TestChanges_Landings(t *testing.T) {
-	flying := at(0, Policy("w", Holds("n1", 7, 0)), Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0)))
+// TestChanges_Ends: a reboot that ends otherwise than well, and what goes away.
+func TestChanges_Ends(t *testing.T) {
+	granted := at(0, Policy("w", Holds("n1", 7, 0)), Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0)))
 	failed := Progressed(7, protocol.PhaseAborted, 0, func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })
 	cases := map[string]struct {
 		after status.Status
@@ -103,7 +103,7 @@ func TestChanges_Landings(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
-			for _, line := range tc.after.Changes(flying, time.UTC) {
+			for _, line := range tc.after.Changes(granted, time.UTC) {
 				lines = append(lines, line[len("Mon 15:48:00  "):])
 			}
 			got := strings.Join(lines, "\n")
