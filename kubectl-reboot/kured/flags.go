@@ -33,7 +33,7 @@ type kuredFlags struct {
 
 	blockingPods       []string
 	prometheus         string
-	alerts             pattern
+	alerts             *regexp.Regexp // nil: not set
 	matchOnly, firing  bool
 	sentinel           string
 	sentinelCommand    string
@@ -90,7 +90,10 @@ func (f *kuredFlags) defineTyped() {
 	s.IntVar(&f.skipWaitForDeleted, "skip-wait-for-delete-timeout", 0, "")
 	s.StringArrayVar(&f.blockingPods, "blocking-pod-selector", nil, "")
 	s.StringVar(&f.prometheus, "prometheus-url", "", "")
-	s.Var(&f.alerts, "alert-filter-regexp", "")
+	s.Func("alert-filter-regexp", "", func(value string) (err error) {
+		f.alerts, err = regexp.Compile(value)
+		return err
+	})
 	s.BoolVar(&f.matchOnly, "alert-filter-match-only", false, "")
 	s.BoolVar(&f.firing, "alert-firing-only", false, "")
 	s.StringVar(&f.sentinel, "reboot-sentinel", defaultSentinel, "")
@@ -98,26 +101,6 @@ func (f *kuredFlags) defineTyped() {
 	s.StringVar(&f.rebootCommand, "reboot-command", "/bin/systemctl reboot", "")
 	s.StringVar(&f.rebootMethod, "reboot-method", "command", "")
 	s.IntVar(&f.rebootSignal, "reboot-signal", signalReboot, "")
-}
-
-// pattern is a regular expression; nil until it is set.
-type pattern struct{ *regexp.Regexp }
-
-// String is the expression as written.
-func (p *pattern) String() string {
-	if p.Regexp == nil {
-		return ""
-	}
-	return p.Regexp.String()
-}
-
-// Type implements pflag.Value.
-func (p *pattern) Type() string { return "regexp" }
-
-// Set compiles the expression.
-func (p *pattern) Set(value string) (err error) {
-	p.Regexp, err = regexp.Compile(value)
-	return err
 }
 
 // carryElsewhere reports flags whose values mean nothing to a policy.

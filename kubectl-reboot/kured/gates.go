@@ -117,7 +117,7 @@ func alerts(c *conversion) error {
 		}
 		return nil
 	}
-	query := alertQuery(c.flags.alerts.Regexp, c.flags.matchOnly, c.flags.firing)
+	query := alertQuery(c.flags.alerts, c.flags.matchOnly, c.flags.firing)
 	switch {
 	case strings.Contains(c.flags.prometheus, "@"):
 		return errors.New("--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
