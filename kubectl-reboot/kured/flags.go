@@ -26,21 +26,20 @@ type kuredFlags struct {
 	days             []string
 	start, end, zone string
 
-	drainTimeout, drainDelay, rebootDelay time.Duration
-	drainGracePeriod                      int
-	drainPodSelector                      string
-	forceReboot                           bool
+	drainTimeout, drainDelay time.Duration
+	drainGracePeriod         int
+	drainPodSelector         string
+	forceReboot              bool
 
-	blockingPods       []string
-	prometheus         string
-	alerts             *regexp.Regexp // nil: not set
-	matchOnly, firing  bool
-	sentinel           string
-	sentinelCommand    string
-	rebootCommand      string
-	rebootMethod       string
-	rebootSignal       int
-	skipWaitForDeleted int
+	blockingPods      []string
+	prometheus        string
+	alerts            *regexp.Regexp // nil: not set
+	matchOnly, firing bool
+	sentinel          string
+	sentinelCommand   string
+	rebootCommand     string
+	rebootMethod      string
+	rebootSignal      int
 }
 
 // signalReboot is SIGRTMIN+5, by which systemd is asked to reboot.
@@ -58,6 +57,8 @@ func newKuredFlags() *kuredFlags {
 	f.set.Bool("annotate-nodes", false, "")
 	f.set.Duration("period", time.Hour, "")
 	f.set.Duration("lock-ttl", 0, "")
+	f.set.Duration("reboot-delay", 0, "")
+	f.set.Int("skip-wait-for-delete-timeout", 0, "")
 	f.set.Int("metrics-port", 8080, "")
 	for name, preset := range map[string]string{
 		"ds-namespace": "kube-system", "ds-name": "kured", nodeID: "", "metrics-host": "", "log-format": "text",
@@ -83,11 +84,9 @@ func (f *kuredFlags) defineTyped() {
 	s.StringVar(&f.zone, "time-zone", "UTC", "")
 	s.DurationVar(&f.drainTimeout, "drain-timeout", 0, "")
 	s.DurationVar(&f.drainDelay, "drain-delay", 0, "")
-	s.DurationVar(&f.rebootDelay, "reboot-delay", 0, "")
 	s.IntVar(&f.drainGracePeriod, "drain-grace-period", -1, "")
 	s.StringVar(&f.drainPodSelector, "drain-pod-selector", "", "")
 	s.BoolVar(&f.forceReboot, "force-reboot", false, "")
-	s.IntVar(&f.skipWaitForDeleted, "skip-wait-for-delete-timeout", 0, "")
 	s.StringArrayVar(&f.blockingPods, "blocking-pod-selector", nil, "")
 	s.StringVar(&f.prometheus, "prometheus-url", "", "")
 	s.Func("alert-filter-regexp", "", func(value string) (err error) {
