@@ -3,7 +3,6 @@ package calendar_test
 import (
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,7 +96,7 @@ func rendered(t testing.TB, f fleet.Fleet, o dashboard.Options) dashboard.Page {
 
 // TestRender_Zone: instants of the manager's sentences are in the reader's zone, too.
 func TestRender_Zone(t *testing.T) {
-	page := rendered(t, busy(), dashboard.Options{Zone: time.FixedZone("CET", 3600)})
+	page := rendered(t, busy(), dashboard.Options{Zone: Berlin})
 	for _, section := range []string{"attention", "nodes", "progress"} {
 		if html := page.Sections[section]; !strings.Contains(html, "was sent to reboot at Mon 2026-11-23 12:48:00 CET") {
 			t.Errorf("%s: %s", section, html)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -422,7 +421,7 @@ func TestLines(t *testing.T) {
 		look terminal.Look
 	}{"well": {healthy(), terminal.Look{}}, "sick": {sick, terminal.Look{}}, "80-columns": {sick, terminal.Look{Width: 80}}} {
 		t.Run(name, func(t *testing.T) {
-			tc.look.Zone = time.FixedZone("CET", 3600)
+			tc.look.Zone = Berlin
 			terminaltest.Golden(t, name, tc.c.examine().Lines(tc.look))
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,10 +42,6 @@ func few(e explanation.Explanation) explanation.Explanation {
 func policies(list ...v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy { return list }
 
 func TestLines(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
 	everything := Policy("everything", Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector, s.Priority = nil, -5 }))
 	rival := Policy("rival", Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = nil }))
 	needy := func(options ...func(*corev1.Node)) corev1.Node {
@@ -111,11 +106,11 @@ func TestLines(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := few(explain(t, tc.policies, tc.nodes...))
-			terminaltest.Golden(t, name, e.Lines(terminal.Look{Zone: berlin}))
-			terminaltest.Fits(t, 100, e.Lines(terminal.Look{Zone: berlin, Width: 100}))
+			terminaltest.Golden(t, name, e.Lines(terminal.Look{Zone: Berlin}))
+			terminaltest.Fits(t, 100, e.Lines(terminal.Look{Zone: Berlin, Width: 100}))
 		})
 	}
 	wide := few(explain(t, cases["backing-off"].policies, cases["backing-off"].nodes...))
-	terminaltest.Golden(t, "80-columns", wide.Lines(terminal.Look{Zone: berlin, Width: 80}))
-	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
+	terminaltest.Golden(t, "80-columns", wide.Lines(terminal.Look{Zone: Berlin, Width: 80}))
+	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: Berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
 }

@@ -54,7 +54,7 @@ func TestLines(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.look.Zone = time.FixedZone("CET", 3600)
+			tc.look.Zone = Berlin
 			lines := history.Lines(history.Of(policies(), tc.nodes...), tc.look, tc.nodes...)
 			terminaltest.Golden(t, name, lines)
 			if tc.look.Width > 0 {

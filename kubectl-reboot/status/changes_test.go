@@ -79,7 +79,7 @@ func TestChanges(t *testing.T) {
 func TestChanges_Zone(t *testing.T) {
 	late := at(time.Hour, Policy("w", Holds("n1", 7, 0)), Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0), Progressed(7, protocol.PhaseRebooting, 0), NotReady))
 	const want = "Mon 17:48:00  n1: RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 16:48:00 CET "
-	if got := late.Changes(status.Status{}, time.FixedZone("CET", 3600))[0]; !strings.HasPrefix(got, want) {
+	if got := late.Changes(status.Status{}, Berlin)[0]; !strings.HasPrefix(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,10 +77,6 @@ func versions() fleet.Fleet {
 }
 
 func TestLines(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
 	quiet := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights)}, []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}, Now)
 	due := fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	both := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Halted("1 node failed"), Spec(func(s *v1alpha1.RebootPolicySpec) {
@@ -128,7 +123,7 @@ func TestLines(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.look.Zone = berlin
+			tc.look.Zone = Berlin
 			lines := tc.status.Lines(tc.look)
 			terminaltest.Golden(t, name, lines)
 			if tc.look.Width > 0 && !tc.look.Theme.Color {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +53,7 @@ func pictures() map[string]timetable.Timetable {
 func TestSVG(t *testing.T) {
 	for name, table := range pictures() {
 		t.Run(name, func(t *testing.T) {
-			svg := timetable.SVG(table, berlin(t))
+			svg := timetable.SVG(table, Berlin)
 			selfContained(t, svg)
 			inside(t, svg)
 			if folder := os.Getenv("GANTT_FOLDER"); folder != "" { // for people who want to look
@@ -65,7 +64,7 @@ func TestSVG(t *testing.T) {
 			if len(table.Reboots) < 10 {
 				terminaltest.Golden(t, name+".svg", strings.Split(strings.TrimSuffix(svg, "\n"), "\n"))
 			}
-			figure := timetable.Figure(table, berlin(t))
+			figure := timetable.Figure(table, Berlin)
 			selfContained(t, figure)
 			for _, bad := range []string{"<style", ">policy w<", ">Done "} {
 				if strings.Contains(figure, bad) {

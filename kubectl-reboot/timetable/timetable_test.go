@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,15 +20,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
-
-func berlin(t *testing.T) *time.Location {
-	t.Helper()
-	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return zone
-}
 
 // needy is so many nodes of pool w that need a reboot.
 func needy(n int, name string) []corev1.Node {
@@ -95,7 +85,7 @@ func TestLines(t *testing.T) {
 			if tc.now.IsZero() {
 				tc.now = Now
 			}
-			tc.look.Zone = berlin(t)
+			tc.look.Zone = Berlin
 			lines := timetableOf(tc.now, tc.nodes, tc.policy...).Lines(tc.look)
 			terminaltest.Golden(t, name, lines)
 			if tc.look.Width > 0 && !tc.look.Theme.Color {

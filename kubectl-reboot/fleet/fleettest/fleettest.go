@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // the zones, built in
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,17 @@ import (
 
 // Now is a Monday afternoon in Berlin, before the windows of the week.
 var Now = time.Date(2026, 11, 23, 15, 48, 0, 0, time.UTC)
+
+// Berlin is the zone of most windows and readers.
+var Berlin = berlin()
+
+func berlin() *time.Location {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		panic(err)
+	}
+	return zone
+}
 
 // PoolLabel is what Policy selects by.
 const PoolLabel = "example.com/pool"
