@@ -225,16 +225,11 @@ func TestReboots_WhyBlocked(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			var got, want []plan.Decision
-			for _, d := range p.Decisions {
-				if d.Node == "worker-1" {
-					got = append(got, d)
-				}
-			}
+			want := plan.Decision{}
 			if tc.reason != "" {
-				want = []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message}}
+				want = plan.Decision{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message}
 			}
-			same(t, "decisions", want, got, unasked)
+			same(t, "decision", want, decided(p, "worker-1"), unasked)
 			same(t, "granted", tc.reason == "", len(p.Granted) > 0)
 		})
 	}
@@ -304,13 +299,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	}
 	for i, step := range steps {
 		s.hosts[0].read, s.hosts[1].read = nil, nil
-		got := v1alpha1.Reason("")
-		for _, d := range s.plan().Decisions {
-			if d.Node == "cp-1" {
-				got = d.Reason
-			}
-		}
-		if got != step.want {
+		if got := decided(s.plan(), "cp-1").Reason; got != step.want {
 			t.Fatalf("got %q, want %q", got, step.want)
 		}
 		if check, passed := objects(t, plan.Explain(s.snapshot(), "cp-1").Checks); check != step.want || passed != i+1 {

@@ -16,13 +16,9 @@ import (
 // and of its checks one objects exactly where that is why the node waits.
 func TestExplain_IsThePlan(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
-		decided := map[string]plan.Decision{}
-		for _, d := range p.Decisions {
-			decided[d.Node] = d
-		}
 		for _, n := range snapshot.Nodes {
 			e := plan.Explain(snapshot, n.Name)
-			if diff := cmp.Diff(decided[n.Name], e.Decision); diff != "" {
+			if diff := cmp.Diff(decided(p, n.Name), e.Decision); diff != "" {
 				t.Fatalf("node %s is decided and explained otherwise (-plan +explanation):\n%s\n%v", n.Name, diff, s)
 			}
 			granted := slices.ContainsFunc(p.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == n.Name })

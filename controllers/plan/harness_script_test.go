@@ -30,24 +30,21 @@ func atMost(n string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &value} }
 }
 
+func concurrencyOf(p *v1alpha1.RebootPolicy) *v1alpha1.Concurrency {
+	if p.Spec.Concurrency == nil {
+		p.Spec.Concurrency = &v1alpha1.Concurrency{}
+	}
+	return p.Spec.Concurrency
+}
+
 // domains goes after atMost, which sets the whole of concurrency.
 func domains(key string) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) {
-		if p.Spec.Concurrency == nil {
-			p.Spec.Concurrency = &v1alpha1.Concurrency{}
-		}
-		p.Spec.Concurrency.TopologyKey = key
-	}
+	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).TopologyKey = key }
 }
 
 // spacing goes after atMost, which sets the whole of concurrency.
 func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) {
-		if p.Spec.Concurrency == nil {
-			p.Spec.Concurrency = &v1alpha1.Concurrency{}
-		}
-		p.Spec.Concurrency.Spacing = &metav1.Duration{Duration: d}
-	}
+	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).Spacing = &metav1.Duration{Duration: d} }
 }
 
 // deadline is how soon a node should have had its reboot.
@@ -64,12 +61,7 @@ func ignoresWindows(p *v1alpha1.RebootPolicy) {
 
 // sharing makes the limit of another policy count. It goes after atMost, which sets the whole of concurrency.
 func sharing(with string) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) {
-		if p.Spec.Concurrency == nil {
-			p.Spec.Concurrency = &v1alpha1.Concurrency{}
-		}
-		p.Spec.Concurrency.Shared = with
-	}
+	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).Shared = with }
 }
 
 // inRings orders the nodes by the values of a label: a ring has the nodes with its name.

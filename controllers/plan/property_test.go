@@ -223,7 +223,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 			}
 			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
 				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
-			if i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }); i >= 0 && p.Decisions[i].RebootFailed().Status != "" {
+			if decided(p, name).RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
 			}
 			if reported != carries {
@@ -261,8 +261,7 @@ func TestReboots_KeepsPodsOffAFewNodes(t *testing.T) {
 			if after[name] != corev1.TaintEffectNoSchedule {
 				continue
 			}
-			i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name })
-			if off++; i < 0 || p.Decisions[i].Reason != v1alpha1.ReasonBlockingPod {
+			if off++; decided(p, name).Reason != v1alpha1.ReasonBlockingPod {
 				t.Fatalf("node %s lets no pods in\n%v", name, s)
 			}
 		}

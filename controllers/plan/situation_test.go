@@ -55,6 +55,16 @@ func same(t *testing.T, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
+// decided is the decision about a node; the zero value: there is none.
+func decided(p plan.Plan, node string) plan.Decision {
+	for _, d := range p.Decisions {
+		if d.Node == node {
+			return d
+		}
+	}
+	return plan.Decision{}
+}
+
 // one is a situation of one policy and its nodes.
 func one(p *v1alpha1.RebootPolicy, hosts ...*host) situation {
 	return situation{policies: []*v1alpha1.RebootPolicy{p}, hosts: hosts}
