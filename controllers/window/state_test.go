@@ -22,6 +22,24 @@ type stateCase struct {
 	want      window.State
 }
 
+// isOpen, isClosed and blackedOut are states, always one of a policy without windows. Their instants are in UTC; empty: none.
+func isOpen(name, closes, next string) window.State {
+	return window.State{Open: true, Name: name, ClosesAt: at(closes), Next: at(next)}
+}
+
+func isClosed(opens, next string) window.State {
+	return window.State{OpensAt: at(opens), Next: at(next)}
+}
+
+func blackedOut(name, opens, next string) window.State {
+	return window.State{Name: name, Blackout: true, BlackoutReason: "because of " + name, OpensAt: at(opens), Next: at(next)}
+}
+
+func always(s window.State) window.State {
+	s.Always = true
+	return s
+}
+
 func testStates(t *testing.T, cases map[string]stateCase) {
 	t.Helper()
 	for name, tc := range cases {
@@ -43,68 +61,44 @@ func TestAt(t *testing.T) {
 		daily("13:00", "1h", "UTC", named("c"), on("Mon")),
 	}
 	testStates(t, map[string]stateCase{
-		"no windows are always open": {
-			now:  "2026-06-01 12:00",
-			want: window.State{Open: true, Always: true},
-		},
-		"open in the middle (behaviour 30)": {
-			windows: nightly, now: "2026-06-01 23:00",
-			want: window.State{Open: true, Name: "w", ClosesAt: at("2026-06-02 02:00"), Next: at("2026-06-02 02:00")},
-		},
-		"open at the start": {
-			windows: nightly, now: "2026-06-01 22:00",
-			want: window.State{Open: true, Name: "w", ClosesAt: at("2026-06-02 02:00"), Next: at("2026-06-02 02:00")},
-		},
+		"no windows are always open":        {now: "2026-06-01 12:00", want: always(isOpen("", "", ""))},
+		"open in the middle (behaviour 30)": {windows: nightly, now: "2026-06-01 23:00", want: isOpen("w", "2026-06-02 02:00", "2026-06-02 02:00")},
+		"open at the start":                 {windows: nightly, now: "2026-06-01 22:00", want: isOpen("w", "2026-06-02 02:00", "2026-06-02 02:00")},
 		"closed a nanosecond before the start": {
-			windows: nightly, now: "2026-06-01 21:59:59.999999999",
-			want: window.State{OpensAt: at("2026-06-01 22:00"), Next: at("2026-06-01 22:00")},
+			windows: nightly, now: "2026-06-01 21:59:59.999999999", want: isClosed("2026-06-01 22:00", "2026-06-01 22:00"),
 		},
 		"open a nanosecond before the end (behaviour 30)": {
-			windows: nightly, now: "2026-06-02 01:59:59.999999999",
-			want: window.State{Open: true, Name: "w", ClosesAt: at("2026-06-02 02:00"), Next: at("2026-06-02 02:00")},
+			windows: nightly, now: "2026-06-02 01:59:59.999999999", want: isOpen("w", "2026-06-02 02:00", "2026-06-02 02:00"),
 		},
-		"closed at the end (behaviour 30)": {
-			windows: nightly, now: "2026-06-02 02:00",
-			want: window.State{OpensAt: at("2026-06-02 22:00"), Next: at("2026-06-02 22:00")},
-		},
+		"closed at the end (behaviour 30)": {windows: nightly, now: "2026-06-02 02:00", want: isClosed("2026-06-02 22:00", "2026-06-02 22:00")},
 		"closes with the union of windows that overlap and touch (behaviour 33)": {
-			windows: several, now: "2026-06-01 09:30",
-			want: window.State{Open: true, Name: "b", ClosesAt: at("2026-06-01 14:00"), Next: at("2026-06-01 10:00")},
+			windows: several, now: "2026-06-01 09:30", want: isOpen("b", "2026-06-01 14:00", "2026-06-01 10:00"),
 		},
 		"the first in the list gives its name": {
-			windows: several, now: "2026-06-01 10:30",
-			want: window.State{Open: true, Name: "a", ClosesAt: at("2026-06-01 14:00"), Next: at("2026-06-01 13:00")},
+			windows: several, now: "2026-06-01 10:30", want: isOpen("a", "2026-06-01 14:00", "2026-06-01 13:00"),
 		},
 		"the seam of windows that touch is open": {
-			windows: several, now: "2026-06-01 13:00",
-			want: window.State{Open: true, Name: "c", ClosesAt: at("2026-06-01 14:00"), Next: at("2026-06-01 14:00")},
+			windows: several, now: "2026-06-01 13:00", want: isOpen("c", "2026-06-01 14:00", "2026-06-01 14:00"),
 		},
-		"opens with the earliest window": {
-			windows: several, now: "2026-06-01 14:00",
-			want: window.State{OpensAt: at("2026-06-08 09:00"), Next: at("2026-06-08 09:00")},
-		},
-		"24 hours daily never close": {
-			windows: []v1alpha1.Window{daily("06:00", "24h", "UTC")}, now: "2026-06-01 06:00",
-			want: window.State{Open: true, Name: "w"},
-		},
+		"opens with the earliest window": {windows: several, now: "2026-06-01 14:00", want: isClosed("2026-06-08 09:00", "2026-06-08 09:00")},
+		"24 hours daily never close":     {windows: []v1alpha1.Window{daily("06:00", "24h", "UTC")}, now: "2026-06-01 06:00", want: isOpen("w", "", "")},
 		"168 hours weekly never close": {
-			windows: []v1alpha1.Window{daily("06:00", "168h", "UTC", on("Mon"))}, now: "2026-06-01 05:59",
-			want: window.State{Open: true, Name: "w"},
+			windows: []v1alpha1.Window{daily("06:00", "168h", "UTC", on("Mon"))}, now: "2026-06-01 05:59", want: isOpen("w", "", ""),
 		},
 		"two windows of 12 hours never close, and take turns": {
 			windows: []v1alpha1.Window{
 				daily("06:00", "12h", "UTC", named("day")), daily("18:00", "12h", "UTC", named("night")),
 			},
 			now:  "2026-06-01 07:00",
-			want: window.State{Open: true, Name: "day", Next: at("2026-06-01 18:00")},
+			want: isOpen("day", "", "2026-06-01 18:00"),
 		},
 		"24 hours daily close where summer time ends": {
 			windows: []v1alpha1.Window{daily("00:00", "24h", "Europe/Berlin")}, now: "2026-06-01 06:00",
-			want: window.State{Open: true, Name: "w", ClosesAt: at("2026-10-25 22:00"), Next: at("2026-10-25 22:00")},
+			want: isOpen("w", "2026-10-25 22:00", "2026-10-25 22:00"),
 		},
 		"closed inside the gap until it ends": {
 			windows: []v1alpha1.Window{daily("02:30", "1h", "America/New_York")}, now: "2026-03-08 06:59:59",
-			want: window.State{OpensAt: at("2026-03-08 07:00"), Next: at("2026-03-08 07:00")},
+			want: isClosed("2026-03-08 07:00", "2026-03-08 07:00"),
 		},
 	})
 }

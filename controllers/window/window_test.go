@@ -67,8 +67,11 @@ func compile(t testing.TB, windows []v1alpha1.Window, blackouts ...v1alpha1.Blac
 	return s
 }
 
-// at reads an instant in UTC, as 2006-01-02 15:04, with seconds where they matter.
+// at reads an instant in UTC, as 2006-01-02 15:04, with seconds where they matter. Empty: none.
 func at(s string) time.Time {
+	if s == "" {
+		return time.Time{}
+	}
 	for _, layout := range []string{"2006-01-02 15:04", time.DateTime} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t
@@ -122,9 +125,9 @@ func confirm(t fataler, s window.Schedule, want segment) {
 	}
 }
 
-// openingsCase is a row of the tables of openings: those of the windows from one instant to another. All is in UTC.
+// openingsCase is a row of the tables of openings: those of the window from one instant to another. All is in UTC.
 type openingsCase struct {
-	windows  []v1alpha1.Window
+	window   v1alpha1.Window
 	from, to string
 	want     []open
 }
@@ -136,7 +139,7 @@ func testOpenings(t *testing.T, cases map[string]openingsCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := slices.DeleteFunc(timeline(t, compile(t, tc.windows), at(tc.from), at(tc.to)),
+			got := slices.DeleteFunc(timeline(t, compile(t, []v1alpha1.Window{tc.window}), at(tc.from), at(tc.to)),
 				func(s segment) bool { return !s.Open })
 			if diff := cmp.Diff(segments(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("openings (-want +got):\n%s", diff)
