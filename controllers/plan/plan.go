@@ -158,12 +158,8 @@ func (d *Draft) Complete() Plan {
 	}
 	p.Holders = d.slots.holders()
 	p.Decisions, p.Markers = d.decisions(), markersOf(d)
-	p.Counts, p.Blocked = d.count()
-	p.Versions, p.Agents = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected))
-	p.Deadlines, p.OldestPending = deadlinesOf(d.f), d.oldestPending()
-	if p.Deadlines != nil {
-		p.Counts.Overdue = p.Deadlines.Passed
-	}
+	p.Versions, p.Agents, p.Deadlines = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected)), deadlinesOf(d.f)
+	d.count()
 	if waitsForGates(p, d.waiting) {
 		p.WaitsForGates, p.Gates = len(d.f.gates) > 0, gateStatus(d.f)
 	}

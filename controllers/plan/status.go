@@ -15,10 +15,13 @@ import (
 const maxNames = 5
 
 // count sums the plan up for status and metrics.
-func (d *Draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
-	c := v1alpha1.NodeCounts{
-		Selected: int32(len(d.f.selected)), Reporting: int32(d.f.agents.reporting),
-		Permitted: int32(len(d.plan.Ledger())), Unavailable: int32(len(d.slots.used)),
+func (d *Draft) count() {
+	p, c := &d.plan, &d.plan.Counts
+	*c = v1alpha1.NodeCounts{
+		Selected: int32(len(d.f.selected)), Reporting: int32(d.f.agents.reporting), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(d.slots.used)),
+	}
+	if p.Deadlines != nil {
+		c.Overdue = p.Deadlines.Passed
 	}
 	failed := map[string]bool{}
 	for _, n := range d.f.governed {
@@ -28,8 +31,11 @@ func (d *Draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 		if n.NeedsReboot() && (n.failed() || n.hookRefused()) {
 			failed[n.Name] = true
 		}
+		if d.waiting[n.Name] != nil {
+			p.OldestPending = timing.Earliest(p.OldestPending, n.WaitsSince())
+		}
 	}
-	for _, t := range d.plan.Reboots {
+	for _, t := range p.Reboots {
 		if t.Rebooting() && t.Action != ReleaseEntry {
 			c.Rebooting++
 		}
@@ -38,11 +44,11 @@ func (d *Draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 		}
 	}
 	c.Failed = int32(len(failed))
-	blocked := blockedBy(d.plan.Decisions)
+	blocked := blockedBy(p.Decisions)
 	for _, b := range blocked {
 		c.Blocked += b.Count
 	}
-	return c, blocked[:min(len(blocked), maxBlocked)]
+	p.Blocked = blocked[:min(len(blocked), maxBlocked)]
 }
 
 // maxBlocked is how many reasons a status holds. There are fewer, unless agents report unknown reasons.
@@ -77,17 +83,6 @@ var passes = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,
 	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonRingWaits: true, v1alpha1.ReasonBlockingPod: true, v1alpha1.ReasonWaitingForHook: true,
 	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
-}
-
-// oldestPending is since when the longest-waiting node has waited.
-func (d *Draft) oldestPending() time.Time {
-	var oldest time.Time
-	for _, n := range d.f.governed {
-		if d.waiting[n.Name] != nil {
-			oldest = timing.Earliest(oldest, n.WaitsSince())
-		}
-	}
-	return oldest
 }
 
 // next is the earliest instant at which time alone changes something.
