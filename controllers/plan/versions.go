@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -69,16 +68,13 @@ func (c *versionCount) report() []v1alpha1.SystemVersions {
 	for is, count := range c.counts {
 		bySystem[is.system] = append(bySystem[is.system], *count)
 	}
-	if len(bySystem) == 0 {
-		return nil
+	var all []v1alpha1.SystemVersions
+	for is, versions := range bySystem {
+		all = append(all, systemVersions(is, versions))
 	}
-	all := make([]v1alpha1.SystemVersions, 0, len(bySystem))
-	for _, is := range slices.SortedFunc(maps.Keys(bySystem), func(a, b system) int {
-		return cmp.Or(cmp.Compare(a.os, b.os), cmp.Compare(a.group, b.group))
-	}) {
-		all = append(all, systemVersions(is, bySystem[is]))
-	}
-	slices.SortStableFunc(all, func(a, b v1alpha1.SystemVersions) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	slices.SortFunc(all, func(a, b v1alpha1.SystemVersions) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.OS, b.OS), cmp.Compare(a.Group, b.Group))
+	})
 	return all[:min(len(all), maxSystems)]
 }
 
