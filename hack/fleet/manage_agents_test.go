@@ -157,8 +157,8 @@ func (r *rollout) begun(grants []v1alpha1.LedgerEntry) map[string]string {
 // stillDraining: the same two, under the same grants, cordoned, in the drain that has begun then.
 func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]string) {
 	r.Helper()
-	if got, want := entries(r.status().Grants), entries(grants); !slices.Equal(got, want) {
-		r.Errorf("the ledger has %v, want %v", got, want)
+	if diff := cmp.Diff(grants, r.status().Grants); diff != "" {
+		r.Errorf("the ledger (-before +now):\n%s", diff)
 	}
 	if got := r.in(timeline.Draining); len(got) != 2 {
 		r.Errorf("%v drain, want two nodes", got)
@@ -190,15 +190,6 @@ func (r *rollout) finish() {
 		}
 		at[c.Node] = step
 	}
-}
-
-func entries(grants []v1alpha1.LedgerEntry) []string {
-	var all []string
-	for _, e := range grants {
-		all = append(all, fmt.Sprintf("%s %d %s", e.Node, e.Seq, e.BootID))
-	}
-	slices.Sort(all)
-	return all
 }
 
 // in names the nodes in a state.
