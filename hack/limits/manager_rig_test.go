@@ -108,14 +108,3 @@ func (s *site) another() {
 		HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
 	}})
 }
-
-// labelled waits until the Node has a label.
-func (s *site) labelled(key string) {
-	s.t.Helper()
-	until(s.t, "label "+key, func() bool {
-		node := &corev1.Node{}
-		must(s.t, api.Get(s.t.Context(), client.ObjectKey{Name: s.name}, node))
-		_, is := node.Labels[key]
-		return is
-	})
-}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -57,7 +58,11 @@ var managerPhases = []managerPhase{
 		s.policy(func(spec *v1alpha1.RebootPolicySpec) {
 			spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}}
 		})
-		s.labelled(v1alpha1.LabelBeforeReboot)
+		until(s.t, "the label by which hooks are asked", func() bool {
+			node := &corev1.Node{}
+			must(s.t, api.Get(s.t.Context(), client.ObjectKey{Name: s.name}, node))
+			return node.Labels[v1alpha1.LabelBeforeReboot] != ""
+		})
 	}},
 	{name: "a gate's Prometheus accepts and says nothing", reach: func(s *site) {
 		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
