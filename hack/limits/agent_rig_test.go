@@ -140,15 +140,6 @@ func (h *host) guarded() {
 	h.shows(corev1.NodeDrainInProgress, "True")
 }
 
-// in waits for a phase of the progress.
-func (h *host) in(phase protocol.Phase) {
-	h.t.Helper()
-	until(h.t, fmt.Sprintf("%s to be %s", h.name, phase), func() bool {
-		p, err := protocol.ParseProgress(h.node().Annotations)
-		return err == nil && p != nil && p.Phase == phase
-	})
-}
-
 // called waits for a call of logind.
 func (h *host) called(method string) {
 	h.t.Helper()

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -83,7 +82,6 @@ var agentPhases = map[string]func(h *host){
 	},
 	"the host goes down": func(h *host) {
 		h.granted()
-		h.in(protocol.PhaseRebooting)
 		h.called("RebootWithFlags")
 	},
 	"its first report after the boot hangs": func(h *host) {

@@ -60,7 +60,7 @@ func (r result) each(n int) float64 { return float64(n) / float64(max(1, len(r.r
 
 // report is two results beside each other, without rules and with all of them. The goals are those of the first.
 func report(without, with result) figures.Result {
-	rows, all := append(without.time(), without.cost()...), append(with.time(), with.cost()...)
+	rows, all := without.rows(), with.rows()
 	for i := range rows {
 		rows[i].Cells = append(rows[i].Cells, all[i].Cells[1])
 	}
@@ -83,7 +83,7 @@ func report(without, with result) figures.Result {
 	}
 }
 
-func (r result) time() []figures.Row {
+func (r result) rows() []figures.Row {
 	drains, reboots, pauses := r.ideal()
 	ideal := drains + reboots + pauses
 	parts := fmt.Sprintf("drains %s + reboots %s", figures.Seconds(drains), figures.Seconds(reboots))
@@ -93,6 +93,7 @@ func (r result) time() []figures.Row {
 	ratio := r.wall.Seconds() / max(ideal.Seconds(), 1e-9)
 	fromService, fromReady := r.handovers()
 	median := figures.Quantile(fromService, 0.5)
+	writes := r.each(fleet.Total(r.asked.Writes))
 	return []figures.Row{
 		figures.Figure("wall time", fmt.Sprintf("%s; the ideal (%s) is %s", figures.Seconds(r.wall), parts, figures.Seconds(ideal))),
 		figures.Judged("wall time to the ideal", fmt.Sprintf("%.2f", ratio), ratio <= goalRatio, fmt.Sprintf("at most %.2f", goalRatio)),
@@ -103,12 +104,6 @@ func (r result) time() []figures.Row {
 		figures.Figure("from Ready on the new boot ID to the next grant: median, 95 of 100", figures.QuantileText(fromReady, 0.5)+", "+
 			figures.QuantileText(fromReady, 0.95)),
 		figures.Judged("most nodes unavailable at once", strconv.Itoa(r.peak), r.peak <= 1, "at most 1"),
-	}
-}
-
-func (r result) cost() []figures.Row {
-	writes := r.each(fleet.Total(r.asked.Writes))
-	return []figures.Row{
 		figures.Judged("API writes per reboot, beside evictions and events", fmt.Sprintf("%.1f", writes), writes <= goalWrites,
 			fmt.Sprintf("at most %.0f", goalWrites)),
 		figures.Figure("beside them", fmt.Sprintf("%.1f evictions, %.1f events, %.1f reads, %.1f watches; %d refused in all",
