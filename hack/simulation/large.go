@@ -20,10 +20,13 @@ const largePools = 5
 func DrawLarge(seed uint64, nodes int) Script {
 	d := process.NewRandom(seed, "large script")
 	s := Script{
-		Seed: seed, Pools: largePoolNames(nodes), Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week),
+		Seed: seed, Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week),
 		Foul:  largeFoul(d),
 		Drain: d.Between(10*time.Second, 2*time.Minute), Stuck: pick(d, 0, 0.01, 0.03), Boot: d.Between(30*time.Second, 5*time.Minute),
 		Pass: time.Duration(nodes) * time.Millisecond, Patience: 6 * time.Hour,
+	}
+	for i := range largePools {
+		s.Pools = append(s.Pools, fmt.Sprintf("pool-%d", i+1))
 	}
 	s.drawNodes(d, nodes)
 	for _, name := range s.Pools {
@@ -31,14 +34,6 @@ func DrawLarge(seed uint64, nodes int) Script {
 	}
 	s.Faults = drawLargeFaults(d, &s)
 	return s
-}
-
-// largePoolNames are fewer where there are few nodes: a pool has twenty at least.
-func largePoolNames(nodes int) (names []string) {
-	for i := range max(2, min(largePools, nodes/20)) {
-		names = append(names, fmt.Sprintf("pool-%d", i+1))
-	}
-	return names
 }
 
 // largeFoul: a manager sends hundreds of times as many requests as in a small cluster, one after another. They are faster,
