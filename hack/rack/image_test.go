@@ -76,14 +76,6 @@ func gunzip(t *testing.T, text []byte) []byte {
 	return unpacked
 }
 
-func TestImage_NeedsItsProgram(t *testing.T) {
-	dir := t.TempDir()
-	err := Write(filepath.Join(dir, "image.tar"), Image{Name: "it", Program: filepath.Join(dir, "missing")})
-	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestReadDockerfile_OfThisProject(t *testing.T) {
 	dockerfile := filepath.Join("..", "..", "Dockerfile")
 	for stage, want := range map[string]Image{

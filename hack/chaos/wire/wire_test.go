@@ -157,23 +157,6 @@ func TestLine_HeldWhenAllEnds(t *testing.T) {
 	}
 }
 
-// TestServe is the way of a process: plain HTTP on this machine, with the same faults.
-func TestServe(t *testing.T) {
-	url, carried := server(t)
-	line := wire.New(http.DefaultTransport).Line(t.Context())
-	address, err := line.Serve(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, _ := send(t, http.DefaultTransport, http.MethodGet, address); code != http.StatusOK {
-		t.Fatalf("code %d", code)
-	}
-	line.Cut()
-	if code, _ := send(t, http.DefaultTransport, http.MethodPatch, address); code != 0 || carried.Load() != 1 {
-		t.Errorf("a request went through a cut line: code %d, %d were carried out", code, carried.Load())
-	}
-}
-
 // TestLine_ReadOnly lets an agent that was killed read, and nothing else.
 func TestLine_ReadOnly(t *testing.T) {
 	url, carried := server(t)
