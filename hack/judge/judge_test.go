@@ -325,6 +325,7 @@ func (h histories) check(t *testing.T) {
 }
 
 func TestTake(t *testing.T) {
+	const autumn = 217 * 24 * time.Hour // until the Sunday on which clocks in Berlin go from 3 to 2 o'clock
 	window := func(start string, d time.Duration, zone string) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
@@ -356,6 +357,9 @@ func TestTake(t *testing.T) {
 		"a window begins where clocks skip its start":           {[]func(*story){window("02:30", time.Hour, "Europe/Berlin"), passes(time.Hour), grant("a", 1)}, nil},
 		"a window lasts as long as it says where clocks change": {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(85 * time.Minute), grant("a", 1)}, nil},
 		"and no longer":                                         {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(95 * time.Minute), grant("a", 1)}, []Rule{Window}},
+		"a window that began the day before":                    {[]func(*story){window("23:30", time.Hour, "Europe/Berlin"), passes(22*time.Hour + 10*time.Minute), grant("a", 1)}, nil},
+		"a start that is repeated, the first time":              {[]func(*story){window("02:30", 10*time.Minute, "Europe/Berlin"), passes(autumn + 35*time.Minute), grant("a", 1)}, nil},
+		"a start that is repeated, the second time":             {[]func(*story){window("02:30", 10*time.Minute, "Europe/Berlin"), passes(autumn + 95*time.Minute), grant("a", 1)}, []Rule{Window}},
 		"a grant in a pause":                                    {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} }), grant("a", 1)}, []Rule{Window}},
 		"a grant of a policy that only reports":                 {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }), grant("a", 1)}, []Rule{Window}},
 		"a grant in a blackout": {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) {
