@@ -20,7 +20,7 @@ var errOff = errors.New("the machine is off")
 
 // leader is the process that is PID 1 in the machine.
 func (m *Machine) leader() (int, error) {
-	supervisor := m.supervisorID()
+	supervisor := m.supervisor.Load()
 	if supervisor == 0 {
 		return 0, errOff
 	}

@@ -26,22 +26,19 @@ const (
 	goneLimit = 40 * time.Second
 )
 
-// moreWatches allows more inotify instances, and returns what takes that back.
-func moreWatches(folder string) (restore func() error, err error) {
+// moreWatches allows more inotify instances, and notes in a rack's folder how many there were.
+func moreWatches(folder string) error {
 	before, err := os.ReadFile(watches)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", watches, err)
+		return fmt.Errorf("reading %s: %w", watches, err)
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(string(before))); err == nil && n >= wantWatches {
-		return func() error { return nil }, nil
+		return nil
 	}
 	if err := os.WriteFile(filepath.Join(folder, watchesBefore), before, 0o600); err != nil {
-		return nil, fmt.Errorf("noting %s: %w", watches, err)
+		return fmt.Errorf("noting %s: %w", watches, err)
 	}
-	if err := os.WriteFile(watches, []byte(strconv.Itoa(wantWatches)), 0o600); err != nil {
-		return nil, fmt.Errorf("raising %s: %w", watches, err)
-	}
-	return func() error { return restoreWatches(folder) }, nil
+	return os.WriteFile(watches, []byte(strconv.Itoa(wantWatches)), 0o600)
 }
 
 // restoreWatches puts back what a rack has noted in its folder, if it has.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/reboot-operator/reboot-operator/hack/machine"
 )
@@ -30,15 +30,14 @@ type Machine struct {
 	rack    *Rack
 	network *network
 	cgroup  cgroup
-	done    chan struct{}
+	// done is closed when it has gone down for good, which err explains.
+	done chan struct{}
+	err  error
 	// plug holds the machine down once it has gone down.
 	plug machine.Gate
-
-	mu sync.Mutex
 	// supervisor is the process of systemd-nspawn; 0 while the machine is off.
-	supervisor int
-	boots      int
-	err        error
+	supervisor atomic.Int64
+	boots      atomic.Int64
 }
 
 // Folder is where it keeps its files on this machine: its disk is changes, its console console.log.

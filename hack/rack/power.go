@@ -27,9 +27,7 @@ func (m *Machine) supply() {
 		if err == nil && code != 0 && code != wantsReboot {
 			err = fmt.Errorf("%s ended with exit status %d: %s", m.Name, code, filepath.Join(m.Folder(), "console.log"))
 		}
-		m.mu.Lock()
 		m.err = err
-		m.mu.Unlock()
 		return
 	}
 }
@@ -59,26 +57,14 @@ func (m *Machine) boot() (exitCode int, err error) {
 	if err := command.Start(); err != nil {
 		return 0, fmt.Errorf("switching %s on: %w", m.Name, err)
 	}
-	m.on(command.Process.Pid)
+	m.boots.Add(1)
+	m.supervisor.Store(int64(command.Process.Pid))
 	err = command.Wait()
-	m.off()
+	m.supervisor.Store(0)
 	if failure := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failure) {
 		return 0, fmt.Errorf("waiting for %s: %w", m.Name, err)
 	}
 	return command.ProcessState.ExitCode(), nil
-}
-
-func (m *Machine) on(supervisor int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.supervisor = supervisor
-	m.boots++
-}
-
-func (m *Machine) off() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.supervisor = 0
 }
 
 // Unplug lets the machine's next reboot be its last: it goes down and does not come up until it is plugged in again.
@@ -88,24 +74,17 @@ func (m *Machine) Unplug() { m.plug.Hold() }
 func (m *Machine) PlugIn() { m.plug.Release() }
 
 // Boots is how often it has been switched on.
-func (m *Machine) Boots() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.boots
-}
+func (m *Machine) Boots() int { return int(m.boots.Load()) }
 
 // IsOn reports whether it is on.
-func (m *Machine) IsOn() bool { return m.supervisorID() != 0 }
+func (m *Machine) IsOn() bool { return m.supervisor.Load() != 0 }
 
 // Err is why it has gone down for good, if that was not a reboot or wanted.
 func (m *Machine) Err() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.err
-}
-
-func (m *Machine) supervisorID() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.supervisor
+	select {
+	case <-m.done:
+		return m.err
+	default:
+		return nil
+	}
 }

@@ -45,7 +45,6 @@ type Rack struct {
 	prepared string
 	folder   string
 	hub      *hub
-	restore  func() error
 	// power ends when the rack is taken down.
 	power context.Context //nolint:containedctx // it is the life of all machines
 	cut   context.CancelFunc
@@ -71,7 +70,7 @@ func (r *Rack) start(ctx context.Context, o Options) error {
 	if r.folder, err = os.MkdirTemp("", fmt.Sprintf("%s%d.", prefix, os.Getpid())); err != nil {
 		return fmt.Errorf("making the rack's folder: %w", err)
 	}
-	if r.restore, err = moreWatches(r.folder); err != nil {
+	if err := moreWatches(r.folder); err != nil {
 		return err
 	}
 	if err := r.fillGear(o.Images); err != nil {
@@ -179,10 +178,7 @@ func (r *Rack) takeDown() error {
 	if r.hub != nil {
 		r.hub.close()
 	}
-	if r.restore != nil {
-		errs = append(errs, r.restore())
-	}
-	return errors.Join(append(errs, os.RemoveAll(r.folder))...)
+	return errors.Join(append(errs, restoreWatches(r.folder), os.RemoveAll(r.folder))...)
 }
 
 // awaitOff asks again now and then, because a machine that has only just been switched on does not listen yet.
@@ -207,7 +203,7 @@ func (m *Machine) powerOff() {
 	if err == nil {
 		err = syscall.Kill(leader, halt)
 	}
-	if supervisor := m.supervisorID(); err != nil && supervisor != 0 {
+	if supervisor := int(m.supervisor.Load()); err != nil && supervisor != 0 {
 		// It has only just been switched on.
 		_ = syscall.Kill(supervisor, syscall.SIGTERM)
 	}
