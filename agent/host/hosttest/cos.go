@@ -20,16 +20,15 @@ type COSOp int32
 
 // Operations of COS' update_engine.
 const (
-	COSError               COSOp = -1
-	COSIdle                COSOp = 0
-	COSCheckingForUpdate   COSOp = 1
-	COSUpdateAvailable     COSOp = 2
-	COSDownloading         COSOp = 3
-	COSVerifying           COSOp = 4
-	COSFinalizing          COSOp = 5
-	COSUpdatedNeedReboot   COSOp = 6
-	COSReportingErrorEvent COSOp = 7
-	COSUpdatedButDeferred  COSOp = 12
+	COSError              COSOp = -1
+	COSIdle               COSOp = 0
+	COSCheckingForUpdate  COSOp = 1
+	COSUpdateAvailable    COSOp = 2
+	COSDownloading        COSOp = 3
+	COSVerifying          COSOp = 4
+	COSFinalizing         COSOp = 5
+	COSUpdatedNeedReboot  COSOp = 6
+	COSUpdatedButDeferred COSOp = 12
 )
 
 // text is how GetStatus of the platforms before GetStatusAdvanced spells an operation.

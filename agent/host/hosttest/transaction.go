@@ -18,6 +18,8 @@ const (
 // Transaction is a piece of work of the fake rpm-ostree: on a socket of its own, begun by a method such as Upgrade and
 // started by a call of Start on that socket. It is over when it has finished and everybody has hung up.
 type Transaction struct {
+	guarded
+
 	daemon    *RPMOSTree
 	method    string
 	initiator string
@@ -27,7 +29,6 @@ type Transaction struct {
 	cancelled chan struct{}
 	cancel    sync.Once
 
-	mu      sync.Mutex
 	peers   map[*dbus.Conn]bool
 	started bool
 	// result is the body of Finished. Nil: it has not finished.
@@ -209,11 +210,7 @@ func (t *Transaction) start(peer *dbus.Conn) bool {
 	return first
 }
 
-func (t *Transaction) hasStarted() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.started
-}
+func (t *Transaction) hasStarted() bool { return read(&t.guarded, func() bool { return t.started }) }
 
 func (t *Transaction) run() {
 	var err error
