@@ -21,42 +21,38 @@ const (
 type lease struct {
 	mu      sync.Mutex
 	holder  *process.Process
-	expires time.Time // zero: the holder renews it
-	changed chan struct{}
+	expires time.Time     // zero: the holder renews it
+	lapsed  chan struct{} // closed when the holder does not renew it any more
 }
 
-func newLease() *lease { return &lease{changed: make(chan struct{})} }
+func newLease() *lease { return &lease{lapsed: make(chan struct{})} }
 
-// acquire waits until the process holds the lease, and reports whether it does.
+// acquire waits until the process holds the lease, and reports whether it does. While the holder renews it nobody tries.
 func (l *lease) acquire(ctx context.Context, p *process.Process, random *process.Random) bool {
 	for {
 		l.mu.Lock()
-		left := time.Until(l.expires)
-		if l.holder == nil || !l.expires.IsZero() && left <= 0 {
-			if p.Alive() {
-				l.holder, l.expires = p, time.Time{}
-				l.news()
-			}
-			l.mu.Unlock()
-			return p.Alive()
+		if p.Alive() && (l.holder == nil || l.hasExpired()) {
+			l.holder, l.expires = p, time.Time{}
 		}
-		if l.expires.IsZero() {
-			left = 1 << 62
-		}
-		changed := l.changed
+		acquired, renewed, lapsed := l.holder == p, l.expires.IsZero(), l.lapsed
 		l.mu.Unlock()
-		timer := time.NewTimer(left)
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-timer.C:
+		if acquired {
+			return true
 		}
-		timer.Stop()
+		if renewed {
+			select {
+			case <-ctx.Done():
+			case <-lapsed:
+			}
+		}
 		if !process.Wait(ctx, random.Between(0, retryPeriod)) || !p.Pass() {
 			return false
 		}
 	}
 }
+
+// hasExpired reports whether anybody may take the lease. The lock is held.
+func (l *lease) hasExpired() bool { return !l.expires.IsZero() && time.Until(l.expires) <= 0 }
 
 // lapse lets the lease run out, if the process holds it: it has died, or cannot renew it.
 func (l *lease) lapse(p *process.Process, random *process.Random) {
@@ -64,7 +60,8 @@ func (l *lease) lapse(p *process.Process, random *process.Random) {
 	defer l.mu.Unlock()
 	if l.holder == p && l.expires.IsZero() {
 		l.expires = time.Now().Add(leaseDuration - random.Between(0, retryPeriod))
-		l.news()
+		close(l.lapsed)
+		l.lapsed = make(chan struct{})
 	}
 }
 
@@ -72,7 +69,7 @@ func (l *lease) lapse(p *process.Process, random *process.Random) {
 func (l *lease) renew(p *process.Process) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.holder != p || !l.expires.IsZero() && time.Until(l.expires) <= 0 {
+	if l.holder != p || l.hasExpired() {
 		return false
 	}
 	l.expires = time.Time{}
@@ -83,9 +80,4 @@ func (l *lease) holds(p *process.Process) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.holder == p
-}
-
-func (l *lease) news() {
-	close(l.changed)
-	l.changed = make(chan struct{})
 }

@@ -24,9 +24,6 @@ type Conditions struct {
 	Gap  time.Duration
 }
 
-// MostLate is the longest after which a request that its sender has given up may still have its effect.
-const MostLate = 30 * time.Second
-
 // Counts are how often each fault was caused.
 type Counts struct {
 	mu sync.Mutex

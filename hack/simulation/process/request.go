@@ -104,7 +104,7 @@ func conflict(what string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, what, errors.New("the object has been modified"))
 }
 
-// late lets a write have its effect when nobody waits for it any more. It was on its way, so it outlives its process.
+// late lets a write have its effect when nobody waits for it any more, up to 30 seconds on. It was on its way, so it outlives its process.
 func (l line) late(effect func() error) {
-	time.AfterFunc(l.random.Between(time.Second, MostLate), func() { _ = effect() }) // nobody receives the answer
+	time.AfterFunc(l.random.Between(time.Second, 30*time.Second), func() { _ = effect() }) // nobody receives the answer
 }
