@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,7 +48,7 @@ var _ = Describe("The agents of a policy", func() {
 		p := f.policy("workers")
 		DeferCleanup(startManager(log, namespace))
 		Eventually(agentsOf).WithArguments(p).Should(Equal("1/1 Unknown AgentsUnknown "))
-		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAgentsReady).Message).To(
+		Expect(conditionOf(p, v1alpha1.ConditionAgentsReady).Message).To(
 			HaveSuffix("could not list the agents' pods in namespace " + namespace + ", see its log"))
 	})
 })
@@ -90,10 +89,9 @@ func agentIs(namespace, node string, ready bool) {
 
 // agentsOf is what a policy's status reports of agents: how many, condition AgentsReady, and which are missing.
 func agentsOf(p *v1alpha1.RebootPolicy) string {
-	status := policyStatus(p)
-	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAgentsReady)
-	if status.Agents == nil || c == nil {
+	agents, c := policyStatus(p).Agents, conditionOf(p, v1alpha1.ConditionAgentsReady)
+	if agents == nil {
 		return ""
 	}
-	return strings.Join([]string{status.Agents.Summary, string(c.Status), c.Reason, strings.Join(status.Agents.Nodes, ",")}, " ")
+	return strings.Join([]string{agents.Summary, string(c.Status), c.Reason, strings.Join(agents.Nodes, ",")}, " ")
 }

@@ -148,9 +148,7 @@ func createPolicy(name string, selector *v1alpha1.LabelSelector) *v1alpha1.Reboo
 	Expect(api.Create(context.Background(), p)).To(Succeed())
 	DeferCleanup(func() {
 		deletePolicy(p)
-		Eventually(func() bool {
-			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
-		}).Should(BeTrue())
+		Eventually(isGone).WithArguments(p).Should(BeTrue())
 	})
 	return p
 }

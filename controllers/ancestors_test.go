@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -29,7 +28,7 @@ var _ = Describe("What other operators left on a node", func() {
 		f.need(other)
 		Eventually(f.granted).Should(Equal([]string{other}), "the marked node is not being rebooted")
 		f.reboot(other)
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 		Expect(policyStatus(p).Seq).To(Equal(int64(1)), "there was room for the marked one by then")
 		Expect(f.reason(marked)).To(BeEmpty())
 		Expect(f.condition(marked, v1alpha1.NodeRebootRequired)).To(BeNil())
@@ -40,7 +39,7 @@ var _ = Describe("What other operators left on a node", func() {
 		f.need(marked)
 		Eventually(f.granted).Should(Equal([]string{marked}))
 		f.reboot(marked)
-		Eventually(func() protocol.GrantState { return f.grant(marked).State }).Should(Equal(protocol.GrantFinished))
+		f.finishes(marked)
 		Expect(f.get(marked).Spec.Unschedulable).To(BeFalse())
 		Expect(left()).To(Equal(all))
 	})

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -14,10 +13,7 @@ import (
 var _ = Describe("A deadline", func() {
 	// deadlineOf is condition DeadlineNear of a policy.
 	deadlineOf := func(p *v1alpha1.RebootPolicy) string {
-		c := meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionDeadlineNear)
-		if c == nil {
-			return "none"
-		}
+		c := conditionOf(p, v1alpha1.ConditionDeadlineNear)
 		return string(c.Status) + " " + c.Reason + ": " + c.Message
 	}
 
@@ -51,7 +47,7 @@ var _ = Describe("A deadline", func() {
 
 		By("taking it out of the policy")
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Deadline = nil })
-		Eventually(deadlineOf).WithArguments(p).Should(Equal("none"))
+		Eventually(conditionOf).WithArguments(p, v1alpha1.ConditionDeadlineNear).Should(BeZero())
 	})
 
 	It("that ignores windows lets a node go that is past it, and no other", func() {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -40,10 +39,9 @@ var _ = Describe("The estimate of a policy", func() {
 		Consistently(version).Should(Equal(before), "a pass that changes nothing else")
 
 		for range f.nodes {
-			var granted []string
-			Eventually(func() []string { granted = f.granted(); return granted }).Should(HaveLen(1))
-			f.reboot(granted[0])
-			Eventually(func() protocol.GrantState { return f.grant(granted[0]).State }).Should(Equal(protocol.GrantFinished))
+			name := f.next()
+			f.reboot(name)
+			f.finishes(name)
 		}
 		Eventually(estimate).Should(BeNil(), "nothing is to come")
 	}, SpecTimeout(3*time.Minute))

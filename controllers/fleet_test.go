@@ -11,9 +11,11 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -73,9 +75,7 @@ func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v
 	DeferCleanup(func() {
 		f.delete()
 		Expect(client.IgnoreNotFound(api.Delete(context.Background(), p))).To(Succeed())
-		Eventually(func() bool {
-			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
-		}).Should(BeTrue(), "the policy goes once its nodes are gone")
+		Eventually(isGone).WithArguments(p).Should(BeTrue(), "the policy goes once its nodes are gone")
 	})
 	Eventually(func() int64 { return policyStatus(p).ObservedGeneration }).Should(Equal(p.Generation), "the manager has read the policy")
 	return p
@@ -221,12 +221,57 @@ func (f *fleet) boot(name string, boot int) {
 // reboot plays the whole life of a granted reboot.
 func (f *fleet) reboot(name string) {
 	f.start(name)
+	f.comeBack(name)
+}
+
+// comeBack plays the rest of a reboot that has begun.
+func (f *fleet) comeBack(name string) {
 	f.commit(name)
 	f.boot(name, 2)
+}
+
+// finishes waits until the manager has put a node back in service.
+func (f *fleet) finishes(name string) {
+	GinkgoHelper()
+	Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+}
+
+// next waits until one node is granted, and names it.
+func (f *fleet) next() string {
+	GinkgoHelper()
+	var granted []string
+	Eventually(func() []string { granted = f.granted(); return granted }).Should(HaveLen(1))
+	return granted[0]
+}
+
+// show waits until nodes have a reason of RebootPermitted.
+func (f *fleet) show(reason string, nodes ...string) {
+	GinkgoHelper()
+	for _, name := range nodes {
+		Eventually(f.reason).WithArguments(name).Should(Equal(reason))
+	}
 }
 
 func policyStatus(p *v1alpha1.RebootPolicy) v1alpha1.RebootPolicyStatus {
 	var now v1alpha1.RebootPolicy
 	Expect(api.Get(context.Background(), client.ObjectKeyFromObject(p), &now)).To(Succeed())
 	return now.Status
+}
+
+func grantsOf(p *v1alpha1.RebootPolicy) []v1alpha1.LedgerEntry { return policyStatus(p).Grants }
+
+// conditionOf is a condition of a policy. The zero value: it has none.
+func conditionOf(p *v1alpha1.RebootPolicy, kind string) metav1.Condition {
+	return ptr.Deref(meta.FindStatusCondition(policyStatus(p).Conditions, kind), metav1.Condition{})
+}
+
+func isGone(p *v1alpha1.RebootPolicy) bool {
+	return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), &v1alpha1.RebootPolicy{}))
+}
+
+// create makes an object until the end of the spec.
+func create(object client.Object) {
+	GinkgoHelper()
+	Expect(api.Create(context.Background(), object)).To(Succeed())
+	DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(context.Background(), object))).To(Succeed()) })
 }

@@ -118,7 +118,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 			Eventually(f.granted).Should(HaveLen(1))
 			f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
 			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantCancelled))
-			Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+			Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 			Eventually(f.reason).WithArguments(name).Should(BeEmpty())
 		}
 		footprint.AddRow(GinkgoT(), "events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)

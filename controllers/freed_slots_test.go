@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -49,7 +48,7 @@ var _ = Describe("A slot that is freed while many nodes are updated with why the
 		By("pausing the policy, which is a new reason for every node that waits")
 		pause := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"pause":{}}}`))
 		Expect(api.Patch(context.Background(), p, pause)).To(Succeed())
-		Eventually(func() protocol.GrantState { return f.grant(goes).State }).Should(Equal(protocol.GrantFinished))
+		f.finishes(goes)
 		Expect(explainedBefore.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", waiting/2)))
 		Eventually(f.reason).WithArguments(last).Should(Equal("False Paused"), "the others are updated all the same")
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
@@ -110,15 +109,14 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 	BeforeEach(func() {
 		server.open()
 		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "prometheus", Namespace: "default"}, StringData: map[string]string{"token": "hunter2"}}
-		Expect(api.Create(context.Background(), token)).To(Succeed())
-		DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(context.Background(), token))).To(Succeed()) })
+		create(token)
 	})
 
 	It("holds reboots up while its query has a result, and lets them go on when it has none", func() {
 		server.fire(7)
 		f := makeFleet(3)
 		p := f.policy("workers", server.gate())
-		Eventually(func() string { return acceptedReason(p) }).Should(Equal("Accepted"))
+		Eventually(acceptedReason).WithArguments(p).Should(Equal("Accepted"))
 		Consistently(server.asked.Load, gateInterval).Should(BeZero(), "no node waits")
 		f.need(f.nodes...)
 		for _, name := range f.nodes {
@@ -141,8 +139,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		By("firing while the first one drains, which is finished")
 		server.errors.Set(8)
 		Eventually(gateState).WithArguments(p).Should(HavePrefix("Firing test_errors{"))
-		f.commit(first)
-		f.boot(first, 2)
+		f.comeBack(first)
 		Eventually(f.granted).Should(BeEmpty())
 		asked := server.asked.Load()
 		Eventually(server.asked.Load).Should(BeNumerically(">", asked+1))
@@ -151,8 +148,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		By("clearing again")
 		server.errors.Set(1)
 		for range 2 {
-			Eventually(f.granted).Should(HaveLen(1))
-			name := f.granted()[0]
+			name := f.next()
 			f.reboot(name)
 			Eventually(f.granted).ShouldNot(ContainElement(name), "the next one may have its grant already")
 		}
@@ -189,8 +185,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		f.need(f.nodes...)
 		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable Secret late is missing in namespace default"))
 		late := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "default"}, StringData: map[string]string{"token": "wrong"}}
-		Expect(api.Create(context.Background(), late)).To(Succeed())
-		DeferCleanup(func() { Expect(api.Delete(context.Background(), late)).To(Succeed()) })
+		create(late)
 		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable the server refuses: client error: 401"))
 		Expect(f.granted()).To(BeEmpty())
 		late.Data = map[string][]byte{"token": []byte("hunter2")}
@@ -216,9 +211,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		a.need(a.nodes...)
 		b.need(b.nodes...)
 		for _, f := range []*fleet{a, b} {
-			for _, name := range f.nodes {
-				Eventually(f.reason).WithArguments(name).Should(Equal("False AlertFiring"))
-			}
+			f.show("False AlertFiring", f.nodes...)
 		}
 		for _, p := range []*v1alpha1.RebootPolicy{p, q} {
 			Eventually(gateState).WithArguments(p).Should(HavePrefix("Firing"))

@@ -51,7 +51,7 @@ var _ = Describe("Hooks", func() {
 		Eventually(f.reason).WithArguments(name).Should(Equal("True WaitingForHook"))
 
 		f.annotate(name, after, "true")
-		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		f.finishes(name)
 		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelAfterReboot))
 		Expect(annotations()).NotTo(HaveKey(v1alpha1.AnnotationHooks))
@@ -134,7 +134,7 @@ var _ = Describe("Hooks", func() {
 		Expect(f.get(name).Spec.Unschedulable).To(BeTrue())
 		Expect(policyStatus(p).Grants).To(HaveLen(1))
 		f.annotate(name, after, "true")
-		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		f.finishes(name)
 	})
 })
 

@@ -4,8 +4,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
 
@@ -32,8 +30,8 @@ var _ = Describe("A machine that is rebooted again and again", func() {
 			f.commit(name)
 			boots++
 			f.boot(name, boots)
-			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
-			Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+			f.finishes(name)
+			Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 		})
 		Expect(policyStatus(p).Seq).To(BeEquivalentTo(boots - 1))
 	})

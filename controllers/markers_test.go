@@ -7,11 +7,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -58,7 +55,7 @@ var _ = Describe("Node markers", func() {
 	nothing := func(string) {}
 	finished := func(name string) {
 		GinkgoHelper()
-		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		f.finishes(name)
 	}
 
 	It("are on a node from the grant until it is back, in the writes that are made anyway", func() {
@@ -105,8 +102,7 @@ var _ = Describe("Node markers", func() {
 		Expect(f.grant(name).Excluded).To(BeFalse())
 		f.start(name)
 		f.annotate(name, disrupt, "because I say so")
-		f.commit(name)
-		f.boot(name, 2)
+		f.comeBack(name)
 		finished(name)
 		Expect(markers(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "because I say so", exclude: "mine"}))
 	})
@@ -131,9 +127,7 @@ var _ = Describe("Node markers", func() {
 		finished(name)
 		Expect(api.Delete(context.Background(), p)).To(Succeed())
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
-		Eventually(func() bool {
-			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
-		}).Should(BeTrue())
+		Eventually(isGone).WithArguments(p).Should(BeTrue())
 	})
 
 	It("announce a maintenance before hooks are asked, and end that when one refuses", func() {

@@ -21,8 +21,7 @@ var _ = Describe("Metrics", func() {
 		phases := func() []string { return labelsOf("reboot_operator_reboot_phase_seconds", p.Name, "node", "phase") }
 		overdue := func() []string { return labelsOf("reboot_operator_overdue_seconds", p.Name, "node", "reason") }
 		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		name := f.granted()[0]
+		name := f.next()
 		Eventually(phases).Should(Equal([]string{name + " Granted"}))
 		Expect(overdue()).To(BeEmpty())
 		f.start(name)

@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -42,8 +41,7 @@ func startWebhook(name string) *webhook {
 
 func keepAddress(name, address string) {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, StringData: map[string]string{"url": address}}
-	Expect(api.Create(context.Background(), s)).To(Succeed())
-	DeferCleanup(func() { Expect(api.Delete(context.Background(), s)).To(Succeed()) })
+	create(s)
 }
 
 func (w *webhook) messages() []string {
@@ -63,9 +61,7 @@ var _ = Describe("A service that is notified", func() {
 		hook := startWebhook("notified-of-runs")
 		f := makeFleet(3)
 		f.need(f.nodes[:2]...)
-		for _, name := range f.nodes[:2] {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False NoPolicy"))
-		}
+		f.show("False NoPolicy", f.nodes[:2]...)
 		p := f.policy("workers", notifies("notified-of-runs"))
 		Eventually(f.granted).Should(HaveLen(1))
 		Eventually(hook.messages).Should(ConsistOf(And(

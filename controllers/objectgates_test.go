@@ -66,9 +66,7 @@ func diskGate(name string, edit ...func(*v1alpha1.ObjectGate)) func(*v1alpha1.Re
 
 var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func() {
-		kind := unstructuredOf(diskKind)
-		Expect(api.Create(context.Background(), kind)).To(Succeed())
-		DeferCleanup(func() { Expect(api.Delete(context.Background(), kind)).To(Succeed()) })
+		create(unstructuredOf(diskKind))
 	})
 
 	It("holds reboots up while its expression is false, and lets them go on when it is true", func() {
@@ -92,8 +90,7 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		f.start(first)
 		Expect(api.Delete(context.Background(), disk)).To(Succeed())
 		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable Disk default/sick does not exist"))
-		f.commit(first)
-		f.boot(first, 2)
+		f.comeBack(first)
 		Eventually(f.granted).Should(BeEmpty())
 		for _, name := range f.nodes {
 			if name != first {
@@ -123,7 +120,7 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		makeDisk("well", "good")
 		f := makeFleet(1)
 		p := f.policy("workers", diskGate("well", func(g *v1alpha1.ObjectGate) { g.Expression = "object.health = 'good'" }))
-		Eventually(func() string { return acceptedReason(p) }).Should(Equal("Invalid"))
+		Eventually(acceptedReason).WithArguments(p).Should(Equal("Invalid"))
 		Expect(policyStatus(p).Conditions).To(ContainElement(HaveField("Message",
 			HavePrefix("spec.gates.objects[0].expression does not compile: line 1, column 15: Syntax error"))))
 		f.need(f.nodes...)
@@ -152,10 +149,8 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 			rules: [{apiGroups: [storage.example.com], resources: [disks], verbs: [get]}]}`)
 		binding := unstructuredOf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: disks},
 			roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: disks}, subjects: [{kind: User, name: nobody-special}]}`)
-		for _, object := range []client.Object{role, binding} {
-			Expect(api.Create(context.Background(), object)).To(Succeed())
-			DeferCleanup(func() { Expect(api.Delete(context.Background(), object)).To(Succeed()) })
-		}
+		create(role)
+		create(binding)
 		Eventually(ask).Should(HaveField("State", v1alpha1.GateClear))
 	})
 })

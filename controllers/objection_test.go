@@ -36,7 +36,7 @@ var _ = Describe("An agent's objection", func() {
 		Eventually(func() []v1alpha1.BlockedNodes { return policyStatus(p).Blocked }).Should(ConsistOf(held))
 		Eventually(blocked).WithArguments(p.Name).Should(Equal(counts))
 		f.reboot(other)
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 		Expect(policyStatus(p).Seq).To(Equal(int64(1)), "the slot that is free goes to nobody")
 
 		By("letting one go once its agent objects no more")

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -55,9 +54,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
 		})
 		f.need(f.nodes...)
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
-		}
+		f.show("False WindowClosed", f.nodes...)
 		run(ctx, f, p, "Reboot this node now")
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 		for _, name := range []string{f.nodes[0], p.Name} {
@@ -126,10 +123,10 @@ var _ = Describe("A command of docs/operations.md", func() {
 		f.start(f.nodes[0])
 		f.abort(f.nodes[0])
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Halted"))
-		Eventually(func() string { return haltOf(p) }).Should(Equal("True TooManyFailures"))
+		Eventually(haltOf).WithArguments(p).Should(Equal("True TooManyFailures"))
 		Expect(windowOf(p)).To(Equal(v1alpha1.WindowHalted))
 		run(ctx, f, p, "Resume after failures")
-		Eventually(func() string { return haltOf(p) }).Should(Equal("False Resumed"))
+		Eventually(haltOf).WithArguments(p).Should(Equal("False Resumed"))
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BackingOff"))
 		Eventually(func() map[string]string {
 			var now v1alpha1.RebootPolicy
@@ -223,9 +220,6 @@ func windowOf(p *v1alpha1.RebootPolicy) v1alpha1.WindowState {
 
 func haltOf(p *v1alpha1.RebootPolicy) string {
 	GinkgoHelper()
-	c := meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionHalted)
-	if c == nil {
-		return ""
-	}
+	c := conditionOf(p, v1alpha1.ConditionHalted)
 	return string(c.Status) + " " + c.Reason
 }

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -42,8 +41,7 @@ var _ = Describe("The pending taint", func() {
 		f.taint(f.nodes[size-1], "example.com/dedicated")
 		p = f.policy("workers", edit...)
 		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		goes = f.granted()[0]
+		goes = f.next()
 		waits = slices.DeleteFunc(slices.Clone(f.nodes), func(name string) bool { return name == goes })
 		for _, name := range waits {
 			Eventually(f.taints).WithArguments(name).Should(ContainElement(pending))
@@ -70,9 +68,7 @@ var _ = Describe("The pending taint", func() {
 	It("is there before the grant is published", func() {
 		f := makeFleet(2)
 		f.need(f.nodes...)
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False NoPolicy"))
-		}
+		f.show("False NoPolicy", f.nodes...)
 		f.policy("workers")
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 		writes := requests.Matching(methodPatch, "/nodes/"+f.pool)
@@ -115,9 +111,7 @@ var _ = Describe("The pending taint", func() {
 	It("is gone before the policy is", func() {
 		f, p, goes, waits := waiting(3)
 		Expect(api.Delete(context.Background(), p)).To(Succeed())
-		Eventually(func() bool {
-			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
-		}).Should(BeTrue())
+		Eventually(isGone).WithArguments(p).Should(BeTrue())
 		for _, name := range append(waits, goes) {
 			Expect(f.taints(name)).NotTo(ContainElement(pending))
 		}
@@ -162,7 +156,7 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 		Eventually(f.taints).WithArguments(f.nodes[2]).Should(ContainElement(pending))
 		Eventually(f.reason).WithArguments(refused).Should(Equal("False BudgetExhausted"))
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		Eventually(grantsOf).WithArguments(p).Should(HaveLen(1))
 		Expect(f.taints(refused)).NotTo(ContainElement(pending))
 	})
 })

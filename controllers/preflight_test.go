@@ -48,11 +48,9 @@ var _ = Describe("Pods that keep their node", func() {
 	It("lets other nodes go first, and has the same reason everywhere", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", waitsForPods)
-		Eventually(func() string { return acceptedReason(p) }).Should(Equal("Accepted"))
+		Eventually(acceptedReason).WithArguments(p).Should(Equal("Accepted"))
 		f.need(f.nodes...)
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False GateUnreachable"))
-		}
+		f.show("False GateUnreachable", f.nodes...)
 		f.reply(f.nodes[0], blocks)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BlockingPod"))
 		f.reply(f.nodes[1])

@@ -12,8 +12,6 @@ import (
 	"github.com/onsi/gomega/gstruct"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,8 +28,7 @@ var _ = Describe("Manager", func() {
 		p := f.policy("workers")
 		f.need(f.nodes...)
 		for range f.nodes {
-			Eventually(f.granted).Should(HaveLen(1))
-			name := f.granted()[0]
+			name := f.next()
 			for _, other := range f.nodes {
 				if other != name && f.condition(other, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue {
 					Eventually(f.reason).WithArguments(other).Should(Equal("False BudgetExhausted"))
@@ -39,7 +36,7 @@ var _ = Describe("Manager", func() {
 			}
 			Expect(f.reason(name)).To(Equal("True Granted"), "grant and condition are one write")
 			f.reboot(name)
-			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+			f.finishes(name)
 			Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 			Eventually(f.reason).WithArguments(name).Should(BeEmpty())
 		}
@@ -75,7 +72,7 @@ var _ = Describe("Manager", func() {
 		f.boot(anew, 2)
 		f.reboot(before)
 		for _, name := range f.nodes {
-			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+			f.finishes(name)
 			Expect(f.get(name).Spec.Unschedulable).To(BeTrue())
 		}
 	})
@@ -90,20 +87,18 @@ var _ = Describe("Manager", func() {
 			f.annotate(name, v1alpha1.AnnotationPaused, "true")
 		}
 		Eventually(f.granted).Should(Equal(f.nodes[1:]))
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		Eventually(grantsOf).WithArguments(p).Should(HaveLen(1))
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NodePaused"))
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("GrantCancelled"))
-		f.commit(f.nodes[1])
-		f.boot(f.nodes[1], 2)
-		Eventually(func() protocol.GrantState { return f.grant(f.nodes[1]).State }).Should(Equal(protocol.GrantFinished))
+		f.comeBack(f.nodes[1])
+		f.finishes(f.nodes[1])
 	})
 
 	It("frees the slot of a node that is deleted in mid-reboot (behaviour 25)", func() {
 		f := makeFleet(2)
 		f.policy("workers")
 		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		gone := f.granted()[0]
+		gone := f.next()
 		f.start(gone)
 		f.nodes = []string{f.nodes[0], f.nodes[1]}
 		Expect(api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: gone}})).To(Succeed())
@@ -143,8 +138,7 @@ var _ = Describe("Manager", func() {
 		f := makeFleet(2)
 		p := f.policy("workers")
 		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		name := f.granted()[0]
+		name := f.next()
 		f.start(name)
 		// The manager keeps its finalizer on a policy: it is taken off once the policy is being deleted, when nothing puts it back.
 		Expect(api.Delete(ctx, p.DeepCopy())).To(Succeed())
@@ -152,25 +146,22 @@ var _ = Describe("Manager", func() {
 		Expect(api.Patch(ctx, p.DeepCopy(), loses)).To(Succeed())
 		again := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Spec: p.Spec}
 		Expect(api.Create(ctx, again)).To(Succeed())
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		Eventually(grantsOf).WithArguments(p).Should(HaveLen(1))
 		Expect(policyStatus(p).Grants[0].Node).To(Equal(name))
 		Consistently(f.granted, "300ms").Should(Equal([]string{name}))
-		f.commit(name)
-		f.boot(name, 2)
-		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		f.comeBack(name)
+		f.finishes(name)
 	})
 
 	It("keeps a policy that is being deleted until its last reboot is done, and grants nothing more", func() {
 		f := makeFleet(2)
 		p := f.policy("workers")
 		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		name := f.granted()[0]
+		name := f.next()
 		f.start(name)
 		Expect(api.Delete(ctx, p)).To(Succeed())
-		f.commit(name)
-		f.boot(name, 2)
-		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		f.comeBack(name)
+		f.finishes(name)
 		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(p), p) }).ShouldNot(Succeed())
 		Expect(f.granted()).To(BeEmpty())
 	})
@@ -181,12 +172,12 @@ var _ = Describe("Manager", func() {
 		f.need(f.nodes[0])
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False PolicyConflict"))
 		for _, p := range []*v1alpha1.RebootPolicy{a, b} {
-			Eventually(func() string { return acceptedReason(p) }).Should(Equal("PolicyConflict"))
+			Eventually(acceptedReason).WithArguments(p).Should(Equal("PolicyConflict"))
 		}
 		editPolicy(b, func(p *v1alpha1.RebootPolicy) { p.Spec.Priority = 1 })
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(f.grant(f.nodes[0]).Policy).To(Equal(b.Name))
-		Eventually(func() string { return acceptedReason(a) }).Should(Equal("Accepted"))
+		Eventually(acceptedReason).WithArguments(a).Should(Equal("Accepted"))
 	})
 
 	It("takes a grant annotation it cannot read for no permission, reports it, and repairs it (behaviour 54)", func() {
@@ -214,21 +205,18 @@ var _ = Describe("Manager", func() {
 		admit := refuseGrants(refusing)
 		p := f.policy("workers", limit(2))
 		f.need(f.nodes...)
-		progressing := func() *metav1.Condition {
-			return meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionProgressing)
-		}
+		progressing := func() metav1.Condition { return conditionOf(p, v1alpha1.ConditionProgressing) }
 		for range f.nodes[1:] {
-			Eventually(f.granted).Should(HaveLen(1))
-			name := f.granted()[0]
+			name := f.next()
 			Expect(name).NotTo(Equal(refusing))
-			Eventually(progressing).Should(gstruct.PointTo(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
+			Eventually(progressing).Should(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
 				"Status": Equal(metav1.ConditionTrue), "Reason": Equal("NodeWriteRefused"),
 				"Message": And(HavePrefix("node "+refusing+" holds a slot since "), ContainSubstring("denied request: not this node")),
-			})))
+			}))
 			f.reboot(name)
-			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+			f.finishes(name)
 		}
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(
+		Eventually(grantsOf).WithArguments(p).Should(
 			HaveExactElements(HaveField("Node", refusing)), "its slot is kept")
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("NodeWriteRefused"))
 		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("node_write_refused", 1.0))
@@ -248,24 +236,21 @@ var _ = Describe("Manager", func() {
 		admit := refuseGrants(refusing)
 		p := f.policy("workers")
 		f.need(refusing)
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		Eventually(grantsOf).WithArguments(p).Should(HaveLen(1))
 		withdrawn := policyStatus(p).Grants[0]
 		f.need(f.nodes[1:3]...)
-		Eventually(func() string {
-			return meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionProgressing).Message
-		}).Should(And(HavePrefix("node "+refusing+" holds a slot"), MatchRegexp(`the grant is withdrawn [^;]* UTC, and the slot is given back`)))
+		Eventually(func() string { return conditionOf(p, v1alpha1.ConditionProgressing).Message }).Should(And(HavePrefix("node "+refusing+" holds a slot"), MatchRegexp(`the grant is withdrawn [^;]* UTC, and the slot is given back`)))
 		Consistently(f.granted, "300ms").Should(BeEmpty())
 
 		now.forward(6 * time.Minute)
 		f.need(f.nodes[3])
 		for range f.nodes[1:] {
-			Eventually(f.granted).Should(HaveLen(1))
-			name := f.granted()[0]
+			name := f.next()
 			Expect(name).NotTo(Equal(refusing))
 			f.reboot(name)
-			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+			f.finishes(name)
 		}
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 		Expect(policyStatus(p).History).To(ContainElement(And(HaveField("Node", refusing), HaveField("Result", v1alpha1.RebootWithdrawn),
 			HaveField("Reason", v1alpha1.ReasonNodeWriteRefused), HaveField("Message", ContainSubstring("not this node")))))
 		Eventually(func() []v1alpha1.BlockedNodes { return policyStatus(p).Blocked }).Should(ConsistOf(
@@ -278,7 +263,7 @@ var _ = Describe("Manager", func() {
 		}.String())
 		Eventually(func() *protocol.Grant { return f.grant(refusing) }).Should(And(
 			HaveField("Seq", withdrawn.Seq), HaveField("State", protocol.GrantCancelled), HaveField("Reason", v1alpha1.ReasonGrantWithdrawn)))
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 	})
 
 	It("never passes the limit with two managers that both act (behaviour 17)", func() {
@@ -291,7 +276,7 @@ var _ = Describe("Manager", func() {
 			Expect(len(policyStatus(p).Grants)).To(BeNumerically("<=", 2))
 			for _, name := range f.granted() {
 				f.reboot(name)
-				Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+				f.finishes(name)
 				done++
 			}
 		}
@@ -303,14 +288,10 @@ var _ = Describe("Manager", func() {
 	It("is quiet at rest: heartbeats cause no request at all (behaviours 4, 56)", func() {
 		f := makeFleet(3)
 		f.need(f.nodes...)
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False NoPolicy"))
-		}
+		f.show("False NoPolicy", f.nodes...)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "quiet"} })
 		Eventually(func() int32 { return policyStatus(p).Nodes.Blocked }).Should(Equal(int32(3)))
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False Paused"))
-		}
+		f.show("False Paused", f.nodes...)
 		atRest()
 		before := requests.Len()
 		Consistently(func() int {
@@ -328,11 +309,7 @@ var _ = Describe("Manager", func() {
 const methodGet = "GET"
 
 func acceptedReason(p *v1alpha1.RebootPolicy) string {
-	c := meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAccepted)
-	if c == nil {
-		return ""
-	}
-	return c.Reason
+	return conditionOf(p, v1alpha1.ConditionAccepted).Reason
 }
 
 // refuseGrants has the API server refuse every write of a Node with a grant on it, until the function that it returns is called.
@@ -371,13 +348,10 @@ func refuseGrants(node string) (admit func()) {
 
 // reasonsOf lists the reasons of the events about an object.
 func reasonsOf(name string) []string {
-	var list eventsv1.EventList
-	Expect(api.List(context.Background(), &list)).To(Succeed())
 	var reasons []string
-	for _, e := range list.Items {
-		if e.Regarding.Name == name {
-			reasons = append(reasons, e.Reason)
-		}
+	for _, note := range notesOf(name) {
+		reason, _, _ := strings.Cut(note, ": ")
+		reasons = append(reasons, reason)
 	}
 	return reasons
 }

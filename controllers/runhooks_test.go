@@ -7,11 +7,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -55,7 +53,7 @@ var _ = Describe("Hooks of a run", func() {
 			Eventually(stage).WithArguments(p).Should(Equal(v1alpha1.RunRunning))
 			name := f.granted()[0]
 			f.reboot(name)
-			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+			f.finishes(name)
 		}
 		Eventually(stage).WithArguments(p).Should(Equal(v1alpha1.RunAfter))
 		Expect(policyStatus(p).Grants).To(BeEmpty())
@@ -79,16 +77,12 @@ var _ = Describe("Hooks of a run", func() {
 		f.need(f.nodes...)
 		Eventually(stage).WithArguments(p).Should(Equal(v1alpha1.RunBefore))
 		approve(p, set)
-		Eventually(f.granted).Should(HaveLen(1))
-		name := f.granted()[0]
+		name := f.next()
 		f.start(name)
 		Expect(api.Delete(context.Background(), p.DeepCopy())).To(Succeed())
-		f.commit(name)
-		f.boot(name, 2)
+		f.comeBack(name)
 		Eventually(stage).WithArguments(p).Should(Equal(v1alpha1.RunAfter))
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Hooks.Timeout.Duration = time.Second })
-		Eventually(func() bool {
-			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), &v1alpha1.RebootPolicy{}))
-		}).Should(BeTrue())
+		Eventually(isGone).WithArguments(p).Should(BeTrue())
 	})
 })

@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,9 +40,7 @@ var _ = Describe("A nodeSelector that nobody can evaluate", func() {
 
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(Equal(f.nodes))
-		Eventually(func() *metav1.Condition {
-			return meta.FindStatusCondition(policyStatus(broken).Conditions, v1alpha1.ConditionAccepted)
-		}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", string(v1alpha1.ReasonInvalid)),
+		Eventually(conditionOf).WithArguments(broken, v1alpha1.ConditionAccepted).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", string(v1alpha1.ReasonInvalid)),
 			HaveField("Message", ContainSubstring("the policy governs no node, because spec.nodeSelector cannot be evaluated"))))
 		Expect(policyStatus(broken).Nodes.Selected).To(BeZero())
 	})

@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,12 +76,10 @@ var _ = Describe("Two policies that share a limit", func() {
 		gpus.commit(gpus.nodes[0])
 		last := lastOf(ctx, workers)
 		Expect(api.Delete(ctx, workers)).To(Succeed())
-		Eventually(func() string {
-			return meta.FindStatusCondition(policyStatus(gpu).Conditions, v1alpha1.ConditionAccepted).Reason
-		}).Should(Equal("SharedPolicyNotFound"), "the manager has seen that it is being deleted")
+		Eventually(acceptedReason).WithArguments(gpu).Should(Equal("SharedPolicyNotFound"), "the manager has seen that it is being deleted")
 		Expect(policyStatus(workers).Grants).To(HaveLen(1))
 		gpus.boot(gpus.nodes[0], 2)
-		Eventually(func() protocol.GrantState { return gpus.grant(gpus.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
+		gpus.finishes(gpus.nodes[0])
 		Eventually(func() []v1alpha1.PastReboot { return policyStatus(gpu).History }).Should(HaveLen(1))
 		var gone *v1alpha1.RebootPolicy
 		Eventually(last).Should(Receive(&gone))

@@ -91,8 +91,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		f := makeFleet(2)
 		p := f.policy("workers")
 		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		byHand := f.granted()[0]
+		byHand := f.next()
 		f.boot(byHand, 2)
 		Eventually(func() protocol.GrantState { return f.grant(byHand).State }).Should(Equal(protocol.GrantCancelled))
 		Eventually(f.reason).WithArguments(byHand).Should(BeEmpty())
@@ -125,6 +124,6 @@ var _ = Describe("A reboot that goes another way", func() {
 		Eventually(f.granted).Should(And(HaveLen(1), Not(ContainElement(goes))))
 		Expect(policyStatus(p).Grants).To(ContainElement(HaveField("Node", gone)), "it may be there all the same")
 		refuse.Store(false)
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).ShouldNot(ContainElement(HaveField("Node", gone)))
+		Eventually(grantsOf).WithArguments(p).ShouldNot(ContainElement(HaveField("Node", gone)))
 	})
 })

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -30,19 +29,16 @@ var _ = Describe("A window", func() {
 		f.need(f.nodes[2]) // wakes the manager
 		Eventually(f.granted).Should(Equal([]string{begun}))
 		Expect(f.grant(idle).Reason).To(Equal(v1alpha1.ReasonWindowClosed))
-		for _, name := range f.nodes[1:] {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
-		}
+		f.show("False WindowClosed", f.nodes[1:]...)
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("GrantCancelled"))
 		Expect(f.reason(begun)).To(Equal("True Granted"))
 
 		By("finishing behind closed windows")
-		f.commit(begun)
-		f.boot(begun, 2)
+		f.comeBack(begun)
 		Eventually(func() bool { return f.get(begun).Spec.Unschedulable }).Should(BeFalse())
 		Expect(f.grant(begun).State).To(Equal(protocol.GrantFinished))
-		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
-		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionWindowOpen).Reason).To(Equal("WindowClosed"))
+		Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
+		Expect(conditionOf(p, v1alpha1.ConditionWindowOpen).Reason).To(Equal("WindowClosed"))
 
 		By("going on when it opens again")
 		now.forward(23*time.Hour + 10*time.Minute)
@@ -55,9 +51,7 @@ var _ = Describe("A window", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", closed, notifies("notified-of-urgency", v1alpha1.NotifyUrgent))
 		f.need(f.nodes...)
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
-		}
+		f.show("False WindowClosed", f.nodes...)
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Urgent = &v1alpha1.Urgent{
 				Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE-2026-12345", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows},
@@ -73,9 +67,7 @@ var _ = Describe("A window", func() {
 		now.forward(61 * time.Minute)
 		f.annotate(first, "example.com/wakes", "true") // wakes the manager
 		Eventually(f.granted).Should(BeEmpty())
-		for _, name := range f.nodes {
-			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
-		}
+		f.show("False WindowClosed", f.nodes...)
 		Eventually(func() v1alpha1.WindowState { return policyStatus(p).Window.State }).Should(Equal(v1alpha1.WindowClosed))
 	})
 })
