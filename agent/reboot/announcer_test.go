@@ -1,19 +1,43 @@
 package reboot
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
+
+// emitted are the events since the last time.
+func (a *Announcer) emitted() []string {
+	var all []string
+	for recorder := a.recorder.EventRecorder.(*events.FakeRecorder); len(recorder.Events) > 0; {
+		all = append(all, <-recorder.Events)
+	}
+	return all
+}
+
+// warnings are those of them that are warnings.
+func (a *Announcer) warnings() []string {
+	var all []string
+	for _, event := range a.emitted() {
+		if strings.HasPrefix(event, corev1.EventTypeWarning) {
+			all = append(all, event)
+		}
+	}
+	return all
+}
 
 // TestObjected: an event follows the write that made the objection stand, and no other.
 func TestObjected(t *testing.T) {
@@ -24,13 +48,13 @@ func TestObjected(t *testing.T) {
 		before, after []protocol.Objection
 		want          []string
 	}{
-		"it is there now":          {nil, []protocol.Objection{rolledBack}, []string{rolledBack.Message}},
-		"it is behind another":     {[]protocol.Objection{inhibited}, []protocol.Objection{inhibited, rolledBack}, []string{rolledBack.Message}},
+		"it is there now":          {nil, []protocol.Objection{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
+		"it is behind another":     {[]protocol.Objection{inhibited}, []protocol.Objection{inhibited, rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
 		"it was there before":      {[]protocol.Objection{rolledBack, inhibited}, []protocol.Objection{rolledBack}, nil},
-		"another one was there":    {[]protocol.Objection{other}, []protocol.Objection{rolledBack}, []string{rolledBack.Message}},
+		"another one was there":    {[]protocol.Objection{other}, []protocol.Objection{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
 		"it is gone":               {[]protocol.Objection{rolledBack}, nil, nil},
 		"somebody needs not see":   {nil, []protocol.Objection{inhibited}, nil},
-		"nobody could read before": {[]protocol.Objection{{}}, []protocol.Objection{rolledBack}, []string{rolledBack.Message}},
+		"nobody could read before": {[]protocol.Objection{{}}, []protocol.Objection{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
 		"nobody can read now":      {nil, []protocol.Objection{{}}, nil},
 	}
 	annotations := func(all []protocol.Objection) map[string]string {
@@ -41,15 +65,9 @@ func TestObjected(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			recorder := events.NewFakeRecorder(10)
-			a := NewAnnouncer(recorder)
+			a := NewAnnouncer(events.NewFakeRecorder(10))
 			a.objected(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
-			close(recorder.Events)
-			var got []string
-			for event := range recorder.Events {
-				got = append(got, strings.TrimPrefix(event, "Warning UpdateNotApplied "))
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, a.emitted()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
@@ -65,44 +83,58 @@ func TestReported(t *testing.T) {
 	one := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by sentinel.")
 	two := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by update-engine, sentinel.")
 	needed := says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, `An administrator asks for a reboot: "Reported by me". `+"An update is staged. Reported by update-engine (asks), sentinel.")
-	recorder := events.NewFakeRecorder(10)
-	a := NewAnnouncer(recorder)
+	a := NewAnnouncer(events.NewFakeRecorder(10))
 	before := []corev1.NodeCondition(nil)
 	for _, after := range [][]corev1.NodeCondition{none, one, two, needed, needed, two} {
 		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: after}}
 		a.reported(t.Context(), node, step.Observation{Conditions: before})
 		before = after
 	}
-	close(recorder.Events)
-	var got []string
-	for event := range recorder.Events {
-		got = append(got, event)
-	}
 	want := []string{`Normal RebootRequired UpdateStaged: An administrator asks for a reboot: "Reported by me". An update is staged.`}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, a.emitted()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
 // TestNotice_NamesThePodsInTheWayInEachAttempt: once for each set of them, and again where a later attempt waits for the same ones.
 func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
-	recorder := events.NewFakeRecorder(10)
-	a := NewAnnouncer(recorder)
-	node, o := &corev1.Node{}, makeObservation(beingDrained)
+	a := NewAnnouncer(events.NewFakeRecorder(10))
+	node, o := &corev1.Node{}, step.Observation{Record: inPhase(drainingPhase)}
 	blocked := []drain.Pod{{Namespace: "a", Name: "db-0", UID: "1", Reason: v1alpha1.EventEvictionBlocked, Message: "why"}}
 	for range 2 {
 		a.begun(node, o, *o.Record.Progress)
 		a.notice(node, o, blocked)
 		a.notice(node, o, blocked)
 	}
-	close(recorder.Events)
-	got := 0
-	for event := range recorder.Events {
-		if event == "Warning EvictionBlocked the drain waits for a/db-0 (why)." {
-			got++
+	want := slices.Repeat([]string{"Warning EvictionBlocked the drain waits for a/db-0 (why)."}, 2)
+	if diff := cmp.Diff(want, a.warnings()); diff != "" {
+		t.Errorf("warnings in two attempts (-want +got):\n%s", diff)
+	}
+}
+
+// The first write that names the volumes brings the event, and so does going on without them.
+func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
+	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
+	r.change(func(c *Reconciler) { c.Client = keeping{api} })
+	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}}
+	reconcile := func(want ...string) {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, r.Events.emitted()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	}
-	if got != 2 {
-		t.Errorf("%d events in two attempts", got)
+	api.node.Status.VolumesInUse = []corev1.UniqueVolumeName{"disk"}
+	reconcile("Normal VolumesInUse The pods that must leave the node before a reboot have left. For at most 5m0s the reboot waits " +
+		"until the kubelet does not use disk any more (status.volumesInUse).")
+	api.node.Status.VolumesInUse = []corev1.UniqueVolumeName{"disk", "other"}
+	r.Clock.(*testclock.FakeClock).Step(time.Minute) // so that there is something to write
+	patches := len(api.patches)
+	if reconcile(); len(api.patches) != patches+1 {
+		t.Errorf("patches %q", api.patches)
 	}
+	r.Drains.last.DoneAt = now.Add(-time.Hour)
+	reconcile("Warning VolumesInUse the reboot goes on after 5m0s, though the kubelet still uses disk, other", "Normal Drained drained (number 1)")
 }

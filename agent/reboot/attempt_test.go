@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,7 +25,7 @@ import (
 func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
+			r, api, _ := makeReconciler(t, granted())
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Deleted: 3}}
 			r.observer.call = call{seq: 1, Call: step.Call{AcceptedAt: now}}
 			r.observer.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
@@ -44,7 +43,7 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 // TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, which String shows, and for no drain
 // but this one.
 func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, granted())
 	r.change(func(c *Reconciler) { c.Clock = clock.RealClock{} })
 	before := r.Clock.Now()
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
@@ -78,7 +77,7 @@ func TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack(t *testin
 // TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead: the policy of a drain that an earlier process began may let it take longer than
 // the default. The wait has an end, though.
 func TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	clock := r.Clock.(*testclock.FakeClock)
 	clock.SetTime(begun.Add(time.Hour))
 	api.policyErr = errAPI
@@ -102,13 +101,13 @@ func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+			r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Staying: tc.staying}}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}
-			if diff := cmp.Diff(tc.want, <-r.Events.recorder.EventRecorder.(*events.FakeRecorder).Events); diff != "" {
-				t.Errorf("event (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{tc.want}, r.Events.emitted()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -119,7 +118,7 @@ func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
-		r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+		r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 		r.change(func(c *Reconciler) { c.Drains, c.Clock = d, testclock.NewFakeClock(begun.Add(20*time.Minute)) })
 		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		f.statuses = []drain.Status{{Remaining: 2}}

@@ -21,14 +21,13 @@ type claims struct {
 	names map[types.NamespacedName]corev1.UniqueVolumeName
 }
 
-// kept looks up which volumes the pods that stay account for, by two requests for each of their claims; by none while the
-// drain is not done, or the kubelet uses no volume.
-func (c *claims) kept(ctx context.Context, live client.Reader, o step.Observation) step.Kept {
-	if seq := o.Record.Last().Seq; c.seq != seq {
+// kept looks up which volumes the pods that stay account for, by two requests for each of their claims.
+func (c *claims) kept(ctx context.Context, live client.Reader, seq int64, uses []volume.Use) step.Kept {
+	if c.seq != seq {
 		*c = claims{seq: seq, names: map[types.NamespacedName]corev1.UniqueVolumeName{}}
 	}
 	var kept step.Kept
-	for _, use := range o.Drain.Volumes {
+	for _, use := range uses {
 		name, err := c.volumeOf(ctx, live, use)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot determine which volume a pod that stays uses")

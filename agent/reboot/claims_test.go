@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 )
 
@@ -58,15 +56,6 @@ func (s *storage) bind(name string, source corev1.PersistentVolumeSource) {
 	}}
 }
 
-func hasDrained(o *step.Observation) {
-	beingDrained(o)
-	o.Drain = step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}
-}
-
-func using(volumes ...corev1.UniqueVolumeName) func(*step.Observation) {
-	return func(o *step.Observation) { o.VolumesInUse = volumes }
-}
-
 func TestKept(t *testing.T) {
 	disk := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk", VolumeHandle: "1"}}
 	nfs := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
@@ -74,42 +63,40 @@ func TestKept(t *testing.T) {
 		return volume.Use{Claim: types.NamespacedName{Namespace: "a", Name: name}}
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "disk", nil)
-	done := func(o *step.Observation) { hasDrained(o); using("x")(o) }
 	for name, tc := range map[string]struct {
-		o      step.Observation
 		uses   []volume.Use
 		change func(*storage)
-		want   volumeNameList
+		want   []corev1.UniqueVolumeName
 		unread string
 		asked  []string
 	}{
 		"a claim of CSI": {
-			o: makeObservation(done), uses: []volume.Use{claim("disk")},
-			want: volumeNameList{"kubernetes.io/csi/disk^1"}, asked: []string{"a/disk", "/pv-disk"},
+			uses: []volume.Use{claim("disk")},
+			want: []corev1.UniqueVolumeName{"kubernetes.io/csi/disk^1"}, asked: []string{"a/disk", "/pv-disk"},
 		},
 		"one of NFS, which the kubelet never lists": {
-			o: makeObservation(done), uses: []volume.Use{claim("nfs")}, want: volumeNameList{""}, asked: []string{"a/nfs", "/pv-nfs"},
+			uses: []volume.Use{claim("nfs")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/nfs", "/pv-nfs"},
 		},
 		"one that the pod names itself": {
-			o: makeObservation(done), uses: []volume.Use{{Name: "kubernetes.io/iscsi/p:q:0"}}, want: volumeNameList{"kubernetes.io/iscsi/p:q:0"},
+			uses: []volume.Use{{Name: "kubernetes.io/iscsi/p:q:0"}}, want: []corev1.UniqueVolumeName{"kubernetes.io/iscsi/p:q:0"},
 		},
-		"a claim that is gone":     {o: makeObservation(done), uses: []volume.Use{claim("gone")}, want: volumeNameList{""}, asked: []string{"a/gone"}},
-		"a claim without a volume": {o: makeObservation(done), uses: []volume.Use{claim("new")}, want: volumeNameList{""}, asked: []string{"a/new"}},
+		"a claim that is gone":     {uses: []volume.Use{claim("gone")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/gone"}},
+		"a claim without a volume": {uses: []volume.Use{claim("new")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/new"}},
 		"a claim on another's volume": {
-			o: makeObservation(done), uses: []volume.Use{claim("thief")}, want: volumeNameList{""}, asked: []string{"a/thief", "/pv-disk"},
+			uses: []volume.Use{claim("thief")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/thief", "/pv-disk"},
 		},
 		"a claim that cannot be read, and one that can": {
-			o: makeObservation(done), uses: []volume.Use{claim("disk"), claim("nfs")},
+			uses:   []volume.Use{claim("disk"), claim("nfs")},
 			change: func(s *storage) { s.errs["disk"] = forbidden },
-			want:   volumeNameList{""}, unread: `reading claim "a/disk": persistentvolumeclaims "disk" is forbidden`,
+			want:   []corev1.UniqueVolumeName{""}, unread: `reading claim "a/disk": persistentvolumeclaims "disk" is forbidden`,
 			asked: []string{"a/disk", "a/nfs", "/pv-nfs"},
 		},
 		"a volume that cannot be read": {
-			o: makeObservation(done), uses: []volume.Use{claim("disk")},
+			uses:   []volume.Use{claim("disk")},
 			change: func(s *storage) { s.errs["pv-disk"] = errAPI },
 			unread: `reading volume "pv-disk" of claim "a/disk": the API server is away`, asked: []string{"a/disk", "/pv-disk"},
 		},
-		"nothing is asked where no pod that stays may have volumes": {o: makeObservation(done)},
+		"nothing is asked where no pod that stays may have volumes": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &storage{
@@ -124,8 +111,7 @@ func TestKept(t *testing.T) {
 				tc.change(s)
 			}
 			var c claims
-			tc.o.Drain.Volumes = tc.uses
-			got := c.kept(t.Context(), s, tc.o)
+			got := c.kept(t.Context(), s, 1, tc.uses)
 			if diff := cmp.Diff(tc.want, got.Names); diff != "" {
 				t.Errorf("names (-want,+got):\n%s", diff)
 			}
@@ -143,20 +129,17 @@ func TestKept_AsksOnceForEachClaimOfAnAttempt(t *testing.T) {
 	s := &storage{claims: map[string]corev1.PersistentVolumeClaim{}, volumes: map[string]corev1.PersistentVolume{}, errs: map[string]error{}}
 	s.bind("nfs", corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}})
 	var c claims
-	o := makeObservation(hasDrained, using("x"))
-	o.Drain.Volumes = []volume.Use{{Claim: types.NamespacedName{Namespace: "a", Name: "nfs"}}}
-	asked := func(want int, when string) {
+	asked := func(attempt int64, want int, when string) {
 		t.Helper()
-		c.kept(t.Context(), s, o)
+		c.kept(t.Context(), s, attempt, []volume.Use{{Claim: types.NamespacedName{Namespace: "a", Name: "nfs"}}})
 		if len(s.asked) != want {
 			t.Errorf("%s: asked for %q", when, s.asked)
 		}
 	}
 	s.errs["nfs"] = errAPI
-	asked(1, "at first")
+	asked(1, 1, "at first")
 	delete(s.errs, "nfs")
-	asked(3, "again after an error")
-	asked(3, "not again")
-	o.Record.Progress = makeProgress(2, drainingPhase, boot)
-	asked(5, "again in the next attempt")
+	asked(1, 3, "again after an error")
+	asked(1, 3, "not again")
+	asked(2, 5, "again in the next attempt")
 }

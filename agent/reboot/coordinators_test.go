@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,7 +105,7 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 		if err == nil && result.RequeueAfter != time.Minute {
 			t.Errorf("looks again in %s, want a minute", result.RequeueAfter)
 		}
-		return warnings(r)
+		return r.Events.warnings()
 	}
 	steps := []struct {
 		what  string
@@ -182,17 +181,6 @@ func conflictOn(t *testing.T, node *corev1.Node) string {
 	return ""
 }
 
-// warnings are those since the last time.
-func warnings(r *Reconciler) []string {
-	var all []string
-	for recorder := r.Events.recorder.EventRecorder.(*events.FakeRecorder); len(recorder.Events) > 0; {
-		if event := <-recorder.Events; strings.HasPrefix(event, "Warning") {
-			all = append(all, event)
-		}
-	}
-	return all
-}
-
 // silentHost is a host whose services take every call and answer none.
 type silentHost struct{}
 
@@ -214,7 +202,6 @@ func (silentHost) Other(ctx context.Context) (*host.Coordinator, error) {
 // TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite: that nobody knows who keeps the host up, and who else reboots it, is
 // reported, and ends a drain that has lasted too long.
 func TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite(t *testing.T) {
-	attempt := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
 	for name, tc := range map[string]struct {
 		record protocol.Record
 		change func(*Reconciler)
@@ -223,7 +210,7 @@ func TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite(t *testing.T) {
 		"a need": {protocol.Record{}, func(r *Reconciler) {
 			r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 		}, string(v1alpha1.ReasonCoordinatorConflict)},
-		"a drained node, after its deadline": {attempt, func(r *Reconciler) {
+		"a drained node, after its deadline": {inPhase(drainingPhase), func(r *Reconciler) {
 			r.Drains.last.seq, r.Drains.last.State = 1, step.DrainDone
 			r.Clock.(*testclock.FakeClock).SetTime(now.Add(time.Hour))
 		}, string(abortedPhase)},

@@ -267,7 +267,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		}()
 		t.Cleanup(func() { <-done })
 	}
-	grant := protocol.Record{Grant: makeGrant(1, active, boot)}
+	grant := granted()
 	t.Run("the engine has none any more: that is written, and nothing begins", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		answer(t, r, engine.NotNeeded)
@@ -343,7 +343,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 // TestReconcile_StartLook: whatever was found before, the agent looks once more when it may begin; while it may not, or has
 // just found something, it does not.
 func TestReconcile_StartLook(t *testing.T) {
-	grant := protocol.Record{Grant: makeGrant(1, active, boot)}
+	grant := granted()
 	reconcile := func(t *testing.T, r *Reconciler) ctrl.Result {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), ctrl.Request{})

@@ -137,7 +137,7 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 			o.BegunAt = v.seen.at // What it specifies may take longer than the default.
 		}
 	case step.FactVolumes:
-		o.Kept = v.claims.kept(ctx, v.live, *o)
+		o.Kept = v.claims.kept(ctx, v.live, o.Record.Last().Seq, o.Drain.Volumes)
 	case step.FactPods:
 		v.looked = looked{idOf(o.Record.Grant), v.lookout.once(ctx, *o.Policy)}
 		o.StartLook = v.looked.Look

@@ -191,9 +191,8 @@ func inLedgerOf(ledger string) *protocol.Grant {
 }
 
 func TestReconcile(t *testing.T) {
-	rebootingNow := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
 	maintained := func(r *Reconciler, api *apiServer) {
-		api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(makeObservation(goingDown)).Conditions[1:]...)
+		api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(step.Observation{BootID: boot, Record: inPhase(rebootingPhase)}).Conditions...)
 	}
 	cases := map[string]struct {
 		record  protocol.Record
@@ -211,22 +210,22 @@ func TestReconcile(t *testing.T) {
 			change: func(_ *Reconciler, api *apiServer) { api.getErr = errAPI }, wantErr: "reading the Node: the API server is away",
 		},
 		"without a boot ID nothing is decided": {
-			record: protocol.Record{Grant: makeGrant(1, active, boot)},
+			record: granted(),
 			change: func(r *Reconciler, _ *apiServer) { r.change(func(c *Reconciler) { c.Host.BootIDFile += ".gone" }) }, wantErr: "reading the boot ID",
 		},
-		"a grant begins the drain": {record: protocol.Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
+		"a grant begins the drain": {record: granted(), want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
 		"a policy that cannot be read is asked for again": {
-			record: protocol.Record{Grant: makeGrant(1, active, boot)},
+			record: granted(),
 			change: func(_ *Reconciler, api *apiServer) { api.policyErr = errAPI },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"a grant that the ledger has withdrawn begins nothing, and that is reported": {
-			record: protocol.Record{Grant: makeGrant(1, active, boot)},
+			record: granted(),
 			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].WithdrawnAt = &metav1.Time{Time: now} },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
 		"nor does one that the ledger holds for another node": {
-			record: protocol.Record{Grant: makeGrant(1, active, boot)},
+			record: granted(),
 			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].Node = "n2" },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
@@ -246,7 +245,7 @@ func TestReconcile(t *testing.T) {
 			record: protocol.Record{Grant: inLedgerOf("limiting")}, want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"a policy that has spoken in this attempt counts on": {
-			record: protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)},
+			record: inPhase(drainingPhase),
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
@@ -255,7 +254,7 @@ func TestReconcile(t *testing.T) {
 			want: ctrl.Result{RequeueAfter: time.Second}, patches: 1,
 		},
 		"one that has spoken for an earlier grant of the same number begins nothing": {
-			record: protocol.Record{Grant: makeGrant(1, active, boot)},
+			record: granted(),
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{}}
@@ -263,20 +262,20 @@ func TestReconcile(t *testing.T) {
 			want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"what another policy's grant of the same number was held up by holds up nothing": {
-			record: protocol.Record{Grant: makeGrant(1, active, boot)},
+			record: granted(),
 			change: func(r *Reconciler, _ *apiServer) {
 				r.observer.looked = looked{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
 		},
 		"a conflict is decided anew": {
-			record:  protocol.Record{Grant: makeGrant(1, active, boot)},
+			record:  granted(),
 			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = conflict },
 			want:    ctrl.Result{RequeueAfter: conflictRetry},
 			patches: 1,
 		},
 		"a write that fails is an error": {
-			record:  protocol.Record{Grant: makeGrant(1, active, boot)},
+			record:  granted(),
 			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = errAPI },
 			wantErr: "patching the Node: the API server is away", patches: 1,
 		},
@@ -284,16 +283,16 @@ func TestReconcile(t *testing.T) {
 			change:  func(_ *Reconciler, api *apiServer) { api.node.Status.Conditions, api.patchErr = nil, errAPI },
 			wantErr: "patching the status of the Node: the API server is away", patches: 1,
 		},
-		"a committed node goes down": {record: rebootingNow, change: maintained, asked: 1},
+		"a committed node goes down": {record: inPhase(rebootingPhase), change: maintained, asked: 1},
 		"a committed node goes down, though a later release committed it": {
-			record: rebootingNow, change: func(r *Reconciler, api *apiServer) {
+			record: inPhase(rebootingPhase), change: func(r *Reconciler, api *apiServer) {
 				maintained(r, api)
 				progress := api.node.Annotations[v1alpha1.AnnotationProgress]
 				api.node.Annotations[v1alpha1.AnnotationProgress] = strings.Replace(progress, "{", `{"later":1,`, 1)
 			}, asked: 1,
 		},
 		"what the cache shows is confirmed first": {
-			record: rebootingNow,
+			record: inPhase(rebootingPhase),
 			change: func(r *Reconciler, api *apiServer) {
 				live := *api
 				live.node = api.node.DeepCopy()
@@ -303,7 +302,7 @@ func TestReconcile(t *testing.T) {
 			wantErr: "confirming the reboot: the cache shows progress",
 		},
 		"and without an answer nothing goes down": {
-			record: rebootingNow,
+			record: inPhase(rebootingPhase),
 			change: func(r *Reconciler, _ *apiServer) {
 				r.change(func(c *Reconciler) { c.Live = &apiServer{getErr: errAPI} })
 			},
@@ -331,7 +330,7 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
@@ -347,7 +346,7 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 }
 
 func TestReconcile_ReadsThePolicyWhereItDecides(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
 	r.Drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
 	got, err := r.Reconcile(t.Context(), ctrl.Request{})
@@ -362,7 +361,6 @@ func TestReconcile_ReadsThePolicyWhereItDecides(t *testing.T) {
 
 // TestReconcile_StopsTheDrainFirst: nothing is evicted once an attempt has ended, however it did.
 func TestReconcile_StopsTheDrainFirst(t *testing.T) {
-	draining := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
 	cases := map[string]func(*apiServer){
 		"cancelled": func(api *apiServer) {
 			api.node.Annotations[v1alpha1.AnnotationGrant] = makeGrant(1, cancelled, boot).String()
@@ -375,7 +373,7 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
-				r, api, _ := makeReconciler(t, draining)
+				r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 				r.change(func(c *Reconciler) { c.Drains = d })
 				d.mustRun(t, 1)
 				end(api)
@@ -403,11 +401,11 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
-				r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
+				r, api, _ := makeReconciler(t, inPhase(tc.phase))
 				r.change(func(c *Reconciler) { c.Drains = d })
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
-					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(makeObservation(goingDown)).Conditions[1:]...)
+					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(step.Observation{BootID: boot, Record: inPhase(rebootingPhase)}).Conditions...)
 				}
 				<-r.Wake.triggers // what the engine has reported
 				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got != (ctrl.Result{}) || len(api.patches) > 0 {
@@ -435,7 +433,7 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, logind := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
+			r, api, logind := makeReconciler(t, inPhase(rebootingPhase))
 			ctx, cancel := context.WithCancel(t.Context())
 			logind.err, logind.then = tc.err, cancel
 			err := r.callReboot(ctx, api.node, r.observed(t, api.node), step.CallReboot{})
@@ -449,12 +447,10 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 // TestEvent_IsCutToFit: the API server refuses longer notes.
 func TestEvent_IsCutToFit(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
-	recorder := events.NewFakeRecorder(2)
-	r.Events = NewAnnouncer(recorder)
 	r.Events.event(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
 	r.Events.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
-	for range 2 {
-		if got := len(<-recorder.Events) - len("Warning A "); got > 1024 {
+	for _, event := range r.Events.emitted() {
+		if got := len(event) - len("Warning A "); got > 1024 {
 			t.Errorf("a note of %d bytes", got)
 		}
 	}
@@ -462,7 +458,7 @@ func TestEvent_IsCutToFit(t *testing.T) {
 
 func TestReconciler_Before(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
-	api.node.Annotations = map[string]string{v1alpha1.AnnotationEngines: *step.NodeStatusOf(makeObservation(staged("1"))).Annotations[v1alpha1.AnnotationEngines]}
+	api.node.Annotations = map[string]string{v1alpha1.AnnotationEngines: `{"bootID":"boot-2","reported":[{"name":"update-engine","asks":true,"version":"1"}]}`}
 	got, err := r.Before(t.Context(), "update-engine")
 	want := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -545,7 +541,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
+			r, api, _ := makeReconciler(t, inPhase(tc.phase))
 			r.observer.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
 			r.observer.call = call{seq: 1, Call: tc.call}
@@ -562,7 +558,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 
 // TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it was when the drain began counts no more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	r.observer.host.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
@@ -573,7 +569,7 @@ func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 
 // TestConfirm: the process that crossed the point of no return knows that it did; any other one asks.
 func TestConfirm(t *testing.T) {
-	crossed := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
+	crossed := inPhase(rebootingPhase)
 	cases := map[string]struct {
 		crossed string
 		call    step.Call
@@ -616,15 +612,14 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)})
-			recorder := events.NewFakeRecorder(100)
-			r.Events, api.node.ManagedFields, api.node.Spec.Unschedulable = NewAnnouncer(recorder), tc.cordon, !tc.uncordoned
+			api.node.ManagedFields, api.node.Spec.Unschedulable = tc.cordon, !tc.uncordoned
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Contains(api.patches[0], "unschedulable"); got != tc.uncordons || !strings.Contains(api.patches[0], "Aborted") {
 				t.Errorf("wrote %s", api.patches[0])
 			}
-			if got := <-recorder.Events; !strings.Contains(got, tc.event) {
+			if got := r.Events.emitted(); len(got) != 1 || !strings.Contains(got[0], tc.event) {
 				t.Errorf("reported %q, want %q", got, tc.event)
 			}
 		})

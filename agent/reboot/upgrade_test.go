@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/tools/events"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -60,15 +58,13 @@ func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
 
 func TestLogUpgradesLeft(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
-	recorder := events.NewFakeRecorder(10)
-	r.Events = NewAnnouncer(recorder)
 	r.LogUpgradesLeft(t.Context(), "stage")
-	if got := <-recorder.Events; !strings.HasPrefix(got, "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got, `"stage"`) {
-		t.Errorf("event %q", got)
+	if got := r.Events.emitted(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got[0], `"stage"`) {
+		t.Errorf("events %q", got)
 	}
 	api.getErr = errAPI
 	r.LogUpgradesLeft(t.Context(), "stage")
-	if len(recorder.Events) > 0 {
-		t.Errorf("event %q about a Node that nobody knows", <-recorder.Events)
+	if got := r.Events.emitted(); len(got) > 0 {
+		t.Errorf("events %q about a Node that nobody knows", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, granted())
 	begun := api.node.DeepCopy()
 	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
 	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
@@ -67,7 +67,7 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 }
 
 func TestReconcile_SpacesConflictsInARow(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, granted())
 	r.writer.written, r.writer.writtenAt = api.node.DeepCopy(), now
 	var waits []time.Duration
 	for _, api.patchErr = range []error{conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, nil, conflict} {
