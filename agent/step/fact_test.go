@@ -9,7 +9,6 @@ import (
 )
 
 func TestAsks(t *testing.T) {
-	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
 	cases := map[string]struct {
 		o                 Observation
 		policy, inhibitor bool
@@ -20,13 +19,13 @@ func TestAsks(t *testing.T) {
 		"a request":                            {makeObservation(requesting("x")), false, true},
 		"a long uptime":                        {makeObservation(up(24*time.Hour, 24*time.Hour)), false, true},
 		"a grant":                              {makeObservation(staged("1"), granted(1, active)), true, true},
-		"a grant on a paused node":             {makeObservation(granted(1, active), func(o *Observation) { o.Paused = true }), false, false},
+		"a grant on a paused node":             {makeObservation(granted(1, active), paused), false, false},
 		"a drain":                              {makeObservation(staged("1"), beingDrained), true, false},
 		"a drain that is done":                 {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), true, true},
 		"a drain that lasts too long":          {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), true, true},
 		"a call":                               {makeObservation(staged("1"), goingDown), true, false},
 		"a call that is not due":               {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false},
-		"a record that cannot be read":         {makeObservation(granted(1, active), func(o *Observation) { o.Record.ProgressErr = errUnreadable }), false, false},
+		"a record that cannot be read":         {makeObservation(granted(1, active), unreadableProgress), false, false},
 		"after the boot":                       {makeObservation(rebootedBefore), false, false},
 	}
 	for name, tc := range cases {
@@ -43,21 +42,12 @@ func TestAsks(t *testing.T) {
 
 func TestAsksVolumes(t *testing.T) {
 	done := func(o *Observation) { hasDrained(o); using("x")(o) }
-	for name, tc := range map[string]struct {
-		o    Observation
-		want bool
-	}{
+	cases[bool]{
 		"the drain is done":                       {makeObservation(done), true},
 		"while nothing is in use":                 {makeObservation(hasDrained), false},
 		"while the drain runs":                    {makeObservation(done, drainIs(Drain{State: DrainRunning})), false},
 		"where the policy does not wait for them": {makeObservation(done, waiting(0)), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := needsVolumes(tc.o); got != tc.want {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
-		})
-	}
+	}.each(t, needsVolumes)
 }
 
 // Each question is asked once, in order, and only where the answers before it leave it open.
@@ -82,7 +72,7 @@ func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 		}, []Fact{FactPolicy, FactPods, FactInhibitors, FactCoordinators}},
 		"a need that the engines withdraw": {makeObservation(toBegin...), map[Fact]func(*Observation){
 			FactPolicy:  func(o *Observation) { o.Policy = &Settings{} },
-			FactEngines: func(o *Observation) { o.Engines, o.Engine = nil, nil },
+			FactEngines: silent,
 		}, []Fact{FactPolicy, FactPods, FactEngines}},
 		"a drain that runs": {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})), nil, nil},
 		"a drain past its deadline": {

@@ -1,8 +1,10 @@
 package step
 
 import (
+	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +30,24 @@ const (
 	rebootingPhase = protocol.PhaseRebooting
 	abortedPhase   = protocol.PhaseAborted
 )
+
+// cases are observations, by what they show, and what is wanted of each.
+type cases[T any] map[string]struct {
+	o    Observation
+	want T
+}
+
+// each compares that with what a function makes of each.
+func (all cases[T]) each(t *testing.T, of func(Observation) T) {
+	t.Helper()
+	for name, tc := range all {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, of(tc.o)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
 
 // makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
 func makeObservation(changes ...func(*Observation)) Observation {
@@ -67,6 +87,14 @@ func withdrawnGrant(o *Observation) { o.Entry.WithdrawnAt = &metav1.Time{Time: n
 func makeGrant(seq int64, state protocol.GrantState, bootID string) *protocol.Grant {
 	return &protocol.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
 }
+
+// What may keep a step waiting.
+func silent(o *Observation)             { o.Engines, o.Engine = nil, nil }
+func noPolicy(o *Observation)           { o.Policy = nil }
+func unasked(o *Observation)            { o.Inhibitors = Inhibitors{} }
+func unseen(o *Observation)             { o.Coordinators = Coordinators{} }
+func paused(o *Observation)             { o.Paused = true }
+func unreadableProgress(o *Observation) { o.Record.ProgressErr = errUnreadable }
 
 // lead is drain.leadTime.
 func lead(d time.Duration) func(*Observation) {

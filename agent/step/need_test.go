@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
@@ -15,7 +14,7 @@ import (
 
 func TestNeed(t *testing.T) {
 	says := func(state corev1.ConditionStatus, reason v1alpha1.Reason, message string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: state, Reason: string(reason), Message: message}
+		return condition(v1alpha1.NodeRebootRequired, state, string(reason), message)
 	}
 	const upToDate = "Nothing is staged. Reported by update-engine."
 	const longUp = "Nothing is staged. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. " +
@@ -23,10 +22,7 @@ func TestNeed(t *testing.T) {
 	sentinel := engine.Report{Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "No file."}
 	gone := engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No bus."}
 	absent := engine.Report{Engine: "rpm-ostree", State: engine.Absent, Message: "Not here."}
-	cases := map[string]struct {
-		o    Observation
-		want corev1.NodeCondition
-	}{
+	cases[corev1.NodeCondition]{
 		"nothing": {makeObservation(), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
 		"an update": {
 			makeObservation(staged("4593.1.0")),
@@ -104,14 +100,7 @@ func TestNeed(t *testing.T) {
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`An administrator asks for a reboot: "`+strings.Repeat("x", 125)+`…". `+upToDate),
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Need(tc.o)); diff != "" {
-				t.Errorf("need (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.each(t, Need)
 }
 
 // TestFulfilled: behaviour 13.
@@ -119,10 +108,7 @@ func TestFulfilled(t *testing.T) {
 	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `An administrator asks for a reboot: "new firmware". Staged.`)
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	label := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Label reboot-operator.io/reboot-requested asks for a reboot: "a". Reported by sentinel.`)
-	cases := map[string]struct {
-		o    Observation
-		want bool
-	}{
+	cases[bool]{
 		"a label":                                     {makeObservation(labelling("a"), rebootedBefore, label, up), true},
 		"another word":                                {makeObservation(labelling("b"), rebootedBefore, label, up), false},
 		"a label beside an annotation":                {makeObservation(labelling("new"), rebootedBefore, reported, up), false},
@@ -133,14 +119,7 @@ func TestFulfilled(t *testing.T) {
 		"a later report":                              {makeObservation(requesting("new firmware"), rebootedBefore, reported), false},
 		"before the boot has ended":                   {makeObservation(requesting("new firmware"), goingDown, reported, up), false},
 		"a reboot by somebody else is not the answer": {makeObservation(requesting("new firmware"), reported, up), false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := fulfilled(tc.o, labelled(tc.o)) || fulfilled(tc.o, request(tc.o)); got != tc.want {
-				t.Errorf("fulfilled = %v, want %v", got, tc.want)
-			}
-		})
-	}
+	}.each(t, func(o Observation) bool { return fulfilled(o, labelled(o)) || fulfilled(o, request(o)) })
 }
 
 func stagedReport(version string) engine.Report {

@@ -14,14 +14,10 @@ import (
 )
 
 func TestNodeStatusOf(t *testing.T) {
-	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
 	const idle = `{"bootID":"boot-2","reported":[{"name":"update-engine"}]}`
-	cases := map[string]struct {
-		o    Observation
-		want NodeStatus
-	}{
+	cases[NodeStatus]{
 		"nothing before the engines have reported":       {makeObservation(silent, requesting("x")), NodeStatus{}},
 		"nothing after a boot before they have reported": {makeObservation(silent, rebootedBefore, up), NodeStatus{}},
 		"how far an attempt is, though":                  {makeObservation(silent, goingDown), NodeStatus{Conditions: maintenance(makeObservation(goingDown))}},
@@ -61,14 +57,7 @@ func TestNodeStatusOf(t *testing.T) {
 				Versioned: []string{v1alpha1.AnnotationRebootRequested, v1alpha1.AnnotationReport},
 			},
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, NodeStatusOf(tc.o)); diff != "" {
-				t.Errorf("NodeStatusOf (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.each(t, NodeStatusOf)
 }
 
 // The manager's answer goes with the need, in one write, and so does what it has announced with the end of the maintenance.
@@ -107,10 +96,8 @@ func TestRemoved(t *testing.T) {
 
 func TestObjection(t *testing.T) {
 	blocked := func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }
-	unasked := func(o *Observation) { o.Inhibitors = Inhibitors{} }
 	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, "Rival y." }
 	unknown := func(o *Observation) { o.Coordinators.Message = "Nobody knows." }
-	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
 	refused := func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now, Message: "No."} }
 	accepted := func(o *Observation) { o.Call.AcceptedAt = now }
 	const kept = "kept"
@@ -148,7 +135,7 @@ func TestObjection(t *testing.T) {
 			makeObservation(granted(7, active), withdrawnGrant), true,
 			`{"reason":"GrantWithdrawn","message":"The agent does not begin under grant 7: the ledger of policy workers holds it as withdrawn since Sat 2026-11-21 22:00:00 UTC. The manager cancels the grant."}`,
 		},
-		"nothing while the ledger is not read":      {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Policy = nil }), true, ""},
+		"nothing while the ledger is not read":      {makeObservation(granted(7, active), unlisted, noPolicy), true, ""},
 		"nor where the grant is of another boot":    {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Record.Grant.BootID = otherBoot }), true, ""},
 		"nor of what has begun: it goes on":         {makeObservation(beingDrained, unlisted), true, ""},
 		"falls when the drained node is free":       {makeObservation(beingDrained), true, ""},
@@ -182,7 +169,6 @@ func TestAgentReport(t *testing.T) {
 		o.Reported = protocol.AgentReport{Objection: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
 	}
 	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, rival.Message }
-	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
 	before := makeObservation(earlier).Reported
 	cases := map[string]struct {
 		o    Observation
@@ -223,24 +209,14 @@ func TestNodeStatusOf_ReportsWhenTheHostBooted(t *testing.T) {
 		}
 	}
 	day := up(24*time.Hour, 0)
-	cases := map[string]struct {
-		o    Observation
-		want *string
-	}{
+	cases[*string]{
 		"for the first time":         {makeObservation(day), at(24 * time.Hour)},
 		"unknown":                    {makeObservation(reported(24 * time.Hour)), nil},
 		"what is about right stays":  {makeObservation(day, reported(24*time.Hour-59*time.Second)), at(24*time.Hour - 59*time.Second)},
 		"a clock that was set":       {makeObservation(day, reported(24*time.Hour-time.Minute)), at(24 * time.Hour)},
 		"another boot":               {makeObservation(up(time.Minute, 0), reported(24*time.Hour)), at(time.Minute)},
 		"where uptime has a maximum": {makeObservation(up(24*time.Hour, 720*time.Hour)), at(24 * time.Hour)},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, NodeStatusOf(tc.o).Annotations[v1alpha1.AnnotationBootedAt]); diff != "" {
-				t.Errorf("booted at (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.each(t, func(o Observation) *string { return NodeStatusOf(o).Annotations[v1alpha1.AnnotationBootedAt] })
 }
 
 func TestMaintenance(t *testing.T) {
@@ -253,12 +229,9 @@ func TestMaintenance(t *testing.T) {
 	timedOutBefore := func(o *Observation) {
 		o.Record.Progress.Reason, o.Record.Progress.Message = v1alpha1.ReasonDrainTimedOut, "Too long."
 	}
-	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
-	}
 	reportedAgo := func(ago time.Duration) func(*Observation) {
 		return func(o *Observation) {
-			reported := is(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", "before")
+			reported := condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", "before")
 			reported.LastHeartbeatTime = metav1.NewTime(o.Now.Add(-ago))
 			o.Conditions = append(o.Conditions, reported)
 		}
@@ -270,15 +243,12 @@ func TestMaintenance(t *testing.T) {
 	until := " The drain may take until " + deadline + "; then the node is uncordoned and backs off."
 	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
 	const disk = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
-	cases := map[string]struct {
-		o    Observation
-		want []corev1.NodeCondition
-	}{
+	cases[[]corev1.NodeCondition]{
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
 		"a short drain is not reported":     {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
 		"a drain that has not begun is not": {makeObservation(beingDrained), nil},
 		"the lead time is, and until when it lasts": {
-			makeObservation(beingDrained, lead(7*time.Minute)), []corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining",
+			makeObservation(beingDrained, lead(7*time.Minute)), []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining",
 				"The node is cordoned. Its pods are asked to leave from "+begun.Add(7*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC")+" on (drain.leadTime).")},
 		},
 		"a short drain after it is not": {
@@ -286,86 +256,79 @@ func TestMaintenance(t *testing.T) {
 		},
 		"a longer drain is": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
 		},
 		"one that waits for pods names them": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-0 (PodDisruptionBudget db)"})),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-0 (PodDisruptionBudget db)."+until)},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-0 (PodDisruptionBudget db)."+until)},
 		},
 		"what follows is the policy's": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), forced),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving+
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+
 				" The drain may take until "+deadline+"; then the node is rebooted with the pods that are left.")},
 		},
 		"what it waits for changes 10 seconds after the last write at the earliest": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(10*time.Second-1)),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "before")},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "before")},
 		},
 		"and then it does": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(10*time.Second)),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
 		"a write in the future keeps nothing": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(-time.Hour)),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
 		"one that cannot read the pods states why": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Unread: "The node's pods could not be read: too busy."})),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The node's pods could not be read: too busy."+until)},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The node's pods could not be read: too busy."+until)},
 		},
 		"one that failed states why": {
 			makeObservation(beingDrained, forced, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "The last error was: no right."})),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain failed and is tried again. The last error was: no right."+until)},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain failed and is tried again. The last error was: no right."+until)},
 		},
 		"which stays until it is known whether it fails again": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Failures: 1}), reportedAgo(time.Minute)), nil,
 		},
 		"and no longer": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Failures: 1, Listed: true}), reportedAgo(time.Minute)),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
 		},
 		"one that failed, of a policy that cannot be read": {
-			makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "x"}), func(o *Observation) { o.Policy = nil }), nil,
+			makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "x"}), noPolicy), nil,
 		},
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
-			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
+			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
 		}},
 		"one that is done and waits for volumes": {makeObservation(hasDrained, using("disk")), []corev1.NodeCondition{
-			is(corev1.NodeDrainInProgress, no, "VolumesInUse", disk), is(corev1.NodeDrained, yes, "VolumesInUse", disk),
+			condition(corev1.NodeDrainInProgress, no, "VolumesInUse", disk), condition(corev1.NodeDrained, yes, "VolumesInUse", disk),
 		}},
 		"one that has waited long enough": {makeObservation(hasDrained, using("disk"), waiting(time.Minute)), []corev1.NodeCondition{
-			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
+			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
 		}},
 		"past the point of no return, whatever is in use": {
 			makeObservation(hasDrained, using("disk"), inPhase(1, rebootingPhase)), []corev1.NodeCondition{
-				is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
-				is(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
+				condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+				condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 			},
 		},
 		"past the point of no return": {makeObservation(goingDown), []corev1.NodeCondition{
-			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
-			is(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
+			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+			condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 		}},
 		"past it with pods left": {makeObservation(goingDown, timedOutBefore), []corev1.NodeCondition{
-			is(corev1.NodeDrainInProgress, no, "DrainTimedOut", "Too long."), is(corev1.NodeDrained, yes, "DrainTimedOut", "Too long."),
-			is(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
+			condition(corev1.NodeDrainInProgress, no, "DrainTimedOut", "Too long."), condition(corev1.NodeDrained, yes, "DrainTimedOut", "Too long."),
+			condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 		}},
 		"after the boot": {makeObservation(rebootedBefore, all), []corev1.NodeCondition{
-			is(corev1.NodeDrainInProgress, no, "RebootSucceeded", ""), is(corev1.NodeDrained, no, "RebootSucceeded", ""),
-			is(corev1.NodeMaintenanceInProgress, no, "RebootSucceeded", ""),
+			condition(corev1.NodeDrainInProgress, no, "RebootSucceeded", ""), condition(corev1.NodeDrained, no, "RebootSucceeded", ""),
+			condition(corev1.NodeMaintenanceInProgress, no, "RebootSucceeded", ""),
 		}},
 		"after an abort": {makeObservation(inPhase(1, abortedPhase), with(corev1.NodeDrainInProgress, yes, "")), []corev1.NodeCondition{
-			is(corev1.NodeDrainInProgress, no, "DrainAborted", ""),
+			condition(corev1.NodeDrainInProgress, no, "DrainAborted", ""),
 		}},
-		"nobody knows": {makeObservation(all, func(o *Observation) { o.Record.ProgressErr = errUnreadable }), nil},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, maintenance(tc.o)); diff != "" {
-				t.Errorf("maintenance (-want +got):\n%s", diff)
-			}
-		})
-	}
+		"nobody knows": {makeObservation(all, unreadableProgress), nil},
+	}.each(t, maintenance)
 }
 
 func TestAgain(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -33,12 +33,9 @@ func TestUpdate(t *testing.T) {
 		return &protocol.Update{Version: "2.0", Running: "1.0", VainReboots: vain}
 	}
 	long, over1 := strings.Repeat("1", 129), &protocol.Update{Running: "1.0"}
-	cases := map[string]struct {
-		o    Observation
-		want *protocol.Update
-	}{
+	cases[*protocol.Update]{
 		"nothing is asked for":                     {makeObservation(system("1.0")), nil},
-		"no engine has reported":                   {makeObservation(system("1.0"), func(o *Observation) { o.Engines, o.Engine = nil, nil }), nil},
+		"no engine has reported":                   {makeObservation(system("1.0"), silent), nil},
 		"an administrator alone asks":              {makeObservation(system("1.0"), requesting("x")), nil},
 		"an engine that cannot be asked":           {makeObservation(system("1.0"), unreachable), nil},
 		"a need without a version":                 {makeObservation(system("1.0"), staged("")), over1},
@@ -67,15 +64,10 @@ func TestUpdate(t *testing.T) {
 		"the one of several that was tried": {
 			makeObservation(tried("2.0", "1.0", 0), engineReports(over("3.0", "9"), over("2.0", "1.0"), over("4.0", "8"))), named(1),
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, _ := updateAsked(tc.o)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("update (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.each(t, func(o Observation) *protocol.Update {
+		update, _ := updateAsked(o)
+		return update
+	})
 }
 
 // looping is a host whose engine asks for a version, and what came of its attempts.
@@ -271,10 +263,7 @@ func TestObjection_Rollback(t *testing.T) {
 		`the update does not take effect, or rolls back. Repair it or hold it back; or, to try it again: ` +
 		`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""`
 	idle := func(o *Observation) { o.Engines, o.Engine = makeObservation().Engines, makeObservation().Engine }
-	cases := map[string]struct {
-		o    Observation
-		want string
-	}{
+	cases[string]{
 		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), report + `}}`},
 		"before what may be ignored": {
 			makeObservation(rolledBack, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }),
@@ -289,18 +278,9 @@ func TestObjection_Rollback(t *testing.T) {
 		"falls with an unnamed need":                         {makeObservation(rolledBack, staged("")), ""},
 		"falls by a word":                                    {makeObservation(rolledBack, requesting("x")), ""},
 		"falls though the need stays away and somebody asks": {makeObservation(rolledBack, idle, requesting("x")), ""},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := ""
-			if value := NodeStatusOf(tc.o).Annotations[v1alpha1.AnnotationReport]; value != nil {
-				got = *value
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("objection (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.each(t, func(o Observation) string {
+		return ptr.Deref(NodeStatusOf(o).Annotations[v1alpha1.AnnotationReport], "")
+	})
 }
 
 func TestRollback_AnsweredRequestIsNoFurtherRequest(t *testing.T) {
