@@ -218,14 +218,12 @@ func (p *Progress) validate() error {
 		return fmt.Errorf("unknown phase %.64q", p.Phase)
 	}
 	switch {
-	case p.Seq <= 0 || p.BootID == "" || p.Failures < 0:
+	case p.Seq <= 0 || p.BootID == "":
 		return errors.New("seq and bootID must be set")
 	case !absentOrValid(p.Reason):
 		return errReason
-	case p.PodsForced < 0:
-		return errors.New("podsForced must not be negative")
-	case p.Update != nil && p.Update.VainReboots < 0:
-		return errors.New("vainReboots must not be negative")
+	case p.Failures < 0 || p.PodsForced < 0 || p.Update != nil && p.Update.VainReboots < 0:
+		return errors.New("failures, podsForced and vainReboots must not be negative")
 	}
 	return fits(p.BootID, p.At, p.DrainStartedAt)
 }

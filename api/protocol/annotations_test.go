@@ -110,7 +110,8 @@ func TestParseProgress(t *testing.T) {
 			`{"seq":7,"phase":"Rebooting","bootID":"b1","at":"2026-11-21T12:00:00Z","podsForced":2147483647}`,
 			&protocol.Progress{Seq: 7, Phase: protocol.PhaseRebooting, BootID: "b1", At: noon, PodsForced: math.MaxInt32}, "",
 		},
-		"fewer pods than none": {`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":-1}`, nil, "podsForced must not be negative"},
+		"fewer pods than none":     {`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":-1}`, nil, "failures, podsForced and vainReboots must not be negative"},
+		"fewer failures than none": {`{"seq":7,"phase":"Aborted","bootID":"b1","failures":-1}`, nil, "failures, podsForced and vainReboots must not be negative"},
 		"more pods than a number holds": {
 			`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":2147483648}`,
 			nil, "json: cannot unmarshal number 2147483648 into Go struct field Progress.podsForced of type int32",
