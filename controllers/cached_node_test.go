@@ -10,34 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
-
-// answering is an API server whose answer to a write is read into the object of the request, as JSON is: into the maps and
-// slices that the object has.
-type answering struct {
-	client.Client
-
-	answer string
-}
-
-func (a answering) Status() client.SubResourceWriter { return answeringStatus{answer: a.answer} }
-
-func (a answering) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
-	return json.Unmarshal([]byte(a.answer), object)
-}
-
-type answeringStatus struct {
-	client.SubResourceWriter
-
-	answer string
-}
-
-func (a answeringStatus) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
-	return json.Unmarshal([]byte(a.answer), object)
-}
 
 // The Nodes of a pass are those of the cache, which is everybody's.
 func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
@@ -51,8 +28,19 @@ func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 			}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}}}
 			before := cached.DeepCopy()
 			s := newState(snapshot.Views([]corev1.Node{*cached})) // what it refers to is the cache's
-			w := &nodeWriter{changed: &sync.Map{}, client: answering{answer: `{
-				"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}}, "spec": {"taints": [{"key": "b"}]}}`}}
+			// The answer is read into the object of the request, as JSON is: into the maps and slices that the object has.
+			answer := func(object client.Object) error {
+				return json.Unmarshal([]byte(`{"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}},
+					"spec": {"taints": [{"key": "b"}]}}`), object)
+			}
+			w := &nodeWriter{changed: &sync.Map{}, client: interceptor.NewClient(nil, interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					return answer(object)
+				},
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+					return answer(object)
+				},
+			})}
 			if err := w.patchNode(t.Context(), s, s.Nodes[0], patch); err != nil {
 				t.Fatal(err)
 			}

@@ -115,7 +115,7 @@ func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
 // The first write that names the volumes brings the event, and so does going on without them.
 func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-	r.change(func(c *Reconciler) { c.Client = keeping{api} })
+	api.keeps = true
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}}
 	reconcile := func(want ...string) {
 		t.Helper()

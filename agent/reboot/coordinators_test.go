@@ -2,7 +2,6 @@ package reboot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -11,10 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
@@ -95,7 +92,8 @@ func TestRival(t *testing.T) {
 func TestReconcile_ReportsAConflict(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	found := &coordinators{}
-	r.change(func(c *Reconciler) { c.Client, c.Host.Coordinators = keeping{api}, found })
+	api.keeps = true
+	r.change(func(c *Reconciler) { c.Host.Coordinators = found })
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 	reconcile := func() []string {
 		result, err := r.Reconcile(t.Context(), ctrl.Request{})
@@ -133,37 +131,6 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 			t.Errorf("%s: the Node shows so: %t", next.what, shown)
 		}
 	}
-}
-
-// keeping is an apiServer that does what patches of a Node's status set.
-type keeping struct{ *apiServer }
-
-func (k keeping) Status() client.SubResourceWriter {
-	return keepingStatus{statusWriter{apiServer: k.apiServer}}
-}
-
-type keepingStatus struct{ statusWriter }
-
-func (k keepingStatus) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	if k.patchErr == nil {
-		before, err := json.Marshal(k.node)
-		if err != nil {
-			return err
-		}
-		change, err := patch.Data(object)
-		if err != nil {
-			return err
-		}
-		after, err := strategicpatch.StrategicMergePatch(before, change, corev1.Node{})
-		if err != nil {
-			return err
-		}
-		k.node = &corev1.Node{}
-		if err := json.Unmarshal(after, k.node); err != nil {
-			return err
-		}
-	}
-	return k.patch("status", object, patch)
 }
 
 // conflictOn is what the Node reports of another coordinator.

@@ -3,6 +3,7 @@ package reboot
 import (
 	stdcmp "cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,6 +41,8 @@ type apiServer struct {
 	limiting *v1alpha1.RebootPolicy
 	// getErr and patchErr are the answers where they are set; policyErr is that to reading the policy.
 	getErr, patchErr, policyErr error
+	// keeps: the Node becomes what is written.
+	keeps bool
 	// patches are all that came, by subresource.
 	patches []string
 	// policyReads counts how often the policy was asked for.
@@ -70,7 +74,7 @@ func (a *apiServer) Patch(_ context.Context, object client.Object, patch client.
 	return a.patch("node", object, patch)
 }
 
-// patch notes the patch and answers with the next version of the Node. What is in the patch is others' business.
+// patch notes the patch and answers with the next version of the Node.
 func (a *apiServer) patch(what string, object client.Object, patch client.Patch) error {
 	data, err := patch.Data(object)
 	if err != nil {
@@ -80,9 +84,27 @@ func (a *apiServer) patch(what string, object client.Object, patch client.Patch)
 	if a.patchErr != nil {
 		return a.patchErr
 	}
+	if a.keeps {
+		if err := a.keep(data); err != nil {
+			return err
+		}
+	}
 	a.node.DeepCopyInto(object.(*corev1.Node))
 	object.SetResourceVersion("11")
 	return nil
+}
+
+func (a *apiServer) keep(patch []byte) error {
+	before, err := json.Marshal(a.node)
+	if err != nil {
+		return err
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Node{})
+	if err != nil {
+		return err
+	}
+	a.node = &corev1.Node{}
+	return json.Unmarshal(after, a.node)
 }
 
 func (a *apiServer) Status() client.SubResourceWriter { return statusWriter{apiServer: a} }

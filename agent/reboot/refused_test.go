@@ -38,7 +38,8 @@ func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer,
 	t.Helper()
 	r, api, _ := makeReconciler(t, record)
 	logind := &guarded{}
-	r.change(func(c *Reconciler) { c.Client, c.Host.Logind = keeping{api}, logind })
+	api.keeps = true
+	r.change(func(c *Reconciler) { c.Host.Logind = logind })
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 	return r, api, logind
 }
