@@ -80,24 +80,25 @@ func (w *writing) each(ctx context.Context, arguments []string, find finder, e e
 			return err
 		}
 	}
-	many, read := len(arguments), func(i int) (client.Object, error) { return find(ctx, c, arguments[i]) }
+	objects := make([]client.Object, len(arguments)) // each is read when it is its turn
 	if !w.named() {
-		objects, err := w.objects(ctx, c)
-		if err != nil {
+		if objects, err = w.objects(ctx, c); err != nil {
 			return err
 		}
-		many, read = len(objects), func(i int) (client.Object, error) { return objects[i], nil }
 	}
 	var written []client.Object
-	errs := forEach(ctx, many, func(i int) error {
-		object, err := read(i)
-		if err == nil {
-			err = w.writeAndPrint(ctx, c, object, e)
+	errs := forEach(ctx, len(objects), func(i int) error {
+		object := objects[i]
+		if object == nil {
+			if object, err = find(ctx, c, arguments[i]); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			written = append(written, object)
+		if err := w.writeAndPrint(ctx, c, object, e); err != nil {
+			return err
 		}
-		return err
+		written = append(written, object)
+		return nil
 	})
 	if w.wait.on && len(written) > 0 {
 		errs = append(errs, w.wait.follow(ctx, w.session, written))
