@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,14 +63,8 @@ func (s *Session) policyNames(ctx context.Context) ([]string, error) {
 
 // targetNames are those of nodes and policies, each with its kind.
 func (s *Session) targetNames(ctx context.Context) ([]string, error) {
-	policies, err := s.policyNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := s.nodeNames(ctx)
-	if err != nil {
-		return nil, err
-	}
+	policies, policiesErr := s.policyNames(ctx)
+	nodes, nodesErr := s.nodeNames(ctx)
 	var all []string
 	for _, name := range policies {
 		all = append(all, "rbp/"+name)
@@ -77,7 +72,7 @@ func (s *Session) targetNames(ctx context.Context) ([]string, error) {
 	for _, name := range nodes {
 		all = append(all, "node/"+name)
 	}
-	return all, nil
+	return all, errors.Join(policiesErr, nodesErr)
 }
 
 func (s *Session) names(ctx context.Context, list schema.GroupVersionKind) ([]string, error) {

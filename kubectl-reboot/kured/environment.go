@@ -25,7 +25,12 @@ type variables struct {
 func (k *installation) variables() variables {
 	v := variables{values: map[string]string{}, hidden: map[string]string{}}
 	for _, from := range k.container.EnvFrom {
-		v.takeAll(from)
+		switch {
+		case from.ConfigMapRef != nil:
+			v.sources = append(v.sources, "ConfigMap "+from.ConfigMapRef.Name)
+		case from.SecretRef != nil:
+			v.sources = append(v.sources, "Secret "+from.SecretRef.Name)
+		}
 	}
 	for _, env := range k.container.Env {
 		delete(v.values, env.Name)
@@ -38,15 +43,6 @@ func (k *installation) variables() variables {
 		v.values[env.Name] = expand(value, v.values)
 	}
 	return v
-}
-
-func (v *variables) takeAll(from corev1.EnvFromSource) {
-	switch {
-	case from.ConfigMapRef != nil:
-		v.sources = append(v.sources, "ConfigMap "+from.ConfigMapRef.Name)
-	case from.SecretRef != nil:
-		v.sources = append(v.sources, "Secret "+from.SecretRef.Name)
-	}
 }
 
 // valueOf is the value of a variable, or where it comes from if the manifest does not have it.
