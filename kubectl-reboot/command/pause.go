@@ -90,7 +90,7 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	return done, nil
 }
 
-// fitsNodes refuses what the annotation of a node has no place for.
+// fitsNodes refuses what the annotation of a node cannot hold.
 func (r pausing) fitsNodes() error {
 	switch {
 	case r.pause.Until != nil:

@@ -146,7 +146,7 @@ func (r resumption) node(n *corev1.Node) (string, error) {
 	return "resumed" + r.unwritten(), nil
 }
 
-// unwritten reports that the end of a pause has no place for a reason.
+// unwritten reports that the end of a pause holds no reason.
 func (r resumption) unwritten() string {
 	if r.reason == "" {
 		return ""

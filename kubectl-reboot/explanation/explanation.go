@@ -130,7 +130,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	return e, nil
 }
 
-// correct puts right what the planner alone would say of a node that runs Windows, has just been rebooted, or waits for a slot.
+// correct puts right what the planner alone would report of a node that runs Windows, has just been rebooted, or waits for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
 	switch {
 	case plan.IsWindows(node.Labels):

@@ -27,7 +27,7 @@ func detect(c *conversion) error {
 		carrySentinel(c, "reboot-sentinel-command", tested)
 		return nil
 	}
-	c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it says yes: "+sentinelEngine)
+	c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it asks for a reboot: "+sentinelEngine)
 	return nil
 }
 

@@ -25,13 +25,13 @@ const (
 func drain(c *conversion) error {
 	d := &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
 	c.policy.Spec.Drain = d
-	c.report.carry("kured drains by force", "drain.unmanagedPods: Delete. Pods without a controller are deleted for good; Block, the default, keeps them and says so")
+	c.report.carry("kured drains by force", "drain.unmanagedPods: Delete. Pods without a controller are deleted for good; Block, the default, keeps them and reports them")
 	drainTimeout(c, d)
 	if c.flags.forceReboot {
 		d.OnTimeout = v1alpha1.DrainTimeoutReboot
 		c.carried("force-reboot", "drain.onTimeout: Reboot. A drain that fails, because the API cannot be asked or forbids it, is given up all the same")
 	} else {
-		c.unneeded("force-reboot", "drain.onTimeout is Abort where nothing is said")
+		c.unneeded("force-reboot", "drain.onTimeout is Abort where nothing is set")
 	}
 	gracePeriod(c, d)
 	leadTime(c, d)
@@ -52,7 +52,7 @@ func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 func leadTime(c *conversion, d *v1alpha1.Drain) {
 	lead, longest := bounded(c.flags.drainDelay, longestLead)
 	if lead <= 0 {
-		c.unneeded("drain-delay", "a drain begins at once, where the policy says nothing")
+		c.unneeded("drain-delay", "a drain begins at once, where the policy sets nothing")
 		return
 	}
 	d.LeadTime = &metav1.Duration{Duration: lead}
@@ -63,7 +63,7 @@ func gracePeriod(c *conversion, d *v1alpha1.Drain) {
 	seconds, longest := int64(c.flags.drainGracePeriod), ""
 	switch {
 	case seconds < 0:
-		c.unneeded("drain-grace-period", "each pod has its own, where the policy says nothing")
+		c.unneeded("drain-grace-period", "each pod has its own, where the policy sets nothing")
 		return
 	case seconds > longestGrace:
 		seconds, longest = longestGrace, ", the longest there is"

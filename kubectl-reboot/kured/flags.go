@@ -115,8 +115,8 @@ func carryElsewhere(c *conversion) error {
 }
 
 const (
-	notifies = "spec.notify notifies services, of each node with events Rebooting and Back, in the words of its template: put the address, in the form of shoutrrr, into key url of a Secret, and name it there; docs/policy.md says how"
-	labelled = "no labels of yours are set. Conditions RebootPermitted and MaintenanceInProgress of the node say the same; with hooks the node is labelled " +
+	notifies = "spec.notify notifies services, of each node with events Rebooting and Back, by its template: put the address, in the form of shoutrrr, into key url of a Secret, and name it there; docs/policy.md says how"
+	labelled = "no labels of yours are set. Conditions RebootPermitted and MaintenanceInProgress of the node report the same; with hooks the node is labelled " +
 		"reboot-operator.io/before-reboot=true, later after-reboot=true, and a hook of yours may label it"
 	served = "the manager serves metrics at --metrics-bind-address, :8443 with TLS, the agents at :8080; kured_reboot_required is reboot_operator_nodes{state=\"reboot_required\"}"
 )
@@ -127,7 +127,7 @@ var elsewhere = []struct {
 }{
 	{name: "period", how: "nothing is polled: the agent notices when its host needs a reboot, the manager acts when a window opens"},
 	{name: nodeID, how: "the agent has its node's name from the pod's spec"},
-	{name: "annotate-nodes", how: "conditions RebootRequired and MaintenanceInProgress of the node say it, with the time since when; point whoever reads kured's annotations at them"},
+	{name: "annotate-nodes", how: "conditions RebootRequired and MaintenanceInProgress of the node report it, with the time since when; point whoever reads kured's annotations at them"},
 	{name: "metrics-host", how: served},
 	{name: "metrics-port", how: served},
 	{name: "log-format", how: "--zap-encoder of the manager and the agent; json is the default"},

@@ -42,7 +42,7 @@ func affinity(c *conversion, affinity *corev1.Affinity, selector *v1alpha1.Label
 	terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	if len(terms) != 1 || len(terms[0].MatchFields) > 0 {
 		c.report.leave("the pods' node affinity",
-			"it has several terms, or fields, which no label selector can say: the policy selects more nodes than kured; narrow its nodeSelector, or label the nodes")
+			"it has several terms, or fields, which no label selector can express: the policy selects more nodes than kured; narrow its nodeSelector, or label the nodes")
 		return
 	}
 	for _, e := range terms[0].MatchExpressions {
