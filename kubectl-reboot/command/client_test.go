@@ -4,7 +4,12 @@ import (
 	"os/exec"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // TestRestConfig: no client of the plugin holds its requests back. 10,000 nodes are that many writes.
@@ -17,6 +22,22 @@ func TestRestConfig(t *testing.T) {
 	}
 	if config.QPS >= 0 {
 		t.Errorf("the limit is %v requests a second", config.QPS)
+	}
+}
+
+// TestShowsMore: 10,000 nodes have 33 heartbeats a second, which change nothing that is shown.
+func TestShowsMore(t *testing.T) {
+	trimmed := func(version string, conditions ...corev1.NodeCondition) *corev1.Node {
+		return snapshot.Trim(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: version}, Status: corev1.NodeStatus{Conditions: conditions}})
+	}
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Unix(1, 0)}
+	later, down := ready, ready
+	later.LastHeartbeatTime, down.Status = metav1.Unix(301, 0), corev1.ConditionFalse
+	if showsMore(trimmed("1", ready), trimmed("2", later)) {
+		t.Error("a heartbeat is taken for a change")
+	}
+	if !showsMore(trimmed("1", ready), trimmed("2", down)) || !showsMore(&v1alpha1.RebootPolicy{}, &v1alpha1.RebootPolicy{}) {
+		t.Error("a change is taken for a heartbeat")
 	}
 }
 

@@ -85,7 +85,8 @@ func (w *waiting) follow(ctx context.Context, s *Session, written []client.Objec
 	var before status.Progress
 	var err error
 	over, troubled := false, ""
-	failed := watch(ctx, s, 0, func(f fleet.Fleet, trouble string) {
+	// A heartbeat, which is no change, may be what makes the view as new as the writes: it looks again by itself.
+	failed := watch(ctx, s, second, func(f fleet.Fleet, trouble string) {
 		if trouble != "" && trouble != troubled {
 			s.Screen.Print(s.Screen.Theme.Line(trouble))
 		}

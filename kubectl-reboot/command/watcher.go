@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,7 +101,12 @@ func (w *watcher) start(ctx context.Context) error {
 			return fmt.Errorf("watching: %w", err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { w.wake() }, UpdateFunc: func(any, any) { w.wake() }, DeleteFunc: func(any) { w.wake() },
+			AddFunc: func(any) { w.wake() }, DeleteFunc: func(any) { w.wake() },
+			UpdateFunc: func(before, after any) {
+				if showsMore(before, after) {
+					w.wake()
+				}
+			},
 		}); err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
@@ -111,6 +117,18 @@ func (w *watcher) start(ctx context.Context) error {
 	}()
 	w.cache.WaitForCacheSync(ctx)
 	return nil
+}
+
+// showsMore reports whether an update is more than a heartbeat: what is kept of a Node has none.
+func showsMore(before, after any) bool {
+	was, isNode := before.(*corev1.Node)
+	is, stays := after.(*corev1.Node)
+	if !isNode || !stays {
+		return true
+	}
+	beat := *was
+	beat.ResourceVersion = is.ResourceVersion
+	return !equality.Semantic.DeepEqual(&beat, is)
 }
 
 func (w *watcher) wake() {
