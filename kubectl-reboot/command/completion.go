@@ -65,7 +65,7 @@ func (s *Session) policyNames(ctx context.Context) ([]string, error) {
 func (s *Session) targetNames(ctx context.Context) ([]string, error) {
 	policies, policiesErr := s.policyNames(ctx)
 	nodes, nodesErr := s.nodeNames(ctx)
-	var all []string
+	all := make([]string, 0, len(policies)+len(nodes))
 	for _, name := range policies {
 		all = append(all, "rbp/"+name)
 	}
