@@ -1,14 +1,18 @@
 package kured
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 const (
@@ -83,4 +87,88 @@ func toleratesAll(t corev1.Toleration) bool {
 func toleratesControlPlane(t corev1.Toleration) bool {
 	// The taint has no value, so that a toleration without one equals it.
 	return t.Key == controlPlane && (t.Operator == corev1.TolerationOpExists || t.Value == "") && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
+}
+
+const (
+	mostNodes  = 1000           // concurrency.maxUnavailable, as a number
+	mostSettle = 24 * time.Hour // settle
+	// leastSpacing and mostSpacing are what concurrency.spacing takes.
+	leastSpacing = time.Minute
+	mostSpacing  = 168 * time.Hour
+)
+
+// concurrency: how many nodes at once, and how long after one the next.
+func concurrency(c *conversion) error {
+	nodes, most := intstr.FromInt(min(max(c.flags.concurrency, 1), mostNodes)), ""
+	if c.flags.concurrency > mostNodes {
+		most = ", the most there is; a percentage has no such bound"
+	}
+	c.policy.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &nodes}
+	c.carried("concurrency", fmt.Sprintf("concurrency.maxUnavailable: %s%s. Nodes that are down or cordoned for other reasons use it up too", nodes.String(), most))
+	lockReleaseDelay(c)
+	for _, name := range []string{"ds-name", "ds-namespace", "lock-annotation"} {
+		c.unneeded(name, "there is no lock: who may reboot is in the policy's status.grants")
+	}
+	c.unneeded("lock-ttl", "no lock is left behind: a Node that is deleted frees its slot. One that does not come back keeps it and is reported, until you repair it or delete the Node")
+	return holder(c)
+}
+
+// lockReleaseDelay: a node of kured's is back in service, and keeps its lock for so long. That is spacing where there is one lock. With
+// several, a node holds up one of them only, as it does while it settles.
+func lockReleaseDelay(c *conversion) {
+	delay := c.flags.lockReleaseDelay
+	switch {
+	case delay <= 0:
+		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
+	case c.flags.concurrency <= 1 && delay >= leastSpacing:
+		spacing, longest := bounded(delay, mostSpacing)
+		c.policy.Spec.Concurrency.Spacing = &metav1.Duration{Duration: spacing}
+		c.carried("lock-release-delay", fmt.Sprintf("concurrency.spacing: %s%s. The node is back in service meanwhile", moment.Short(spacing), longest))
+	default:
+		settle, longest := bounded(delay, mostSettle)
+		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
+		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
+	}
+}
+
+// owner is who holds kured's lock; with a concurrency of more than 1 there are several.
+type owner struct {
+	NodeID string  `json:"nodeID"`
+	Locks  []owner `json:"locks"`
+}
+
+// holder: a manifest out of the cluster carries the lock, which reports whether kured is at work, or was paused by hand.
+func holder(c *conversion) error {
+	value := c.kured.daemonSet.Annotations[c.flags.lockAnnotation]
+	if value == "" {
+		return nil
+	}
+	var lock owner
+	if err := json.Unmarshal([]byte(value), &lock); err != nil {
+		return fmt.Errorf("annotation %s is no lock of kured: %w", c.flags.lockAnnotation, err)
+	}
+	var nodes []string
+	for _, held := range append(lock.Locks, lock) {
+		switch held.NodeID {
+		case "":
+		case "manual":
+			c.policy.Spec.Pause = &v1alpha1.Pause{Reason: "kured was paused by hand: its lock was held by \"manual\""}
+			c.report.carry("the lock, held by \"manual\"", "pause: somebody paused kured by hand. Remove spec.pause to go on")
+		default:
+			nodes = append(nodes, held.NodeID)
+		}
+	}
+	if len(nodes) > 0 {
+		c.report.leave("the lock, held by "+strings.Join(nodes, ", "),
+			"kured is rebooting there now: wait until annotation "+c.flags.lockAnnotation+" is gone before you stop kured")
+	}
+	return nil
+}
+
+// bounded is as much of a duration as a policy takes, and a remark where that is less. It rounds up: a policy takes no fractions.
+func bounded(d, most time.Duration) (taken time.Duration, remark string) {
+	if taken = min((d + time.Second - 1).Truncate(time.Second), most); taken < d {
+		remark = ", the longest there is"
+	}
+	return taken, remark
 }
