@@ -33,10 +33,12 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 		Args:              w.arguments("at least one node"),
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.TrimSpace(reason) == "" {
+			switch {
+			case strings.TrimSpace(reason) == "":
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
-			}
-			if strings.HasPrefix(reason, v1alpha1.UrgentPrefix) {
+			case reason == "false": // as the value of the annotation it is no request
+				return errors.New(`--reason "false" asks for no reboot: give the reason in other words`)
+			case strings.HasPrefix(reason, v1alpha1.UrgentPrefix):
 				return fmt.Errorf("--reason begins with %s, which makes a request urgent: use --urgent, or give the reason in other words", v1alpha1.UrgentPrefix)
 			}
 			if urgent {

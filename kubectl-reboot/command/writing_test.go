@@ -85,6 +85,7 @@ var _ = Describe("request", func() {
 		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is shown wherever the request is reported\n"))
 		Expect(fails("request")).To(HavePrefix("error: request wants at least one node, -l or --all: kubectl reboot request (NODE... | -l SELECTOR | --all) --reason WHY"))
 		Expect(fails("request", p.nodes[0], "--reason=urgent: why")).To(HavePrefix("error: --reason begins with urgent:, which makes a request urgent: use --urgent, "))
+		Expect(fails("request", p.nodes[0], "--reason=false")).To(Equal("error: --reason \"false\" asks for no reboot: give the reason in other words\n"))
 		stdout, stderr, err := run([]string{"request", "nowhere", p.nodes[0], "nobody", "--reason=why"})
 		Expect(err).To(HaveOccurred())
 		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
