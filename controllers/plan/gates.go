@@ -45,9 +45,6 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 	return &results[i]
 }
 
-// reachesGates reports whether all checks before the gates have passed.
-func (o *Blocked) reachesGates() bool { return o.reaches(gateChecks) }
-
 // gateReports is the check for gates that report a state. One that cannot be asked counts for nothing where its failurePolicy is Allow.
 func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *Node) *Blocked {
 	return func(v view, _ *Node) *Blocked {
@@ -112,7 +109,7 @@ func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
 		return true
 	}
 	for _, o := range waiting {
-		if o.reachesGates() {
+		if o.reaches(gateChecks) {
 			return true
 		}
 	}

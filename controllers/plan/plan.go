@@ -188,8 +188,7 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 			ledger = append(ledger, t.Entry)
 		}
 	}
-	ledger = append(ledger, p.Adopted...)
-	return append(ledger, p.Granted...)
+	return slices.Concat(ledger, p.Adopted, p.Granted)
 }
 
 // StatusMoves reports whether the ledger, or how far the hooks of the run are, differs after the plan: either is written before the
@@ -204,13 +203,7 @@ func (p *Plan) LedgerChanges() bool {
 
 // Released are the reboots whose entries leave the ledger.
 func (p *Plan) Released() []Reboot {
-	var released []Reboot
-	for _, t := range p.Reboots {
-		if t.Action == ReleaseEntry {
-			released = append(released, t)
-		}
-	}
-	return released
+	return slices.DeleteFunc(slices.Clone(p.Reboots), func(t Reboot) bool { return t.Action != ReleaseEntry })
 }
 
 // adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the status was

@@ -69,6 +69,11 @@ func (t Reboot) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, protocol.PhaseRebooting)
 }
 
+// lost reports whether the node did not come back in time from its reboot, or went down in its drain and did not end it in time.
+func (t Reboot) lost() bool {
+	return !t.FailedAt.IsZero() && (t.Rebooting() || t.Node != nil && !t.Node.Ready)
+}
+
 // begun reports whether the agent has used the grant.
 func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 

@@ -213,7 +213,7 @@ func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 
 // mayPass reports whether what blocks the node ends by itself, at an unknown time.
 func (o *Blocked) mayPass() bool {
-	return o.check == v1alpha1.ReasonBackingOff || o.check == v1alpha1.ReasonBlockingPod || o.reachesGates()
+	return o.check == v1alpha1.ReasonBackingOff || o.check == v1alpha1.ReasonBlockingPod || o.reaches(gateChecks)
 }
 
 // sameStage reports whether a run is at a stage already, or neither is there.

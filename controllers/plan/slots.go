@@ -87,7 +87,9 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 		}
 	}
 	s.lastBack = lastBack(f)
+	lost := map[string]bool{}
 	for _, t := range reboots {
+		lost[t.Entry.Node] = t.lost()
 		if t.Action != ReleaseEntry {
 			s.grant(t.Entry.Node, f.rings.Of(t.Node))
 		} else {
@@ -97,9 +99,8 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	for _, n := range f.orphans {
 		s.grant(n.Name, f.rings.Of(n))
 	}
-	dead := lost(reboots)
 	for name, why := range s.used {
-		if n := f.byName[name]; n != nil && why == holdsGrant && !dead[name] && f.keepsBusy(n) {
+		if n := f.byName[name]; n != nil && why == holdsGrant && !lost[name] && f.keepsBusy(n) {
 			s.domains[f.domain(n)] = true
 		}
 	}
@@ -229,16 +230,6 @@ func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 		return n.Labels[key]
 	}
 	return ""
-}
-
-// lost are the nodes that did not come back in time from their reboot, or went down in their drain and did not end it in time.
-func lost(reboots []Reboot) map[string]bool {
-	names := map[string]bool{}
-	for _, t := range reboots {
-		down := t.Rebooting() || t.Node != nil && !t.Node.Ready
-		names[t.Entry.Node] = down && !t.FailedAt.IsZero()
-	}
-	return names
 }
 
 // domainBusy keeps reboots within one domain at a time. A node that goes first for another reason than its domain is not passed by

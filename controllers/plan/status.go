@@ -88,13 +88,14 @@ var passes = map[v1alpha1.Reason]bool{
 // next is the earliest instant at which time alone changes something.
 func (d *Draft) next() time.Time {
 	var next time.Time
-	consider := func(t time.Time) {
-		if t.After(d.f.Now) {
-			next = timing.Earliest(next, t)
+	consider := func(instants ...time.Time) {
+		for _, t := range instants {
+			if t.After(d.f.Now) {
+				next = timing.Earliest(next, t)
+			}
 		}
 	}
-	consider(d.f.Window.Next)
-	consider(d.f.agents.missedAt)
+	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, resumedAt(d.f.Policy).Add(-clockOff))
 	if deadlines := d.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
@@ -104,11 +105,9 @@ func (d *Draft) next() time.Time {
 	if pause := d.f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
 	}
-	consider(d.f.run.until)
 	if last := d.f.Policy.Status.LastRebootAt; last != nil {
 		consider(last.Add(-clockOff))
 	}
-	consider(resumedAt(d.f.Policy).Add(-clockOff))
 	for _, past := range d.f.Policy.Status.History {
 		consider(past.EndedAt.Add(-clockOff))
 	}

@@ -118,7 +118,7 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 // awaitStart: the agent has not acted yet, so everything that blocks the reboot still counts.
 func (t *tracker) awaitStart() {
 	o := t.withdrawal()
-	t.NeedsGates = o.reachesGates()
+	t.NeedsGates = o.reaches(gateChecks)
 	if o != nil {
 		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
 		return
