@@ -90,7 +90,7 @@ func TestReboots_Adopt(t *testing.T) {
 			granted:   []string{"b"}, seq: 1,
 		},
 		"what it gave, while it is being deleted": {
-			situation: one(policy("workers", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }), needy("a", grant(7, active))),
+			situation: one(policy("workers", deleted), needy("a", grant(7, active))),
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"a grant of the future, as one of now: its agent believes it": {

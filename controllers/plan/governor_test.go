@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -19,7 +18,6 @@ func TestGovernor_Govern(t *testing.T) {
 	broken := func(p *v1alpha1.RebootPolicy) {
 		p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "pool", Operator: "Near"}}}
 	}
-	gone := func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
 	db := map[string]string{"pool": "db"}
 	cases := map[string]struct {
 		policies []*v1alpha1.RebootPolicy
@@ -51,7 +49,7 @@ func TestGovernor_Govern(t *testing.T) {
 			[]*v1alpha1.RebootPolicy{policy("a"), policy("b"), policy("c", priority(1))}, db, plan.Governance{Policy: "c"},
 		},
 		"a policy that is being deleted governs nothing": {
-			[]*v1alpha1.RebootPolicy{policy("a", gone, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
+			[]*v1alpha1.RebootPolicy{policy("a", deleted, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
 		"a policy with a selector that nobody can evaluate governs nothing, whatever its priority": {
 			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},

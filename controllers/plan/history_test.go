@@ -193,12 +193,3 @@ func TestReboots_WindowTooShort(t *testing.T) {
 		})
 	}
 }
-
-// A node that holds a grant keeps it: the window was long enough when it was given.
-func TestReboots_WindowTooShortTakesNothingBack(t *testing.T) {
-	s := one(policy("workers", holding(7, entry("a", 7))), needy("a", grant(7, protocol.GrantActive)))
-	s.window = &window.State{Open: true, Name: "w", ClosesAt: evening.Add(minute), Next: evening.Add(minute)}
-	if p := s.plan(); p.Reboots[0].Action != plan.Wait {
-		t.Errorf("the grant meets %s, %s", p.Reboots[0].Action, p.Reboots[0].Reason)
-	}
-}

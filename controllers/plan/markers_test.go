@@ -160,8 +160,6 @@ func TestReboots_Marks(t *testing.T) {
 // A node that no policy governs carries nothing, unless it is on its way still.
 func TestUngovernedMarkers(t *testing.T) {
 	annotation := withAnnotations(v1alpha1.AnnotationDoNotDisrupt)
-	gone := policy("workers")
-	gone.DeletionTimestamp = &metav1.Time{Time: evening}
 	for name, tc := range map[string]struct {
 		policies []v1alpha1.RebootPolicy
 		host     *host
@@ -172,7 +170,7 @@ func TestUngovernedMarkers(t *testing.T) {
 		"nobody's, with nothing":            {nil, needy("a"), nil},
 		"nobody's, with a maximum uptime":   {nil, newHost("a", upFor(monthOfA)), []plan.Markers{{Node: "a"}}},
 		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, annotation)), nil},
-		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{gone}), needy("a", pending), []plan.Markers{{Node: "a"}}},
+		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{policy("workers", deleted)}), needy("a", pending), []plan.Markers{{Node: "a"}}},
 		"somebody's":                        {values([]*v1alpha1.RebootPolicy{policy("workers")}), needy("a", pending), nil},
 		"of two":                            {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
 	} {

@@ -151,7 +151,7 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		{"spacing", spacing(10 * minute)},
 		{"deadline", deadline(130 * minute)},
 		{"resume", resume("fixed")},
-		{"deleted", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }},
+		{"deleted", deleted},
 	} {
 		if oneIn(t, 12, change.label) {
 			change.does(p)

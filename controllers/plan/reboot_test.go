@@ -116,7 +116,6 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 	under := func(option func(*v1alpha1.RebootPolicy), want rebootStep) rebootCase {
 		return rebootCase{needs: true, node: options(active), policy: options(option), want: want}
 	}
-	deleted := func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
 	notBegun := waits("granted; the agent has not begun yet", 5*minute)
 	noNeed := takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
 	ungoverned := takenBack(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more")
@@ -149,6 +148,9 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		"the window has closed (behaviour 35)": {
 			needs: true, node: options(active), window: &window.State{},
 			want: takenBack(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"),
+		},
+		"the window is too short by now, and was long enough": {
+			needs: true, node: options(active), window: &window.State{Open: true, ClosesAt: evening.Add(minute)}, want: notBegun,
 		},
 		"the node is not Ready any more": shown(
 			takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),

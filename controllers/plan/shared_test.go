@@ -1,10 +1,10 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -20,24 +20,14 @@ func grantedFor(policy string, e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
 // TestShared_Limit: a policy that shares a limit grants in the other one's ledger, and what both have down counts together: granted,
 // not Ready, cordoned, and in a ledger that the spec named before. A limit that cannot be shared grants nothing, with its reason.
 func TestShared_Limit(t *testing.T) {
-	gpu := func(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
-		p := policy("gpu", selects("pool", "gpu"), sharing("workers"))
-		for _, o := range options {
-			o(p)
-		}
-		return p
+	gpu := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+		return policy("gpu", append(options(selects("pool", "gpu"), sharing("workers")), mods...)...)
 	}
-	workers := func(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
-		p := policy("workers", selects("pool", "cpu"))
-		for _, o := range options {
-			o(p)
-		}
-		return p
-	}
-	both := func(first, second *v1alpha1.RebootPolicy, more ...*v1alpha1.RebootPolicy) []*v1alpha1.RebootPolicy {
-		return append([]*v1alpha1.RebootPolicy{first, second}, more...)
+	workers := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+		return policy("workers", append(options(selects("pool", "cpu")), mods...)...)
 	}
 	gpus, cpus := hosts(needy, "gpu-1 gpu-2", label("pool", "gpu")), hosts(newHost, "cpu-1 cpu-2", label("pool", "cpu"))
+	all := slices.Concat(gpus, cpus)
 	type want struct {
 		granted []string
 		ledger  string
@@ -46,82 +36,63 @@ func TestShared_Limit(t *testing.T) {
 		reason  v1alpha1.Reason
 		message string
 	}
-	const together = "waiting for its turn: at most 1 of the nodes of policies gpu, workers together may be unavailable at once"
+	// full are the slots of both, by the ledger in which the policy grants.
+	full := func(ledger string, granted ...string) want {
+		return want{granted, ledger, 1, 1, v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policies gpu, workers together may be unavailable at once"}
+	}
+	elsewhere := func(ledger string) string {
+		return "waiting for its turn: reboots that policy gpu was granted in the ledger of policy " + ledger + " have to end before spec.concurrency counts as it is now"
+	}
+	invalid := func(with string) want {
+		return want{nil, "", 1, 1, v1alpha1.ReasonInvalid, "policy gpu: spec.concurrency.shared: policy workers shares the limit of policy " + with + " itself; name a policy that does not"}
+	}
 	cases := map[string]struct {
-		policies []*v1alpha1.RebootPolicy
-		hosts    []*host
-		want     want
+		situation situation
+		want      want
 	}{
-		"nothing is down": {both(gpu(), workers()), gpus, want{
-			[]string{"gpu-1"},
-			"workers", 1, 1, v1alpha1.ReasonBudgetExhausted,
-			together,
-		}},
-		"half of the nodes of both": {both(gpu(), workers(atMost("50%"))), append(gpus, cpus...), want{[]string{"gpu-1", "gpu-2"}, "workers", 2, 2, "", ""}},
-		"a limit of its own": {both(gpu(atMost("1"), sharing("workers")), workers(atMost("2"))), gpus, want{
-			[]string{"gpu-1"},
-			"workers", 1, 2,
-			v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policy gpu may be unavailable at once",
-		}},
-		"the other one has granted": {both(gpu(), workers(holding(1, entry("cpu-1", 1)))), append(gpus, cpus...), want{
-			nil, "workers", 1, 1,
-			v1alpha1.ReasonBudgetExhausted, together,
-		}},
-		"the other one has granted a node that is gone": {both(gpu(), workers(holding(1, entry("cpu-3", 1)))), gpus, want{
-			nil, "workers", 1, 1,
-			v1alpha1.ReasonBudgetExhausted, together,
-		}},
-		"a node of the other one is cordoned": {both(gpu(), workers()), append(gpus, newHost("cpu-1", label("pool", "cpu"), cordoned)), want{
-			nil, "workers", 1, 1,
-			v1alpha1.ReasonBudgetExhausted, together,
-		}},
-		"the one with the limit counts the others": {
-			both(workers(selects("pool", "gpu"), holding(1, grantedFor("gpu", entry("cpu-1", 1)))), gpu(selects("pool", "cpu"))),
-			append(gpus, cpus...),
-			want{nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted, together},
-		},
-		"the one with the limit counts what others were granted before": {
-			both(workers(selects("pool", "gpu")), gpu(selects("pool", "cpu"), holding(1, entry("cpu-1", 1)))),
-			append(gpus, cpus...),
-			want{nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted, together},
-		},
-		"an entry from before it shared": {both(gpu(holding(1, entry("gpu-2", 1))), workers(atMost("2"))), gpus, want{
-			nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted,
-			"waiting for its turn: reboots that policy gpu was granted in the ledger of policy gpu have to end before spec.concurrency counts as it is now",
-		}},
-		"an entry in the ledger that it shared before": {
-			both(policy("gpu", selects("pool", "gpu"), atMost("2")), workers(holding(1, grantedFor("gpu", entry("gpu-2", 1))))), gpus,
-			want{
-				nil, "workers", 2, 0, v1alpha1.ReasonBudgetExhausted,
-				"waiting for its turn: reboots that policy gpu was granted in the ledger of policy workers have to end before spec.concurrency counts as it is now",
+		"nothing is down":                               {one(gpu(), gpus...).with(workers()), full("workers", "gpu-1")},
+		"half of the nodes of both":                     {one(gpu(), all...).with(workers(atMost("50%"))), want{[]string{"gpu-1", "gpu-2"}, "workers", 2, 2, "", ""}},
+		"the other one has granted":                     {one(gpu(), all...).with(workers(holding(1, entry("cpu-1", 1)))), full("workers")},
+		"the other one has granted a node that is gone": {one(gpu(), gpus...).with(workers(holding(1, entry("cpu-3", 1)))), full("workers")},
+		"a node of the other one is cordoned":           {one(gpu(), append(gpus, newHost("cpu-1", label("pool", "cpu"), cordoned))...).with(workers()), full("workers")},
+		"a limit of its own": {
+			one(gpu(atMost("1"), sharing("workers")), gpus...).with(workers(atMost("2"))), want{
+				[]string{"gpu-1"}, "workers", 1, 2, v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policy gpu may be unavailable at once",
 			},
 		},
-		"the other one is paused, only reports and has halted": {both(gpu(), workers(paused(nil, ""), dryRun, halted)), gpus[:1], want{[]string{"gpu-1"}, "workers", 1, 1, "", ""}},
-		"no such policy": {[]*v1alpha1.RebootPolicy{gpu()}, gpus, want{
+		"the one with the limit counts the others": {
+			one(workers(selects("pool", "gpu"), holding(1, grantedFor("gpu", entry("cpu-1", 1)))), all...).with(gpu(selects("pool", "cpu"))), full(""),
+		},
+		"the one with the limit counts what others were granted before": {
+			one(workers(selects("pool", "gpu")), all...).with(gpu(selects("pool", "cpu"), holding(1, entry("cpu-1", 1)))), full(""),
+		},
+		"an entry from before it shared": {
+			one(gpu(holding(1, entry("gpu-2", 1))), gpus...).with(workers(atMost("2"))), want{nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted, elsewhere("gpu")},
+		},
+		"an entry in the ledger that it shared before": {
+			one(policy("gpu", selects("pool", "gpu"), atMost("2")), gpus...).with(workers(holding(1, grantedFor("gpu", entry("gpu-2", 1))))),
+			want{nil, "workers", 2, 0, v1alpha1.ReasonBudgetExhausted, elsewhere("workers")},
+		},
+		"the other one is paused, only reports and has halted": {
+			one(gpu(), gpus[0]).with(workers(paused(nil, ""), dryRun, halted)), want{[]string{"gpu-1"}, "workers", 1, 1, "", ""},
+		},
+		"no such policy": {one(gpu(), gpus...), want{
 			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
 			"policy gpu shares the limit of policy workers, which does not exist: create it, or correct spec.concurrency.shared",
 		}},
-		"one that is being deleted": {
-			both(gpu(), workers(func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = new(metav1.NewTime(evening)) })), gpus,
-			want{nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound, "policy gpu shares the limit of policy workers, which is being deleted: correct spec.concurrency.shared"},
-		},
-		"one that shares itself": {both(gpu(), workers(sharing("others")), policy("others", selects("pool", "x"))), gpus, want{
-			nil, "", 1, 1, v1alpha1.ReasonInvalid,
-			"policy gpu: spec.concurrency.shared: policy workers shares the limit of policy others itself; name a policy that does not",
+		"one that is being deleted": {one(gpu(), gpus...).with(workers(deleted)), want{
+			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
+			"policy gpu shares the limit of policy workers, which is being deleted: correct spec.concurrency.shared",
 		}},
-		"one that shares this one": {both(gpu(), workers(sharing("gpu"))), gpus, want{
-			nil, "", 1, 1, v1alpha1.ReasonInvalid,
-			"policy gpu: spec.concurrency.shared: policy workers shares the limit of policy gpu itself; name a policy that does not",
-		}},
+		"one that shares itself":   {one(gpu(), gpus...).with(workers(sharing("others")), policy("others", selects("pool", "x"))), invalid("others")},
+		"one that shares this one": {one(gpu(), gpus...).with(workers(sharing("gpu"))), invalid("gpu")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := situation{policies: tc.policies, hosts: tc.hosts}.plan()
+			p := tc.situation.plan()
 			got := want{granted: names(p.Granted), ledger: p.InLedgerOf, limit: p.Limit, shared: p.SharedLimit}
 			for _, e := range p.Granted {
-				if tagged := e.Policy == "gpu"; tagged != (p.InLedgerOf != "") {
-					t.Errorf("entry %+v in the ledger of %q", e, p.InLedgerOf)
-				}
+				same(t, "the entry names its policy", p.InLedgerOf != "", e.Policy == "gpu")
 			}
 			for _, d := range p.Decisions {
 				if d.Reason != v1alpha1.ReasonGranted && d.Reason != "" {
