@@ -50,70 +50,49 @@ func TestReboots_Preflight(t *testing.T) {
 	const (
 		unknown = "the node's agent has not reported yet whether pods of gates.blockingPods run on it; " +
 			"where this stays, see whether the agent's pod runs"
-		allowsNone = "PodDisruptionBudget db allows no disruption"
+		isKept                   = "can never be drained: default/bare (unmanaged)"
+		unreachable, undrainable = v1alpha1.ReasonGateUnreachable, v1alpha1.ReasonUndrainablePod
 	)
 	gated, plain, anyway := policy("workers", waitsForPods), policy("workers"), policy("workers", rebootsAnyway)
+	bare, budget := kept("default/bare", "unmanaged"), guarded("default/db-0", "PodDisruptionBudget db allows no disruption")
+	problem := func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" }
+	bootBefore := func(r *protocol.PreflightReport) { r.BootID = "boot-0" }
+	deletesUnmanaged := func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Drain = &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
+	}
 	cases := map[string]struct {
 		policy  *v1alpha1.RebootPolicy
 		option  func(*host)
 		reason  v1alpha1.Reason
 		message string
 	}{
-		"nobody has answered and no gate asks": {policy: plain},
-		"nobody has answered":                  {policy: gated, reason: v1alpha1.ReasonGateUnreachable, message: unknown},
-		"nothing is in the way":                {policy: gated, option: replies(gated)},
+		"nobody has answered and no gate asks":        {plain, nil, "", ""},
+		"nobody has answered":                         {gated, nil, unreachable, unknown},
+		"nothing is in the way":                       {gated, replies(gated), "", ""},
+		"the agent does not know and no gate asks":    {plain, replies(plain, problem), "", ""},
+		"an answer about what the policy said before": {gated, replies(plain), unreachable, unknown},
+		"an answer to another policy":                 {gated, replies(policy("web", waitsForPods)), unreachable, unknown},
+		"an answer of the boot before":                {gated, replies(gated, bootBefore), unreachable, unknown},
 		"a pod blocks": {
-			policy: gated, option: replies(gated, blocking("default/migrate-1")),
-			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for default/migrate-1",
+			gated, replies(gated, blocking("default/migrate-1")), v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy workers waits for default/migrate-1",
 		},
 		"more pods block than are named": {
-			policy: gated, option: replies(gated, blocking("a/1", "a/2"), func(r *protocol.PreflightReport) { r.Blocking.Count = 40 }),
-			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for a/1, a/2 and 38 more",
+			gated, replies(gated, blocking("a/1", "a/2"), func(r *protocol.PreflightReport) { r.Blocking.Count = 40 }),
+			v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy workers waits for a/1, a/2 and 38 more",
 		},
 		"the agent does not know": {
-			policy: gated, option: replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" }),
-			reason: v1alpha1.ReasonGateUnreachable, message: "the node's agent cannot determine whether pods of gates.blockingPods run on it: listing pods: forbidden",
+			gated, replies(gated, problem),
+			unreachable, "the node's agent cannot determine whether pods of gates.blockingPods run on it: listing pods: forbidden",
 		},
-		"the agent does not know and no gate asks": {
-			policy: plain, option: replies(plain, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" }),
-		},
-		"an answer about what the policy said before": {
-			policy: gated, option: replies(plain), reason: v1alpha1.ReasonGateUnreachable, message: unknown,
-		},
-		"an answer to another policy": {
-			policy: gated, option: replies(policy("web", waitsForPods)), reason: v1alpha1.ReasonGateUnreachable, message: unknown,
-		},
-		"an answer of the boot before": {
-			policy: gated, option: replies(gated, func(r *protocol.PreflightReport) { r.BootID = "boot-0" }),
-			reason: v1alpha1.ReasonGateUnreachable, message: unknown,
-		},
-		"a pod that the policy keeps": {
-			policy: plain, option: replies(plain, kept("default/bare", "unmanaged")),
-			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/bare (unmanaged)",
-		},
-		"a pod that the policy keeps, where a drain that takes too long ends in a reboot": {
-			policy: anyway, option: replies(anyway, kept("default/bare", "unmanaged")),
-			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/bare (unmanaged)",
-		},
+		"a pod that the policy keeps": {plain, replies(plain, bare), undrainable, isKept},
+		"a pod that the policy keeps, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, bare), undrainable, isKept},
 		"a budget that never allows anything": {
-			policy: plain, option: replies(plain, guarded("default/db-0", allowsNone)),
-			reason: v1alpha1.ReasonUndrainablePod, message: "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)",
+			plain, replies(plain, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)",
 		},
-		"a budget that never allows anything, where a drain that takes too long ends in a reboot": {
-			policy: anyway, option: replies(anyway, guarded("default/db-0", allowsNone)),
-		},
-		"a pod that could not be drained in the boot before": {
-			policy: plain, option: replies(plain, kept("default/bare", "unmanaged"), func(r *protocol.PreflightReport) { r.BootID = "boot-0" }),
-		},
-		"a pod that could not be drained under what the policy said before": {
-			policy: policy("workers", func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Drain = &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
-			}), option: replies(plain, kept("default/bare", "unmanaged")),
-		},
-		"a pod that cannot be drained comes before one that blocks": {
-			policy: gated, option: replies(gated, blocking("default/migrate-1"), kept("default/bare", "unmanaged")),
-			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/bare (unmanaged)",
-		},
+		"a budget that never allows anything, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, budget), "", ""},
+		"a pod that could not be drained in the boot before":                                      {plain, replies(plain, bare, bootBefore), "", ""},
+		"a pod that could not be drained under what the policy said before":                       {policy("workers", deletesUnmanaged), replies(plain, bare), "", ""},
+		"a pod that cannot be drained comes before one that blocks":                               {gated, replies(gated, blocking("default/migrate-1"), bare), undrainable, isKept},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
