@@ -28,6 +28,7 @@ func TestReboots_Adopt(t *testing.T) {
 			hosts: []*host{needy("gpu-1", label("pool", "gpu"), grant(9, active, givenBy("gpu"))), newHost("cpu-1", label("pool", "cpu"))},
 		}
 	}
+	a := []v1alpha1.LedgerEntry{entry("a", 7)}
 	cases := map[string]struct {
 		situation situation
 		adopted   []v1alpha1.LedgerEntry
@@ -36,20 +37,15 @@ func TestReboots_Adopt(t *testing.T) {
 		// learned: the ledger must be written though no entry changes.
 		learned bool
 	}{
-		"a grant that the ledger has lost": {
-			situation: one(policy("workers"), needy("a", grant(7, active)), needy("b")), adopted: []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
-		},
+		"a grant that the ledger has lost": {situation: one(policy("workers"), needy("a", grant(7, active)), needy("b")), adopted: a, seq: 7},
 		"a reboot that the ledger has lost, of a node that does not ask any more": {
-			situation: one(policy("workers"), newHost("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b")),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			situation: one(policy("workers"), newHost("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b")), adopted: a, seq: 7,
 		},
 		"a cancelled grant under which the agent drains still": {
-			situation: one(policy("workers"), needy("a", grant(7, protocol.GrantCancelled), progress(7, protocol.PhaseDraining))),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			situation: one(policy("workers"), needy("a", grant(7, protocol.GrantCancelled), progress(7, protocol.PhaseDraining))), adopted: a, seq: 7,
 		},
 		"the number after the adopted ones": {
-			situation: one(policy("workers", two), needy("a", grant(7, active)), needy("b")),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, granted: []string{"b"}, seq: 8,
+			situation: one(policy("workers", two), needy("a", grant(7, active)), needy("b")), adopted: a, granted: []string{"b"}, seq: 8,
 		},
 		"no more than the limit takes, by number and name": {
 			situation: one(policy("workers", two), needy("a", grant(9, active)), needy("c", grant(7, active)), needy("b", grant(7, active)), needy("d")),
@@ -65,7 +61,7 @@ func TestReboots_Adopt(t *testing.T) {
 		"a slot that is released in the same write": {
 			situation: one(policy("workers", holding(1, entry("z", 1))),
 				needy("a", grant(7, active)), newHost("z", grant(1, protocol.GrantFinished))),
-			adopted: []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			adopted: a, seq: 7,
 		},
 		"not what the ledger holds, under whatever number": {
 			situation: one(policy("workers", holding(8, entry("a", 8))), needy("a", grant(7, active))), seq: 8,
@@ -79,7 +75,7 @@ func TestReboots_Adopt(t *testing.T) {
 		},
 		"what this policy gave a node that another one governs now": {
 			situation: one(policy("workers"), needy("a", grant(7, active), label("pool", "db")), needy("b")).with(policy("other", selects("pool", "db"), priority(1))),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			adopted:   a, seq: 7,
 		},
 		"not from a node that it does not select, however it is called: its slot is its own": {
 			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), label("pool", "db")), needy("b", label("pool", "web"))).with(policy("other", selects("pool", "db"))),
@@ -89,21 +85,16 @@ func TestReboots_Adopt(t *testing.T) {
 			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b", label("pool", "web"))),
 			granted:   []string{"b"}, seq: 1,
 		},
-		"what it gave, while it is being deleted": {
-			situation: one(policy("workers", deleted), needy("a", grant(7, active))),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
-		},
+		"what it gave, while it is being deleted": {situation: one(policy("workers", deleted), needy("a", grant(7, active))), adopted: a, seq: 7},
 		"a grant of the future, as one of now: its agent believes it": {
-			situation: one(policy("workers"), needy("a", grant(7, active, grantedAt(24*time.Hour))), needy("b")),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			situation: one(policy("workers"), needy("a", grant(7, active, grantedAt(24*time.Hour))), needy("b")), adopted: a, seq: 7,
 		},
 		"not a progress of the future without a grant: its time says nothing": {
 			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting, phaseAt(24*time.Hour))), needy("b")),
 			granted:   []string{"b"}, seq: 1,
 		},
 		"what a policy gave that is not there any more": {
-			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))), adopted: a, seq: 7,
 		},
 		"not from a policy that is gone, where another one governs": {
 			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))).with(policy("other", priority(1))),
@@ -115,19 +106,19 @@ func TestReboots_Adopt(t *testing.T) {
 			situation: shared(holding(9, entry("cpu-1", 1))), adopted: []v1alpha1.LedgerEntry{grantedFor("gpu", entry("gpu-1", 9))}, seq: 9,
 		},
 		"a reboot whose grant somebody removed": {
-			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting))),
-			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting))), adopted: a, seq: 7,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			for i, e := range tc.adopted {
+			adopted := slices.Clone(tc.adopted)
+			for i, e := range adopted {
 				if node := nodeNamed(tc.situation.snapshot(), e.Node); node.Progress == nil || node.Progress.Seq < e.Seq {
-					tc.adopted[i].WithdrawnAt = &metav1.Time{Time: evening} // its slot may be another node's by now
+					adopted[i].WithdrawnAt = &metav1.Time{Time: evening} // its slot may be another node's by now
 				}
 			}
-			same(t, "adopted", tc.adopted, p.Adopted)
+			same(t, "adopted", adopted, p.Adopted)
 			same(t, "granted", tc.granted, names(p.Granted))
 			same(t, "seq", tc.seq, p.Seq)
 			same(t, "ledger changes", len(p.Adopted)+len(p.Granted)+len(p.Released()) > 0 || tc.learned, p.LedgerChanges())
