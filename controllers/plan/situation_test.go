@@ -81,6 +81,9 @@ func (s situation) in(w window.State) situation {
 	return s
 }
 
+// options are what changes a host, or a policy.
+func options[T any](list ...func(*T)) []func(*T) { return list }
+
 // holding puts entries into the ledger of a policy, whose highest number is seq.
 func holding(seq int64, entries ...v1alpha1.LedgerEntry) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
