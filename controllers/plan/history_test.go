@@ -32,10 +32,8 @@ func TestPlan_History(t *testing.T) {
 	needed := func(need v1alpha1.Reason) func(*protocol.Grant) { return func(g *protocol.Grant) { g.Need = need } }
 	finished := func(g *protocol.Grant) { g.At = at(0) }
 	held := policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0"}))
-	past := v1alpha1.PastReboot{Node: "a", Seq: 7, GrantedAt: at(-10 * minute), FromVersion: "1.0"}
-	with := func(change func(*v1alpha1.PastReboot)) []v1alpha1.PastReboot {
-		p := past
-		change(&p)
+	past := func(p v1alpha1.PastReboot) []v1alpha1.PastReboot {
+		p.Node, p.Seq, p.GrantedAt, p.FromVersion = "a", 7, at(-10*minute), "1.0"
 		return []v1alpha1.PastReboot{p}
 	}
 	cases := map[string]struct {
@@ -46,57 +44,47 @@ func TestPlan_History(t *testing.T) {
 			one(held, newHost("a", label(v1alpha1.LabelOSVersion, "2.0"), rebooted(-3*minute, -2*minute),
 				grant(7, protocol.GrantFinished, finished, needed(v1alpha1.ReasonUpdateStaged)),
 				progress(7, protocol.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute), forcing(3)))),
-			with(func(p *v1alpha1.PastReboot) {
-				p.PodsForced = 3
-				p.Result, p.Reason, p.ToVersion, p.EndedAt = v1alpha1.RebootSucceeded, v1alpha1.ReasonUpdateStaged, "2.0", at(0)
-				p.Drain, p.Reboot, p.Settle = lasts(3*minute), lasts(4*minute), lasts(2*minute)
+			past(v1alpha1.PastReboot{
+				PodsForced: 3, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonUpdateStaged, ToVersion: "2.0", EndedAt: at(0),
+				Drain: lasts(3 * minute), Reboot: lasts(4 * minute), Settle: lasts(2 * minute),
 			}),
 		},
 		"a drain that was given up": {
 			one(held, needy("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseAborted, phaseAt(-minute), drainedFrom(-9*minute),
 				func(p *protocol.Progress) { p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "web-1 stays" }, forcing(math.MaxInt32)))),
-			with(func(p *v1alpha1.PastReboot) {
-				p.PodsForced = math.MaxInt32
-				p.Result, p.Reason, p.Message = v1alpha1.RebootAborted, v1alpha1.ReasonDrainTimedOut, "web-1 stays"
-				p.EndedAt, p.Drain = at(-minute), lasts(8*minute)
+			past(v1alpha1.PastReboot{
+				PodsForced: math.MaxInt32, Result: v1alpha1.RebootAborted, Reason: v1alpha1.ReasonDrainTimedOut, Message: "web-1 stays",
+				EndedAt: at(-minute), Drain: lasts(8 * minute),
 			}),
 		},
 		"a Node that was deleted": {
-			one(held), with(func(p *v1alpha1.PastReboot) {
-				p.Result, p.Reason, p.Message, p.EndedAt = v1alpha1.RebootLost, v1alpha1.ReasonNodeGone, "the Node object was deleted", at(0)
-			}),
+			one(held), past(v1alpha1.PastReboot{Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGone, Message: "the Node object was deleted", EndedAt: at(0)}),
 		},
 		"a Node that was deleted in its reboot": {
 			one(policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0", RebootingAt: new(at(-5 * minute)), Ring: "canary"}))),
-			with(func(p *v1alpha1.PastReboot) {
-				p.Result, p.Reason, p.Ring, p.EndedAt = v1alpha1.RebootLost, v1alpha1.ReasonNodeGoneInReboot, "canary", at(0)
-				p.Message = "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: see to the machine, or to what deletes Nodes"
+			past(v1alpha1.PastReboot{
+				Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGoneInReboot, Ring: "canary", EndedAt: at(0),
+				Message: "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: see to the machine, or to what deletes Nodes",
 			}),
 		},
 		"a grant that was taken back before the drain disturbed nobody": {one(held, needy("a", grant(7, protocol.GrantCancelled))), nil},
 		"clocks that disagree measure nothing": {
 			one(held, newHost("a", rebooted(-3*minute, -2*minute), grant(7, protocol.GrantFinished, finished),
 				progress(7, protocol.PhaseRebooting, phaseAt(minute), drainedFrom(2*minute)))),
-			with(func(p *v1alpha1.PastReboot) {
-				p.Result, p.EndedAt, p.Settle = v1alpha1.RebootSucceeded, at(0), lasts(2*minute)
-			}),
+			past(v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, EndedAt: at(0), Settle: lasts(2 * minute)}),
 		},
 		"clocks that are years ahead measure nothing, and end nothing in the future": {
 			one(held, newHost("a", rebooted(-3*minute, 20*365*24*time.Hour), grant(7, protocol.GrantFinished, grantedAt(time.Hour)),
 				progress(7, protocol.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute)))),
-			with(func(p *v1alpha1.PastReboot) {
-				p.Result, p.EndedAt, p.Drain = v1alpha1.RebootSucceeded, at(0), lasts(3*minute)
-			}),
+			past(v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, EndedAt: at(0), Drain: lasts(3 * minute)}),
 		},
 		"a drain that was given up by a clock that is years behind": {
 			one(held, needy("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseAborted, phaseAt(-20*365*24*time.Hour), drainedFrom(-20*365*24*time.Hour-8*minute)))),
-			with(func(p *v1alpha1.PastReboot) {
-				p.Result, p.EndedAt, p.Drain = v1alpha1.RebootAborted, at(-10*minute), lasts(8*minute)
-			}),
+			past(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, EndedAt: at(-10 * minute), Drain: lasts(8 * minute)}),
 		},
 		"a boot whose clock was hours ahead until it asked for the time": {
 			one(held, newHost("a", rebooted(-3*minute, 3*time.Hour), grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute)))),
-			with(func(p *v1alpha1.PastReboot) { p.Result, p.EndedAt = v1alpha1.RebootSucceeded, at(0) }),
+			past(v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, EndedAt: at(0)}),
 		},
 		"a reboot that goes on is no history": {one(held, newHost("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))), nil},
 	}
