@@ -66,61 +66,44 @@ func unreachable(name string) v1alpha1.GateStatus {
 // TestReboots_Gates: what gates report before a grant, and what they do to one that the agent has not begun.
 func TestReboots_Gates(t *testing.T) {
 	const unasked, alert, mute = "gate a of policy workers has not been asked yet", "gate a of policy workers: up = 0", "gate a of policy workers: no answer within 10s"
+	const unreached = v1alpha1.ReasonGateUnreachable
+	answers := func(all ...v1alpha1.GateStatus) []v1alpha1.GateStatus { return all }
 	cases := map[string]struct {
-		gates  []string
+		gates  string
 		answer []v1alpha1.GateStatus
 		// before is the objection to a grant; empty: it is given.
 		before  v1alpha1.Reason
 		message string
-		// inLedger is what is done about a grant that the node has not been shown, onNode about one that it has.
-		inLedger, onNode plan.Action
 	}{
-		"none":                        {inLedger: plan.PublishGrant, onNode: plan.Wait},
-		"not asked yet":               {[]string{"a"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
-		"not asked yet, and may fail": {[]string{"a?"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
-		"another was asked":           {[]string{"a"}, []v1alpha1.GateStatus{quiet("b")}, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
-		"clear":                       {gates: []string{"a"}, answer: []v1alpha1.GateStatus{quiet("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
-		"firing":                      {[]string{"a"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
-		"firing, and may fail":        {[]string{"a?"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
-		"unreachable":                 {[]string{"a"}, []v1alpha1.GateStatus{unreachable("a")}, v1alpha1.ReasonGateUnreachable, mute, plan.CancelGrant, plan.CancelGrant},
-		"unreachable, and may fail":   {gates: []string{"a?"}, answer: []v1alpha1.GateStatus{unreachable("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
-		"one of two fires": {
-			[]string{"b", "a"}, []v1alpha1.GateStatus{quiet("b"), firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant,
-		},
-		"one fires, which is worse than one that cannot be asked": {
-			[]string{"b", "a"}, []v1alpha1.GateStatus{unreachable("b"), firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant,
-		},
-		"an object was not asked about yet": {
-			[]string{"a", ceph},
-			[]v1alpha1.GateStatus{quiet("a")},
-			v1alpha1.ReasonGateUnreachable,
-			"gate CephCluster/ceph of policy workers has not been asked yet", plan.Wait, plan.Wait,
-		},
-		"an object is ready, too": {
-			gates: []string{"a", ceph}, answer: []v1alpha1.GateStatus{quiet("a"), quiet(ceph)}, inLedger: plan.PublishGrant, onNode: plan.Wait,
-		},
+		"none":                        {"", nil, "", ""},
+		"not asked yet":               {"a", nil, unreached, unasked},
+		"not asked yet, and may fail": {"a?", nil, unreached, unasked},
+		"another was asked":           {"a", answers(quiet("b")), unreached, unasked},
+		"clear":                       {"a", answers(quiet("a")), "", ""},
+		"firing":                      {"a", answers(firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"firing, and may fail":        {"a?", answers(firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"unreachable":                 {"a", answers(unreachable("a")), unreached, mute},
+		"unreachable, and may fail":   {"a?", answers(unreachable("a")), "", ""},
+		"one of two fires":            {"b a", answers(quiet("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"one fires, which is worse than one that cannot be asked":       {"b a", answers(unreachable("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"one cannot be asked, which is worse than one that was not yet": {"b a", answers(unreachable("a")), unreached, mute},
+		"an object was not asked about yet":                             {"a " + ceph, answers(quiet("a")), unreached, "gate CephCluster/ceph of policy workers has not been asked yet"},
+		"an object is ready, too":                                       {"a " + ceph, answers(quiet("a"), quiet(ceph)), "", ""},
 		"an object is not ready": {
-			[]string{"a", ceph},
-			[]v1alpha1.GateStatus{quiet("a"), notReadyObject(ceph)},
-			v1alpha1.ReasonObjectNotReady,
-			"gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false", plan.CancelGrant, plan.CancelGrant,
+			"a " + ceph, answers(quiet("a"), notReadyObject(ceph)),
+			v1alpha1.ReasonObjectNotReady, "gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false",
 		},
 		"an object cannot be read, which is never ignored": {
-			[]string{"a?", ceph},
-			[]v1alpha1.GateStatus{unreachable("a"), unreachable(ceph)},
-			v1alpha1.ReasonGateUnreachable,
-			"gate CephCluster/ceph of policy workers: no answer within 10s", plan.CancelGrant, plan.CancelGrant,
-		},
-		"one cannot be asked, which is worse than one that was not yet": {
-			[]string{"b", "a"}, []v1alpha1.GateStatus{unreachable("a")}, v1alpha1.ReasonGateUnreachable, mute, plan.CancelGrant, plan.CancelGrant,
+			"a? " + ceph, answers(unreachable("a"), unreachable(ceph)), unreached, "gate CephCluster/ceph of policy workers: no answer within 10s",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := one(policy("workers", gated(tc.gates...)), needy("worker-1"))
+			gates, notAsked := gated(strings.Fields(tc.gates)...), strings.HasSuffix(tc.message, "has not been asked yet")
+			before := one(policy("workers", gates), needy("worker-1"))
 			before.gates = tc.answer
 			p := before.plan()
-			same(t, "waits for gates", len(tc.gates) > 0, p.WaitsForGates)
+			same(t, "waits for gates", tc.gates != "", p.WaitsForGates)
 			var got plan.Decision
 			if len(p.Decisions) > 0 {
 				got = p.Decisions[0]
@@ -128,15 +111,22 @@ func TestReboots_Gates(t *testing.T) {
 			if got.Reason != tc.before || got.Message != tc.message || len(p.Granted) > 0 != (tc.before == "") {
 				t.Errorf("before a grant: %+v, granted %v", got, p.Granted)
 			}
-			same(t, "short-lived", strings.HasSuffix(tc.message, "has not been asked yet"), got.ShortLived)
+			same(t, "short-lived", notAsked, got.ShortLived)
 			action := func(node ...func(*host)) plan.Action {
-				granted := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", node...))
+				granted := one(policy("workers", gates, holding(7, entry("worker-1", 7))), needy("worker-1", node...))
 				granted.gates = tc.answer
 				return granted.plan().Reboots[0].Action
 			}
 			published := grant(7, protocol.GrantActive)
-			same(t, "in the ledger", tc.inLedger, action())
-			same(t, "on the node", tc.onNode, action(published))
+			inLedger, onNode := plan.CancelGrant, plan.CancelGrant // a grant that the node has not been shown, and one that it has
+			switch {
+			case tc.before == "":
+				inLedger, onNode = plan.PublishGrant, plan.Wait
+			case notAsked:
+				inLedger, onNode = plan.Wait, plan.Wait
+			}
+			same(t, "in the ledger", inLedger, action())
+			same(t, "on the node", onNode, action(published))
 			same(t, "draining", plan.Wait, action(published, progress(7, protocol.PhaseDraining)))
 		})
 	}
