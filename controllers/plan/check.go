@@ -99,15 +99,19 @@ var turn = []check{
 // inOrder are all checks before a grant.
 var inOrder = slices.Concat(beforeGrant, turn)
 
-// placeOf is where a check stands in the order.
-func placeOf(reason v1alpha1.Reason) int {
-	return slices.IndexFunc(inOrder, func(c check) bool { return c.reason == reason })
-}
+// places are where the checks stand in the order, from 1 on, by their reasons.
+var places = func() map[v1alpha1.Reason]int {
+	all := map[v1alpha1.Reason]int{}
+	for i, c := range inOrder {
+		all[c.reason] = i + 1
+	}
+	return all
+}()
 
 // Where those checks begin that look at pods, at gates, and at which nodes were chosen before, and of these those that block all nodes.
 var (
-	podChecks, gateChecks   = placeOf(v1alpha1.ReasonUndrainablePod), placeOf(v1alpha1.ReasonAlertFiring)
-	turnChecks, fleetChecks = placeOf(v1alpha1.ReasonControlPlaneGuard), placeOf(v1alpha1.ReasonSpacing)
+	podChecks, gateChecks   = places[v1alpha1.ReasonUndrainablePod], places[v1alpha1.ReasonAlertFiring]
+	turnChecks, fleetChecks = places[v1alpha1.ReasonControlPlaneGuard], places[v1alpha1.ReasonSpacing]
 )
 
 // reaches reports whether all checks before a place have passed. Nil: all checks have.
@@ -118,7 +122,7 @@ func (v view) first(checks []check, n *Node) *Blocked {
 	for _, c := range checks {
 		if o := c.blocks(v, n); o != nil {
 			is := *o
-			is.check, is.place = c.reason, placeOf(c.reason)
+			is.check, is.place = c.reason, places[c.reason]
 			return &is
 		}
 	}
