@@ -68,7 +68,10 @@ func (c *versionCount) report() []v1alpha1.SystemVersions {
 	for is, count := range c.counts {
 		bySystem[is.system] = append(bySystem[is.system], *count)
 	}
-	var all []v1alpha1.SystemVersions
+	if len(bySystem) == 0 {
+		return nil
+	}
+	all := make([]v1alpha1.SystemVersions, 0, len(bySystem))
 	for is, versions := range bySystem {
 		all = append(all, systemVersions(is, versions))
 	}
