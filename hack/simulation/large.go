@@ -21,10 +21,12 @@ func DrawLarge(seed uint64, nodes int) Script {
 	d := process.NewRandom(seed, "large script")
 	s := Script{
 		Seed: seed, Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week),
-		Foul:  largeFoul(d),
+		Foul:  foul(d),
 		Drain: d.Between(10*time.Second, 2*time.Minute), Stuck: pick(d, 0, 0.01, 0.03), Boot: d.Between(30*time.Second, 5*time.Minute),
 		Pass: time.Duration(nodes) * time.Millisecond, Patience: 6 * time.Hour,
 	}
+	// A manager sends hundreds of times as many requests as in a small cluster, one after another. They are faster, and it dies as often.
+	s.Foul.Latency, s.Foul.Crash = s.Foul.Latency/10, s.Foul.Crash/10
 	for i := range largePools {
 		s.Pools = append(s.Pools, fmt.Sprintf("pool-%d", i+1))
 	}
@@ -34,14 +36,6 @@ func DrawLarge(seed uint64, nodes int) Script {
 	}
 	s.Faults = drawLargeFaults(d, &s)
 	return s
-}
-
-// largeFoul: a manager sends hundreds of times as many requests as in a small cluster, one after another. They are faster,
-// and it dies as often.
-func largeFoul(d *process.Random) process.Conditions {
-	foul := foul(d)
-	foul.Latency, foul.Crash = foul.Latency/10, foul.Crash/10
-	return foul
 }
 
 func drawLargePolicy(d *process.Random, pool string) *v1alpha1.RebootPolicy {

@@ -89,7 +89,10 @@ func (b *Bus) Connect() (*dbus.Conn, error) {
 func (b *Bus) Stop() error {
 	err := b.Halt()
 	b.programs.Stop(context.Background())
-	return errors.Join(err, b.deactivate(), b.clean())
+	if err = errors.Join(err, b.deactivate()); b.owned {
+		err = errors.Join(err, os.RemoveAll(b.dir))
+	}
+	return err
 }
 
 // Restart ends the daemon if it runs and starts it again at the same address. Services do not come back by themselves:
@@ -174,11 +177,4 @@ func (b *Bus) deactivate() error {
 	}
 	b.activations = nil
 	return errors.Join(failures...)
-}
-
-func (b *Bus) clean() error {
-	if !b.owned {
-		return nil
-	}
-	return os.RemoveAll(b.dir)
 }
