@@ -120,7 +120,7 @@ limits: controlplane ## A thousand reboots of one node, floods of ten thousand, 
 .PHONY: chaos
 chaos: controlplane ## Run seeded schedules of faults on real API servers, with a witness that judges each. LONG=1 SEED=42 WORKERS=2
 	@go build -o bin/chaos ./hack/chaos
-	@exec bin/chaos $(if $(LONG),--schedules=2000 --docs=docs/chaos.md) $(if $(SEED),--seed=$(SEED)) $(if $(WORKERS),--workers=$(WORKERS)) $(ARGS)
+	@exec bin/chaos $(if $(LONG),--schedules=2000 --docs=docs/chaos.md) $(if $(SEED),--first=$(SEED) --schedules=1) $(if $(WORKERS),--workers=$(WORKERS)) $(ARGS)
 
 .PHONY: versions
 versions: ## Run rights, CEL and a reboot on each supported minor version of Kubernetes. VERSIONS="1.30 1.33"

@@ -9,7 +9,7 @@ step "control plane" hack/controlplane/build.sh
 step "chaos, built" go build -o bin/chaos ./hack/chaos
 if [ -n "${SEED:-}" ]; then
   step "simulation of seed $SEED" hack/simulation/run.sh
-  step "chaos of seed $SEED" bin/chaos --seed="$SEED"
+  step "chaos of seed $SEED" bin/chaos --first="$SEED" --schedules=1
   finish
   exit
 fi

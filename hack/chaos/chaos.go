@@ -37,15 +37,14 @@ type chaos struct {
 
 func (c *chaos) run(ctx context.Context) error {
 	began := time.Now()
-	name := fmt.Sprintf("%d schedules on %d workers", c.options.schedules, c.options.workers)
-	if c.options.only >= 0 {
+	if c.options.schedules == 1 {
 		c.screen.Print(schedule.Of(c.options.first).String())
-		name = fmt.Sprintf("seed %d", c.options.only)
 	}
+	count := min(c.options.workers, c.options.schedules)
 	c.result = newResult()
-	err := c.screen.Step(name, func() error {
+	err := c.screen.Step(fmt.Sprintf("%d schedules from seed %d on, on %d workers", c.options.schedules, c.options.first, count), func() error {
 		var workers errgroup.Group // of which one that fails keeps no other from what it would find
-		for range c.options.workers {
+		for range count {
 			workers.Go(func() error { return c.worker(ctx) })
 		}
 		return workers.Wait()

@@ -17,8 +17,7 @@ import (
 type options struct {
 	schedules uint64
 	first     uint64
-	only      int64
-	workers   int
+	workers   uint64
 	docs      string
 }
 
@@ -32,16 +31,12 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("chaos", flag.ExitOnError) // libraries have put flags of theirs into the other one
-	flags.Uint64Var(&o.schedules, "schedules", 200, "How many schedules to run, of seeds in a row.")
+	flags.Uint64Var(&o.schedules, "schedules", 200, "How many schedules to run, of seeds in a row; one alone prints what it is.")
 	flags.Uint64Var(&o.first, "first", 0, "The first seed.")
-	flags.Int64Var(&o.only, "seed", -1, "Replay this seed, once; it prints its schedule.")
-	flags.IntVar(&o.workers, "workers", 3, "How many control planes to use side by side.")
+	flags.Uint64Var(&o.workers, "workers", 3, "How many control planes to use side by side.")
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return 1
-	}
-	if o.only >= 0 {
-		o.first, o.schedules, o.workers = uint64(o.only), 1, 1
 	}
 	return fleet.OnTerminal("chaos", func(ctx context.Context, screen *terminal.Terminal) error {
 		return (&chaos{options: o, screen: screen}).run(ctx)
