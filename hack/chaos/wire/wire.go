@@ -98,11 +98,9 @@ func (w *Wire) draw(req *http.Request) schedule.Kind {
 
 func (w *Wire) roundTrip(req *http.Request) (*http.Response, error) {
 	kind := w.draw(req)
-	switch kind {
-	case schedule.TooMany, schedule.ServerError, schedule.Conflict:
+	if _, answered := answers[kind]; answered {
 		drainRequest(req)
 		return answer(req, kind), nil
-	default:
 	}
 	resp, err := w.next.RoundTrip(req)
 	if err != nil {
@@ -134,10 +132,10 @@ type Line struct {
 
 	wire *Wire
 
-	mu   sync.Mutex
-	dead bool // whose it is may read, and nothing else
-	kept func(*http.Request) bool
-	keep chan struct{} // closed when a request is kept
+	mu       sync.Mutex
+	readOnly bool
+	kept     func(*http.Request) bool
+	keep     chan struct{} // closed when a request is kept
 	// ctx is the life of the line, which its requests share: until it is cut, and from when it is restored.
 	ctx context.Context //nolint:containedctx // as above
 	end context.CancelFunc
@@ -160,7 +158,7 @@ func (l *Line) Cut() {
 func (l *Line) ReadOnly() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dead = true
+	l.readOnly = true
 }
 
 // Restore ends a cut.
@@ -217,7 +215,7 @@ func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, req.Context().Err()
 	}
 	l.mu.Lock()
-	ctx, refused := l.ctx, l.dead && req.Method != http.MethodGet
+	ctx, refused := l.ctx, l.readOnly && req.Method != http.MethodGet
 	l.mu.Unlock()
 	if refused {
 		drainRequest(req)
