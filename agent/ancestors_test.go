@@ -35,7 +35,7 @@ var _ = Describe("What other operators left on the Node", func() {
 	}
 
 	It("is no need, no permission and no obstacle, and stays as it is (behaviour 60)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.change(ctx, testenv.MarkByAncestors)
 		marks := foreign(ctx, m)
 		Expect(len(marks)).To(BeNumerically(">", 50))

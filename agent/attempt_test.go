@@ -17,29 +17,27 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
+// patient is a policy of defaults, and hasty one whose drains may take half a minute.
+var (
+	patient v1alpha1.RebootPolicySpec
+	hasty   = v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 30 * time.Second}}}
+)
+
+// draining is a machine whose drain waits for a pod that its budget protects, and has no time-out before the spec lets time pass.
+func draining(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
+	GinkgoHelper()
+	m := needing(ctx, spec)
+	m.held = newHeldClock()
+	m.protectedPod(ctx)
+	m.start(ctx)
+	m.shows(ctx, needOf, Equal("True UpdateStaged"))
+	m.grant(ctx, 1, protocol.GrantActive)
+	m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
+	m.emits(ctx, v1alpha1.EventEvictionBlocked)
+	return m
+}
+
 var _ = Describe("An attempt", func() {
-	policy := func(change func(*v1alpha1.Drain, *v1alpha1.Reboot)) v1alpha1.RebootPolicySpec {
-		spec := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{}, Reboot: &v1alpha1.Reboot{}}
-		change(spec.Drain, spec.Reboot)
-		return spec
-	}
-	patient := policy(func(*v1alpha1.Drain, *v1alpha1.Reboot) {})
-	hasty := policy(func(d *v1alpha1.Drain, _ *v1alpha1.Reboot) { d.Timeout = &metav1.Duration{Duration: 30 * time.Second} })
-
-	// draining is a machine whose drain waits for a pod that its budget protects, and has no time-out before the spec lets time pass.
-	draining := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
-		m := newMachine(ctx, spec)
-		m.held = newHeldClock()
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.protectedPod(ctx)
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
-		m.emits(ctx, v1alpha1.EventEvictionBlocked)
-		return m
-	}
-
 	It("is given up when a budget blocks for longer than drain.timeout (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, hasty)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
@@ -74,11 +72,9 @@ var _ = Describe("An attempt", func() {
 	})
 
 	It("counts the pods that it deletes past their budget, in the write that there is anyway", func(ctx SpecContext) {
-		spec := *patient.DeepCopy()
-		spec.Drain.Rules = []v1alpha1.DrainRule{{
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{Rules: []v1alpha1.DrainRule{{
 			PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "protected"}}, Action: v1alpha1.DrainDelete,
-		}}
-		m := newMachine(ctx, spec)
+		}}}})
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.pod(ctx, "other", m.owner("ReplicaSet"))
@@ -115,8 +111,7 @@ var _ = Describe("An attempt", func() {
 
 		By("never being begun again by its own grant")
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Aborted Cancelled"))
 
 		By("but by the next")
@@ -136,8 +131,7 @@ var _ = Describe("An attempt", func() {
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationPaused, "disk swap")
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, needOf, Equal("True Requested"))
+		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 
 		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPaused) })
@@ -148,8 +142,7 @@ var _ = Describe("An attempt", func() {
 	})
 
 	It("leaves an administrator's cordon alone (behaviour 43)", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := needing(ctx, patient)
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = true })
@@ -182,20 +175,17 @@ var _ = Describe("An attempt", func() {
 		m.annotate(ctx, v1alpha1.AnnotationGrant, protocol.Grant{
 			Policy: m.policy.Name, Seq: 7, BootID: "another-boot", State: protocol.GrantActive, At: metav1.Now(),
 		}.String())
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, needOf, Equal("True Requested"))
+		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 
 		Expect(api.Delete(ctx, m.policy)).To(Succeed())
 		m.grant(ctx, 8, protocol.GrantActive)
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "another mark")
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("another mark"))
+		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 	})
 
 	It("needs a grant that the ledger holds and has not withdrawn, and reports where it does not", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := needing(ctx, patient)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.publish(ctx, 1, protocol.GrantActive)

@@ -25,7 +25,7 @@ var _ = Describe("Engines that are found", func() {
 	}
 
 	It("are each one as it comes, shown in the condition and a metric (behaviour 7)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.Engine.Stop()
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
@@ -46,7 +46,7 @@ var _ = Describe("Engines that are found", func() {
 	})
 
 	It("are unknown once they vanish, for the rest of the boot, and never a need (behaviours 6, 7)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		mount(m)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -74,7 +74,7 @@ var _ = Describe("Engines that are found", func() {
 	})
 
 	It("make one need of update_engine's and the file's, both reported (behaviour 12)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		file := mount(m)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -94,7 +94,7 @@ var _ = Describe("Engines that are found", func() {
 	})
 
 	It("each keep their need and version when the agent restarts and none of them confirms it (behaviours 8, 11, 13)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx)
@@ -115,7 +115,7 @@ var _ = Describe("Engines that are found", func() {
 	})
 
 	DescribeTable("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext, bus func(path string)) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		for _, folder := range []string{"run", "boot", "usr"} {
 			Expect(os.WriteFile(filepath.Join(m.Root, folder), nil, 0o600)).To(Succeed())
 		}

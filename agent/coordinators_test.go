@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -30,17 +29,11 @@ func looks(ctx context.Context, m *machine) {
 }
 
 var _ = Describe("another coordinator (behaviour 57)", func() {
-	spec := func(coordinators v1alpha1.CoordinatorPolicy) v1alpha1.RebootPolicySpec {
-		return v1alpha1.RebootPolicySpec{
-			Drain:  &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}},
-			Reboot: &v1alpha1.Reboot{Coordinators: coordinators},
-		}
-	}
 	const isActive = "CoordinatorConflict: locksmithd is active on this host and may reboot it at any time: " +
 		"systemctl mask --now locksmithd.service on the host, or set spec.reboot.coordinators: Ignore."
 
 	It("is locksmithd, which is reported before a grant is given, by an event too, until it is stopped", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
+		m := newMachine(ctx, patient)
 		units := runUnits(m)
 		units.Set(locksmithUnit, "active")
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
@@ -61,7 +54,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	})
 
 	It("is reported before the host needs anything: by the condition, and by one event", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
+		m := newMachine(ctx, patient)
 		units := runUnits(m)
 		units.Set("zincati.service", "active")
 		m.start(ctx)
@@ -81,7 +74,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	})
 
 	It("is detected by signal: a unit that starts, a shutdown that is scheduled, at no cost while nothing is", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
+		m := newMachine(ctx, patient)
 		units := runUnits(m)
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
@@ -100,7 +93,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	})
 
 	It("holds coordinator.conf, and what it leaves behind means nothing", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
+		m := newMachine(ctx, patient)
 		other, err := hosttest.Coordinate(m.Root, "NAME=fluo\nSTATE=running\n")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(other.End)
@@ -113,7 +106,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	})
 
 	It("is reported beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
+		m := newMachine(ctx, patient)
 		runUnits(m).Set(locksmithUnit, "active")
 		m.Logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

@@ -40,10 +40,21 @@ const (
 // then runs it again once for each of them and each fault. In every run the limit holds at every revision that an
 // independent watcher sees, each node is rebooted exactly once, and nobody is left cordoned.
 func TestCrashAtEveryWrite(t *testing.T) {
+	faultAtEveryWrite(t, []fault{failBefore, failAfter, killAfter}, false, "a", "b")
+}
+
+// TestCrashAtEveryWrite_Rollback (behaviour 27): an update that rolls back is tried twice, and no more, whichever process
+// is killed at whichever write.
+func TestCrashAtEveryWrite_Rollback(t *testing.T) {
+	faultAtEveryWrite(t, []fault{killAfter}, true, "a")
+}
+
+func faultAtEveryWrite(t *testing.T, faults []fault, rollsBack bool, hosts ...string) {
+	t.Helper()
 	api, config := crashCluster(t)
 	run := func(t *testing.T, name string, at int, f fault) []string {
 		t.Helper()
-		return runScenario(&scenario{t: t, api: api, config: config, name: name, at: at, fault: f}, "a", "b")
+		return runScenario(&scenario{t: t, api: api, config: config, name: name, at: at, fault: f, rollsBack: rollsBack}, hosts...)
 	}
 	reference := run(t, "reference", 0, "")
 	t.Logf("%d writes in the reference run:\n%s", len(reference), strings.Join(reference, "\n"))
@@ -51,8 +62,8 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		t.Fatalf("only %d writes: the scenario does not do what it should", len(reference))
 	}
 	for k := 1; k <= len(reference); k++ {
-		for i, f := range []fault{failBefore, failAfter, killAfter} {
-			if testing.Short() && k%15 != 5*i {
+		for i, f := range faults {
+			if testing.Short() && k%(5*len(faults)) != 5*i {
 				continue
 			}
 			t.Run(fmt.Sprintf("write %d (%s) %s", k, reference[k-1], f), func(t *testing.T) {

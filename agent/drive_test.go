@@ -18,7 +18,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 	// drives is a host with rpm-ostree, whose transactions are served in a folder of the host.
 	drives := func(ctx context.Context) (*machine, *hosttest.RPMOSTree) {
 		GinkgoHelper()
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.Engine.Stop()
 		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())
@@ -59,8 +59,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 		notes := func() []string { return m.notesOf(ctx, v1alpha1.EventUpgradesLeftToHost) }
 		Eventually(notes).Should(ConsistOf(ContainSubstring(`AutomaticUpdatePolicy is "stage"`)))
 		// Events of one kind about one version of a Node are a series, of which the first text is kept.
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		m.looksAgain(ctx)
 		reads := ostree.Reads()
 		Eventually(ostree.Reads).Should(BeNumerically(">", reads+20), "several more rounds")
 		Expect(ostree.SetAutomaticUpdatePolicy("apply")).To(Succeed())

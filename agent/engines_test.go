@@ -16,7 +16,7 @@ var _ = Describe("Engines by name", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
 	It("detect SUSE's file too, and those that are named in place of both (behaviour 12)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		run := filepath.Join(m.Root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(run, "reboot-needed"), []byte("reboot"), 0o600)).To(Succeed())
@@ -30,7 +30,7 @@ var _ = Describe("Engines by name", func() {
 	})
 
 	It("hear of an update from rpm-ostree's daemon that comes back after it left as idle (behaviour 11)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx)
@@ -43,7 +43,7 @@ var _ = Describe("Engines by name", func() {
 	})
 
 	It("compare kernels where that is asked for", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		boot := filepath.Join(m.Root, "boot")
 		Expect(os.Mkdir(boot, 0o755)).To(Succeed())
 		running, err := os.ReadFile(kernelRelease)

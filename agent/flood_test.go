@@ -121,7 +121,7 @@ var _ = Describe("A flood", func() {
 		Expect(flooded(m, "changes of the Node's labels", func(i int) {
 			m.change(ctx, func(node *corev1.Node) { node.Labels["example.com/flood"] = strconv.Itoa(i) })
 		})).To(BeNumerically("<=", timed))
-		other := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		other := newMachine(ctx, patient)
 		Expect(flooded(m, "changes of another Node", func(i int) {
 			other.change(ctx, func(node *corev1.Node) { node.Labels["example.com/flood"] = strconv.Itoa(i) })
 		})).To(BeNumerically("<=", timed))

@@ -73,6 +73,30 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	return m
 }
 
+// needing is a machine whose engine asks for a reboot.
+func needing(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
+	GinkgoHelper()
+	m := newMachine(ctx, spec)
+	m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+	return m
+}
+
+// upToDate is a machine whose agent has reported that it needs none.
+func upToDate(ctx context.Context) *machine {
+	GinkgoHelper()
+	m := newMachine(ctx, patient)
+	m.start(ctx)
+	m.shows(ctx, needOf, Equal("False UpToDate"))
+	return m
+}
+
+// hearsOfAnUpdate has somebody broadcast the canonical signal.
+func (m *machine) hearsOfAnUpdate(ctx context.Context) {
+	GinkgoHelper()
+	Expect(m.Bus.SendNeedReboot()).To(Succeed())
+	m.shows(ctx, needOf, Equal("True UpdateStaged"))
+}
+
 // boot ends the boot there is, and with it everything on the host; then the host is up again and so is the kubelet.
 func (m *machine) boot(ctx context.Context) {
 	GinkgoHelper()

@@ -288,7 +288,7 @@ func (w *walk) sysupdate() {
 
 // Each section of docs/hosts.md, done on an emulated host of its kind: the agent reports what the page says.
 var _ = DescribeTable("docs/hosts.md", func(ctx SpecContext, heading string, stock func(*walk)) {
-	m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+	m := newMachine(ctx, patient)
 	m.Engine.Stop()
 	w := &walk{machine: m, units: runUnits(m), does: map[string]func(){}}
 	for _, folder := range []string{"run", "usr", "etc/apt/apt.conf.d"} {

@@ -13,14 +13,13 @@ import (
 
 var _ = Describe("The life of a reboot", func() {
 	It("goes from a broadcast to a new boot in four writes (behaviours 1, 53, 54, 59)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		status := http.MethodPatch + " /api/v1/nodes/" + m.name + "/status"
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 
 		By("hearing the canonical signal")
-		Expect(m.Bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.hearsOfAnUpdate(ctx)
 		Expect(m.node(ctx).Labels).To(And(
 			HaveKeyWithValue(v1alpha1.LabelRebootRequired, "true"),
 			HaveKeyWithValue(v1alpha1.LabelOSID, "flatcar"),
@@ -62,11 +61,8 @@ var _ = Describe("The life of a reboot", func() {
 	})
 
 	It("asks the API server for nothing while nothing happens (behaviours 4, 56)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.Bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m := upToDate(ctx)
+		m.hearsOfAnUpdate(ctx)
 		m.emits(ctx, v1alpha1.EventRebootRequired)
 
 		By("letting repeats, heartbeats and a finished grant pass")
@@ -85,11 +81,8 @@ var _ = Describe("The life of a reboot", func() {
 	})
 
 	It("writes again what somebody removed (defect 13)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.Bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m := upToDate(ctx)
+		m.hearsOfAnUpdate(ctx)
 		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
 		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
 	})

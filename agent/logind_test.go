@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -15,16 +14,10 @@ import (
 )
 
 var _ = Describe("logind", func() {
-	spec := func(inhibitors v1alpha1.InhibitorPolicy) v1alpha1.RebootPolicySpec {
-		return v1alpha1.RebootPolicySpec{
-			Drain:  &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}},
-			Reboot: &v1alpha1.Reboot{Inhibitors: inhibitors},
-		}
-	}
 	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
 
 	It("refuses, and that is reported, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.hurry = newHurriedClock() // to the retries
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
@@ -45,8 +38,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is inhibited, which is reported before a grant is given (behaviour 46)", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := needing(ctx, patient)
 		m.Logind.SetInhibitors(lock)
 		m.start(ctx)
 		m.shows(ctx, objectionOf, Equal("Inhibited: A shutdown of the host is blocked by packagekit (Transaction in progress)."))
@@ -55,7 +47,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is inhibited when a grant is given all the same, and no drain begins until it is not (behaviour 46)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.Logind.SetInhibitors(lock)
@@ -68,24 +60,8 @@ var _ = Describe("logind", func() {
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 	})
 
-	// drainsUntil is a machine in the middle of a drain, which ends once allowEvictions is called. Its clock is stopped.
-	drainsUntil := func(ctx SpecContext) *machine {
-		GinkgoHelper()
-		policy := spec(v1alpha1.InhibitorsRespect)
-		policy.Drain.Timeout.Duration = 30 * time.Second
-		m := newMachine(ctx, policy)
-		m.held = newHeldClock()
-		m.protectedPod(ctx)
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
-		return m
-	}
-
 	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
-		m := drainsUntil(ctx)
+		m := draining(ctx, hasty)
 		m.Logind.SetInhibitors(lock)
 		m.allowEvictions(ctx)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
@@ -97,7 +73,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.hurry = newHurriedClock()                    // to the retries
 		m.Logind.SetSystemd(hosttest.SystemdBefore257) // which lets root pass the locks of root
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
@@ -128,8 +104,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is inhibited, and the policy ignores it", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(v1alpha1.InhibitorsIgnore))
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}})
 		m.Logind.SetInhibitors(lock)
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
@@ -139,8 +114,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("does not name who blocks, with another text each time, and that is written once", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := needing(ctx, patient)
 		m.Logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")
 		m.start(ctx)
 		m.shows(ctx, objectionOf, Equal("Inhibited: logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."))
@@ -158,7 +132,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is gone, and unknown is not a yes", func(ctx SpecContext) {
-		m := drainsUntil(ctx)
+		m := draining(ctx, hasty)
 		m.Logind.Stop()
 		m.allowEvictions(ctx)
 		m.showsMeanwhile(ctx, 2*time.Second, objectionOf, HavePrefix("Inhibited: logind cannot be asked"))

@@ -18,8 +18,7 @@ var _ = Describe("The need for a reboot", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
 	It("is read from an engine that has it before the agent starts, and has gone without a signal when the grant comes (behaviours 2, 3)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := needing(ctx, patient)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.Engine.SetStatus(hosttest.Idle()) // as after ResetStatus, which sends none
@@ -32,19 +31,14 @@ var _ = Describe("The need for a reboot", func() {
 	})
 
 	It("is received after nonsense on the bus (behaviour 5)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m := upToDate(ctx)
 		Expect(m.Bus.Broadcast()).To(Succeed())
 		Expect(m.Bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
-		Expect(m.Bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.hearsOfAnUpdate(ctx)
 	})
 
 	It("outlives the bus, and the agent within the boot, though no engine confirms it (behaviours 6, 13)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m := upToDate(ctx)
 		Expect(m.Bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		written := len(m.requests.writes())
@@ -70,12 +64,9 @@ var _ = Describe("The need for a reboot", func() {
 	})
 
 	It("ends a day after a broadcast that no engine confirms, whichever process of the agent received it (behaviour 1)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m := upToDate(ctx)
 		sent := time.Now().Truncate(time.Second)
-		Expect(m.Bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.hearsOfAnUpdate(ctx)
 		engines, err := protocol.ParseEngines(m.node(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
 		until := engines.Reported[0].Until.Time
@@ -91,12 +82,11 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
 
 		By("being needed again from the next broadcast on")
-		Expect(m.Bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.hearsOfAnUpdate(ctx)
 	})
 
 	It("is a long uptime, until a reboot has ended it", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.upFor(24*time.Hour - time.Second)
 		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")
 		m.start(ctx)
@@ -129,9 +119,7 @@ var _ = Describe("The need for a reboot", func() {
 
 	It("is another controller's, by label, until one reboot has answered it", func(ctx SpecContext) {
 		labelled := func(node *corev1.Node) bool { return node.Labels[v1alpha1.LabelRebootRequested] != "" }
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m := upToDate(ctx)
 		label := func(value string) {
 			m.change(ctx, func(node *corev1.Node) {
 				metav1.SetMetaDataLabel(&node.ObjectMeta, v1alpha1.LabelRebootRequested, value)
@@ -158,9 +146,7 @@ var _ = Describe("The need for a reboot", func() {
 
 	It("is an administrator's until one reboot has answered it (behaviour 13)", func(ctx SpecContext) {
 		requested := annotationOf(v1alpha1.AnnotationRebootRequested)
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m := upToDate(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new firmware")
 		m.shows(ctx, needOf, Equal("True Requested"))
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -47,24 +49,18 @@ func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRe
 // conditionOf returns status and reason of a condition; empty where it is absent.
 func conditionOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
 	return func(node *corev1.Node) string {
-		for _, c := range node.Status.Conditions {
-			if c.Type == kind {
-				return fmt.Sprintf("%s %s", c.Status, c.Reason)
-			}
-		}
-		return ""
+		c := conditionIn(node, kind)
+		return strings.TrimSpace(fmt.Sprintf("%s %s", c.Status, c.Reason))
 	}
 }
 
 func messageOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
-	return func(node *corev1.Node) string {
-		for _, c := range node.Status.Conditions {
-			if c.Type == kind {
-				return c.Message
-			}
-		}
-		return ""
-	}
+	return func(node *corev1.Node) string { return conditionIn(node, kind).Message }
+}
+
+// conditionIn is a condition of the Node, or the zero one where it is absent.
+func conditionIn(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	return step.Observation{Conditions: node.Status.Conditions}.Condition(kind)
 }
 
 func progressOf(node *corev1.Node) *protocol.Progress {
@@ -123,28 +119,31 @@ func annotationOf(key string) func(*corev1.Node) string {
 // eventsOf lists the reasons of the events on the Node, each with how often it is there.
 func (m *machine) eventsOf(ctx context.Context) map[string]int {
 	GinkgoHelper()
+	reasons := map[string]int{}
+	m.forEvents(ctx, func(e eventsv1.Event) { reasons[e.Reason]++ })
+	return reasons
+}
+
+func (m *machine) forEvents(ctx context.Context, visit func(eventsv1.Event)) {
+	GinkgoHelper()
 	list := &eventsv1.EventList{}
 	Expect(api.List(ctx, list)).To(Succeed())
-	reasons := map[string]int{}
 	for _, e := range list.Items {
 		if e.Regarding.Kind == "Node" && e.Regarding.Name == m.name {
-			reasons[e.Reason]++
+			visit(e)
 		}
 	}
-	return reasons
 }
 
 // notesOf lists what the events of a reason on the Node contain.
 func (m *machine) notesOf(ctx context.Context, reason string) []string {
 	GinkgoHelper()
-	list := &eventsv1.EventList{}
-	Expect(api.List(ctx, list)).To(Succeed())
 	var notes []string
-	for _, e := range list.Items {
-		if e.Regarding.Kind == "Node" && e.Regarding.Name == m.name && e.Reason == reason {
+	m.forEvents(ctx, func(e eventsv1.Event) {
+		if e.Reason == reason {
 			notes = append(notes, e.Note)
 		}
-	}
+	})
 	return notes
 }
 

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	configagent "github.com/reboot-operator/reboot-operator/config/agent"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -81,7 +80,7 @@ func TestLink(t *testing.T) {
 var _ = Describe("The agent's probes", func() {
 	It("report that it lives, and is not ready before it has read its Node", func(ctx SpecContext) {
 		const nodes = "/api/v1/nodes"
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		at := probedAt(ctx)
 		m.requests.forbid(nodes, 0)
 		DeferCleanup(m.requests.forbid, "", 0) // it does not end before it has read its Node
@@ -98,7 +97,7 @@ var _ = Describe("The agent's probes", func() {
 	})
 
 	It("report that it is not ready while it has lost its rights, and ready when it has them again", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.hurried, m.tune = true, func(config *rest.Config) { config.Impersonate.UserName = m.name }
 		bind := grantAgent(ctx, m.name)
 		binding := bind()
@@ -122,7 +121,7 @@ var _ = Describe("The agent's probes", func() {
 	})
 
 	It("report the same of an API server that is away", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		var away atomic.Bool
 		m.hurried, m.tune = true, func(config *rest.Config) {
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -144,7 +143,7 @@ var _ = Describe("The agent's probes", func() {
 	})
 
 	It("report the same of the host's bus", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.hurried = true
 		at := probedAt(ctx)
 		m.start(ctx, "--health-probe-bind-address="+at)

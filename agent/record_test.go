@@ -13,12 +13,11 @@ import (
 var _ = Describe("A record that cannot be read", func() {
 	It("is no permission, reported once for each of its values", func(ctx SpecContext) {
 		const grant = `{"policy":"p","seq":1,"bootID":"b","state":"Sure","at":"2026-11-21T00:00:00Z"}`
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.annotate(ctx, v1alpha1.AnnotationGrant, grant)
 		m.start(ctx)
 		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, needOf, Equal("True Requested"))
+		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonRecordUnreadable), 1))
@@ -28,28 +27,26 @@ var _ = Describe("A record that cannot be read", func() {
 	})
 
 	It("ends an attempt when it is the grant's", func(ctx SpecContext) {
-		m := drainingMachine(ctx)
+		m := draining(ctx, patient)
 		m.annotate(ctx, v1alpha1.AnnotationGrant, "nonsense")
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
 	It("ends an attempt when it is the progress', and leaves the cordon", func(ctx SpecContext) {
-		m := drainingMachine(ctx)
+		m := draining(ctx, patient)
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
 		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 		m.allowEvictions(ctx)
 		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, needOf, Equal("True Requested"))
+		m.looksAgain(ctx)
 		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody knows whose it is")
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("keeps the slot past the point of no return, and is repaired after the boot", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m := needing(ctx, patient)
 		m.Logind.AcceptAndDoNothing(true)
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
@@ -57,8 +54,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
 		m.restart(ctx)
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		m.looksAgain(ctx)
 		Expect(m.node(ctx).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationProgress, "nonsense"))
 
 		m.boot(ctx)

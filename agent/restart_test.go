@@ -5,34 +5,12 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// drainingMachine is a machine whose drain waits for a pod.
-func drainingMachine(ctx SpecContext) *machine {
-	GinkgoHelper()
-	m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-	m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-	m.protectedPod(ctx)
-	m.start(ctx)
-	m.grant(ctx, 1, protocol.GrantActive)
-	m.emits(ctx, v1alpha1.EventEvictionBlocked)
-	return m
-}
-
 var _ = Describe("An agent that is killed", func() {
-	needing := func(ctx SpecContext) *machine {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		return m
-	}
-
 	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
-		m := drainingMachine(ctx)
+		m := draining(ctx, patient)
 		begun := progressOf(m.node(ctx)).At
 		m.restart(ctx)
 		m.allowEvictions(ctx)
@@ -42,7 +20,7 @@ var _ = Describe("An agent that is killed", func() {
 	})
 
 	It("while it drains, by a reboot of somebody else, gives up without a failure", func(ctx SpecContext) {
-		m := drainingMachine(ctx)
+		m := draining(ctx, patient)
 		m.boot(ctx)
 		m.start(ctx)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
@@ -50,7 +28,9 @@ var _ = Describe("An agent that is killed", func() {
 	})
 
 	It("past the point of no return, asks logind (again) as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
-		m := needing(ctx)
+		m := needing(ctx, patient)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.Logind.AcceptAndDoNothing(true)
 		m.grant(ctx, 1, protocol.GrantActive)
 		Eventually(m.Logind.Reboots).Should(Equal(1))
@@ -58,8 +38,7 @@ var _ = Describe("An agent that is killed", func() {
 		Eventually(m.Logind.Reboots).Should(Equal(2))
 
 		By("taking that for no reboot: its conditions stand and so does its need")
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		m.looksAgain(ctx)
 		node := m.node(ctx)
 		Expect(phaseOf(node)).To(Equal("1 Rebooting cordoned"))
 		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("True Rebooting"))

@@ -15,7 +15,7 @@ import (
 
 var _ = Describe("An update that rolls back (behaviour 27)", func() {
 	It("is tried twice; a new version starts afresh", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -75,7 +75,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 	})
 
 	It("is stopped without a version too: a need that is there again after two reboots; an administrator's request starts afresh (behaviour 27)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m := newMachine(ctx, patient)
 		Expect(os.Mkdir(filepath.Join(m.Root, "run"), 0o755)).To(Succeed())
 		file := filepath.Join(m.Root, "run", "reboot-required")
 		m.rebootsByLogind(ctx)

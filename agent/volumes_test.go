@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("Volumes", func() {
-	patient := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}}}
+	lasting := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}}}
 
 	// serving is a machine with a database that is evicted, and a DaemonSet's pod that stays. Both use a disk, and the one
 	// that stays a claim of NFS besides, which no kubelet ever lists.
@@ -29,8 +29,7 @@ var _ = Describe("Volumes", func() {
 		usesVolumes(ctx, m, volumeNameOf(m, "data"), volumeNameOf(m, "buffer"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.Bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.hearsOfAnUpdate(ctx)
 		return m
 	}
 	isEvicted := func(ctx SpecContext, m *machine) {
@@ -48,7 +47,7 @@ var _ = Describe("Volumes", func() {
 	}
 
 	It("of evicted pods are waited for by name, and those of pods that stay are not (behaviour 42)", func(ctx SpecContext) {
-		m := serving(ctx, patient)
+		m := serving(ctx, lasting)
 		m.grant(ctx, 1, protocol.GrantActive)
 		isEvicted(ctx, m)
 		waits(ctx, m)
@@ -71,7 +70,7 @@ var _ = Describe("Volumes", func() {
 	})
 
 	It("that stay need no question while the kubelet uses none (behaviour 42)", func(ctx SpecContext) {
-		m := serving(ctx, patient)
+		m := serving(ctx, lasting)
 		usesVolumes(ctx, m)
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
@@ -80,7 +79,7 @@ var _ = Describe("Volumes", func() {
 	})
 
 	It("are waited for on, for the rest of the time, by an agent that was killed meanwhile (behaviours 42, 48)", func(ctx SpecContext) {
-		m := serving(ctx, patient)
+		m := serving(ctx, lasting)
 		m.grant(ctx, 1, protocol.GrantActive)
 		isEvicted(ctx, m)
 		waits(ctx, m)
@@ -104,7 +103,7 @@ var _ = Describe("Volumes", func() {
 	})
 
 	It("of claims that cannot be read are waited for like those of evicted pods (behaviour 42)", func(ctx SpecContext) {
-		m := serving(ctx, patient)
+		m := serving(ctx, lasting)
 		m.requests.forbid("/api/v1/namespaces/default/persistentvolumeclaims", 0)
 		usesVolumes(ctx, m, volumeNameOf(m, "buffer"))
 		m.grant(ctx, 1, protocol.GrantActive)
@@ -165,13 +164,4 @@ func readsOf(m *machine, resource, name string) string {
 		path = "/api/v1/namespaces/default/" + resource + "/"
 	}
 	return http.MethodGet + " " + path + m.name + "-" + name
-}
-
-func conditionIn(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
 }
