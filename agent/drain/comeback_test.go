@@ -16,7 +16,17 @@ func tolerant(t *target) { t.tolerates = true }
 
 func blocking(t *target) { t.blocks = true }
 
-// come takes in pods that the watch brings, leave that a pod which was asked terminates and is gone.
+// lists takes in a new LIST, come pods that the watch brings, gone that one is gone, leave that one which was asked terminates and is gone.
+func (s *script) lists(pods ...target) *script {
+	s.p.replace(pods)
+	return s
+}
+
+func (s *script) gone(uid types.UID) *script {
+	s.p.remove(uid)
+	return s
+}
+
 func (s *script) come(pods ...target) *script {
 	for _, t := range pods {
 		s.p.put(t)
@@ -40,138 +50,92 @@ func TestComebacks(t *testing.T) {
 		return Pod{Namespace: "default", Name: name, UID: types.UID(name), Message: message}
 	}
 	cases := map[string]struct {
-		script func(t *testing.T) *script
+		script *script
 		// goes are the pods that are asked to leave next, back those that stay, waits those that the drain waits for all the same.
 		goes  []types.UID
 		back  []Pod
 		waits []Pod
 	}{
 		"a replacement that tolerates the cordon stays": {
-			script: func(t *testing.T) *script { return begin(t, old).leave(old).come(fresh) },
+			script: begin(t, old).leave(old).come(fresh),
 			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
 		"so it does while the pod before it terminates": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).sent("old").come(makeTarget("old", of("rs"), deleted(-60)), fresh)
-			},
-			back:  []Pod{back("fresh", comesBackTolerant)},
-			waits: []Pod{blockedPod("old", "StuckTerminating", "still there after its grace period, which ended at Fri 2027-01-15 07:59:00 UTC")},
+			script: begin(t, old).sent("old").come(makeTarget("old", of("rs"), deleted(-60)), fresh),
+			back:   []Pod{back("fresh", comesBackTolerant)},
+			waits:  []Pod{blockedPod("old", "StuckTerminating", "still there after its grace period, which ended at Fri 2027-01-15 07:59:00 UTC")},
 		},
 		"and where a new LIST shows it first, and no more the one before": {
-			script: func(t *testing.T) *script {
-				s := begin(t, old).sent("old")
-				s.p.replace([]target{fresh})
-				return s
-			},
-			back: []Pod{back("fresh", comesBackTolerant)},
+			script: begin(t, old).sent("old").lists(fresh),
+			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
 		"it stays whatever becomes of it": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).leave(old).come(fresh, makeTarget("fresh", of("rs"), tolerant, deleted(10)))
-			},
-			back: []Pod{back("fresh", comesBackTolerant)},
+			script: begin(t, old).leave(old).come(fresh, makeTarget("fresh", of("rs"), tolerant, deleted(10))),
+			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
 		"one that is gone is not reported any more": {
-			script: func(t *testing.T) *script {
-				s := begin(t, old).leave(old).come(fresh)
-				s.p.remove("fresh")
-				return s
-			},
+			script: begin(t, old).leave(old).come(fresh).gone("fresh"),
 		},
 		"nor one that a new LIST does not show": {
-			script: func(t *testing.T) *script {
-				s := begin(t, old).leave(old).come(fresh)
-				s.p.replace(nil)
-				return s
-			},
+			script: begin(t, old).leave(old).come(fresh).lists(),
 		},
 		"a replacement that does not tolerate it goes": {
-			script: func(t *testing.T) *script { return begin(t, old).leave(old).come(makeTarget("again", of("rs"))) },
+			script: begin(t, old).leave(old).come(makeTarget("again", of("rs"))),
 			goes:   []types.UID{"again"},
 		},
 		"the second one stays": {
-			script: func(t *testing.T) *script {
-				again := makeTarget("again", of("rs"))
-				return begin(t, old).leave(old).come(again).leave(again).come(makeTarget("and-again", of("rs")))
-			},
-			back: []Pod{back("and-again", comesBackPlaced)},
+			script: begin(t, old).leave(old).come(makeTarget("again", of("rs"))).leave(makeTarget("again", of("rs"))).come(makeTarget("and-again", of("rs"))),
+			back:   []Pod{back("and-again", comesBackPlaced)},
 		},
 		"several of one controller that were there first are one time": {
-			script: func(t *testing.T) *script {
-				other := makeTarget("other", of("rs"))
-				return begin(t, old, other).leave(old).leave(other).come(makeTarget("again", of("rs")))
-			},
-			goes: []types.UID{"again"},
+			script: begin(t, old, makeTarget("other", of("rs"))).leave(old).leave(makeTarget("other", of("rs"))).come(makeTarget("again", of("rs"))),
+			goes:   []types.UID{"again"},
 		},
 		"a pod of another controller goes": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).leave(old).come(makeTarget("late", of("another"), tolerant))
-			},
-			goes: []types.UID{"late"},
+			script: begin(t, old).leave(old).come(makeTarget("late", of("another"), tolerant)),
+			goes:   []types.UID{"late"},
 		},
 		"a pod without a controller goes": {
-			script: func(t *testing.T) *script {
-				bare := makeTarget("bare")
-				return begin(t, bare).leave(bare).come(makeTarget("late", tolerant))
-			},
-			goes: []types.UID{"late"},
+			script: begin(t, makeTarget("bare")).leave(makeTarget("bare")).come(makeTarget("late", tolerant)),
+			goes:   []types.UID{"late"},
 		},
 		"a pod that was there first goes, though another one of its controller does already": {
-			script: func(t *testing.T) *script {
-				return begin(t, makeTarget("a", of("rs"), tolerant), fresh).leave(makeTarget("a", of("rs")))
-			},
-			goes: []types.UID{"fresh"},
+			script: begin(t, makeTarget("a", of("rs"), tolerant), fresh).leave(makeTarget("a", of("rs"))),
+			goes:   []types.UID{"fresh"},
 		},
 		"so it does when a rule leaves it alone no more": {
-			script: func(t *testing.T) *script {
-				kept := makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainSkip))
-				return begin(t, old, kept).leave(old).come(fresh)
-			},
-			goes: []types.UID{"fresh"},
+			script: begin(t, old, makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainSkip))).leave(old).come(fresh),
+			goes:   []types.UID{"fresh"},
 		},
 		"a pod whose controller's others are still there goes": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).sent("old").answered(0, no, "old").come(fresh)
-			},
-			goes:  []types.UID{"fresh"},
-			waits: []Pod{blockedPod("old", "EvictionBlocked", no.message)},
+			script: begin(t, old).sent("old").answered(0, no, "old").come(fresh),
+			goes:   []types.UID{"fresh"},
+			waits:  []Pod{blockedPod("old", "EvictionBlocked", no.message)},
 		},
 		"a pod whose controller's others left unasked goes": {
-			script: func(t *testing.T) *script {
-				s := begin(t, old)
-				s.p.remove("old")
-				return s.come(fresh)
-			},
-			goes: []types.UID{"fresh"},
+			script: begin(t, old).gone("old").come(fresh),
+			goes:   []types.UID{"fresh"},
 		},
 		"one by a rule with action Delete stays": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainDelete)))
-			},
-			back: []Pod{back("fresh", comesBackTolerant)},
+			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainDelete))),
+			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
 		"one that a rule waits for is waited for": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainWaitCompleted)))
-			},
-			waits: []Pod{blockedPod("fresh", "WaitCompleted", "a rule waits until it has completed")},
+			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainWaitCompleted))),
+			waits:  []Pod{blockedPod("fresh", "WaitCompleted", "a rule waits until it has completed")},
 		},
 		"one that the policy never lets go is in the way": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, keeps("emptyDir")))
-			},
-			waits: []Pod{blockedPod("fresh", "UndrainablePod", "emptyDir")},
+			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, keeps("emptyDir"))),
+			waits:  []Pod{blockedPod("fresh", "UndrainablePod", "emptyDir")},
 		},
 		"one that keeps its node does, and is evicted no more": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, blocking))
-			},
-			waits: []Pod{blockedPod("fresh", "UndrainablePod", blockerMessage)},
+			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, blocking)),
+			waits:  []Pod{blockedPod("fresh", "UndrainablePod", blockerMessage)},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := tc.script(t)
+			s := tc.script
 			goes, _ := s.goes(0)
 			if diff := cmp.Diff(tc.goes, goes); diff != "" {
 				t.Errorf("to leave (-want +got):\n%s", diff)
@@ -204,57 +168,49 @@ func TestLate(t *testing.T) {
 	completed := makeTarget("migration", of("job"), action(v1alpha1.DrainSkip))
 	waits := []Pod{blockedPod("migration", "UndrainablePod", blockerMessage)}
 	for name, tc := range map[string]struct {
-		script func(t *testing.T) *script
+		script *script
 		goes   []types.UID
 		waits  []Pod
 	}{
 		"it comes": {
-			script: func(t *testing.T) *script { return begin(t, old).come(migration) },
+			script: begin(t, old).come(migration),
 			goes:   []types.UID{"old"}, waits: waits,
 		},
 		"it changes": {
-			script: func(t *testing.T) *script { return begin(t, old).come(migration, migration) },
+			script: begin(t, old).come(migration, migration),
 			goes:   []types.UID{"old"}, waits: waits,
 		},
 		"a new LIST shows it": {
-			script: func(t *testing.T) *script {
-				s := begin(t, old)
-				s.p.replace([]target{old, migration})
-				return s
-			},
-			goes: []types.UID{"old"}, waits: waits,
+			script: begin(t, old).lists(old, migration),
+			goes:   []types.UID{"old"}, waits: waits,
 		},
 		"it is one of a DaemonSet": {
-			script: func(t *testing.T) *script { return begin(t, old).come(everywhere) },
+			script: begin(t, old).come(everywhere),
 			goes:   []types.UID{"old"}, waits: waits,
 		},
 		"a rule waits for it": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).come(makeTarget("migration", blocking, action(v1alpha1.DrainWaitCompleted)))
-			},
-			goes: []types.UID{"old"}, waits: []Pod{blockedPod("migration", "WaitCompleted", "a rule waits until it has completed")},
+			script: begin(t, old).come(makeTarget("migration", blocking, action(v1alpha1.DrainWaitCompleted))),
+			goes:   []types.UID{"old"}, waits: []Pod{blockedPod("migration", "WaitCompleted", "a rule waits until it has completed")},
 		},
 		"it has completed": {
-			script: func(t *testing.T) *script { return begin(t, old).come(migration, completed) },
+			script: begin(t, old).come(migration, completed),
 			goes:   []types.UID{"old"},
 		},
 		"it is being deleted by others": {
-			script: func(t *testing.T) *script {
-				return begin(t, old).come(migration, makeTarget("migration", blocking, deleted(10)))
-			},
-			goes: []types.UID{"old"},
+			script: begin(t, old).come(migration, makeTarget("migration", blocking, deleted(10))),
+			goes:   []types.UID{"old"},
 		},
 		"it was named since, and was there before": {
-			script: func(t *testing.T) *script { return begin(t, old).come(makeTarget("old", of("rs"), blocking)) },
+			script: begin(t, old).come(makeTarget("old", of("rs"), blocking)),
 			goes:   []types.UID{"old"},
 		},
 		"it was named since it has come": {
-			script: func(t *testing.T) *script { return begin(t, old).come(makeTarget("migration"), migration) },
+			script: begin(t, old).come(makeTarget("migration"), migration),
 			goes:   []types.UID{"migration", "old"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tc.script(t)
+			s := tc.script
 			goes, _ := s.goes(0)
 			if diff := cmp.Diff(tc.goes, goes); diff != "" {
 				t.Errorf("to leave (-want +got):\n%s", diff)

@@ -26,12 +26,7 @@ var _ = Describe("Drain when the API server fails", func() {
 
 	It("asks again after a 500", func(ctx context.Context) {
 		w.pods(ctx, "web")
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what == "EVICT" && r.nth == 1 {
-				return answerWith(internal)
-			}
-			return send()
-		}
+		w.wire.answersFirst("EVICT", internal)
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
 		Expect(w.counted()).To(Equal(map[string]int{"error": 1, "evicted": 1}))
 	})
@@ -127,12 +122,7 @@ var _ = Describe("Drain when the API server fails", func() {
 
 	It("lists again when the first LIST fails", func(ctx context.Context) {
 		w.pods(ctx, "web")
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what == "LIST pods" && r.nth == 1 {
-				return answerWith(internal)
-			}
-			return send()
-		}
+		w.wire.answersFirst("LIST pods", internal)
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
 		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 2, "WATCH pods": 1, "EVICT": 1}))
 	})
@@ -241,12 +231,7 @@ var _ = Describe("Drain when the API server fails", func() {
 	It("rides out a 403 of admission's cache, which may lag behind the watch", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		lagging := apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("only pods with spec.nodeName set to itself")).ErrStatus
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what == "EVICT" && r.nth == 1 {
-				return answerWith(lagging)
-			}
-			return send()
-		}
+		w.wire.answersFirst("EVICT", lagging)
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
 		Expect(w.counted()).To(Equal(map[string]int{"error": 1, "evicted": 1}))
 	})

@@ -89,18 +89,10 @@ func TestDecide(t *testing.T) {
 		namespace labels.Set
 		want      decision
 	}{
-		"a pod of a ReplicaSet is evicted with its own grace period": {
-			pod: makePod("web"), want: evicted,
-		},
-		"a pending pod is evicted as well": {
-			pod: makePod("web").phase(corev1.PodPending), want: evicted,
-		},
-		"behaviour 37: a mirror pod stays": {
-			pod: makePod("etcd").owner("v1", "Node").mirror(), want: stays,
-		},
-		"behaviour 37: a DaemonSet's pod stays": {
-			pod: makePod("cni").owner("apps/v1", "DaemonSet"), want: stays,
-		},
+		"a pod of a ReplicaSet is evicted with its own grace period": {pod: makePod("web"), want: evicted},
+		"a pending pod is evicted as well":                           {pod: makePod("web").phase(corev1.PodPending), want: evicted},
+		"behaviour 37: a mirror pod stays":                           {pod: makePod("etcd").owner("v1", "Node").mirror(), want: stays},
+		"behaviour 37: a DaemonSet's pod stays":                      {pod: makePod("cni").owner("apps/v1", "DaemonSet"), want: stays},
 		"behaviour 40: the owner reference alone decides, so nothing can fail: another group's DaemonSet": {
 			pod: makePod("cni").owner("apps.kruise.io/v1alpha1", "DaemonSet"), want: stays,
 		},
@@ -108,15 +100,9 @@ func TestDecide(t *testing.T) {
 			pod:  makePod("odd").owner("apps/v1", "DaemonSet").notController(),
 			spec: v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}, want: evicted,
 		},
-		"behaviour 37: a succeeded pod stays": {
-			pod: makePod("job").phase(corev1.PodSucceeded), want: stays,
-		},
-		"behaviour 37: a failed pod stays, though nothing controls it": {
-			pod: makePod("job").bare().phase(corev1.PodFailed), want: stays,
-		},
-		"a completed pod that is being deleted stays": {
-			pod: makePod("job").phase(corev1.PodSucceeded).terminating(), want: stays,
-		},
+		"behaviour 37: a succeeded pod stays":                          {pod: makePod("job").phase(corev1.PodSucceeded), want: stays},
+		"behaviour 37: a failed pod stays, though nothing controls it": {pod: makePod("job").bare().phase(corev1.PodFailed), want: stays},
+		"a completed pod that is being deleted stays":                  {pod: makePod("job").phase(corev1.PodSucceeded).terminating(), want: stays},
 		"behaviour 41: the own pod stays, whatever rule selects it": {
 			pod: makePod("agent").label("app", "agent"), spec: one(rule(v1alpha1.DrainDelete, "app", "agent")),
 			self: types.NamespacedName{Namespace: "default", Name: "agent"}, want: stays,
@@ -130,16 +116,12 @@ func TestDecide(t *testing.T) {
 		"a bare pod is evicted with unmanagedPods Delete": {
 			pod: makePod("bare").bare(), spec: v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}, want: evicted,
 		},
-		"a bare pod that goes already is only waited for": {
-			pod: makePod("bare").bare().terminating(), want: evicted,
-		},
+		"a bare pod that goes already is only waited for": {pod: makePod("bare").bare().terminating(), want: evicted},
 		"a rule with action Delete does not lift unmanagedPods Block": {
 			pod: makePod("bare").bare().label("stuck", "ok"), spec: one(rule(v1alpha1.DrainDelete, "stuck", "ok")),
 			want: decision{action: v1alpha1.DrainDelete, undrainable: bareMessage},
 		},
-		"a pod with an emptyDir is evicted by default": {
-			pod: makePod("cache").volume(emptyDir), want: evicted,
-		},
+		"a pod with an emptyDir is evicted by default": {pod: makePod("cache").volume(emptyDir), want: evicted},
 		"a pod with an emptyDir is undrainable with emptyDirData Block": {
 			pod: makePod("cache").volume(emptyDir), spec: keepsEmptyDir,
 			want: decision{action: v1alpha1.DrainEvict, undrainable: emptyDirMessage},

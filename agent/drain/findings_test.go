@@ -16,6 +16,7 @@ import (
 // pkg/registry/core/pod/storage/eviction.go.
 func TestFindings_Guarded(t *testing.T) {
 	type status = policyv1.PodDisruptionBudgetStatus
+	type list = []policyv1.PodDisruptionBudget
 	all := &metav1.LabelSelector{}
 	never := status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 3}
 	const (
@@ -32,47 +33,47 @@ func TestFindings_Guarded(t *testing.T) {
 		return b
 	}
 	cases := map[string]struct {
-		budgets []policyv1.PodDisruptionBudget
+		budgets list
 		change  func(*target)
 		want    string
 	}{
 		"none":                             {},
-		"one that wants every pod healthy": {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, want: allowsNone},
-		"one that allows some":             {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1})}},
-		"one that allows none while a pod is not healthy": {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 2})}},
-		"one without a status":                            {budgets: []policyv1.PodDisruptionBudget{outdated(1, status{})}, want: notYet},
-		"one that counts no pods":                         {budgets: []policyv1.PodDisruptionBudget{outdated(0, status{})}, want: notYet},
-		"one whose status is of an older spec":            {budgets: []policyv1.PodDisruptionBudget{outdated(2, never)}, want: notYet},
-		"one that has allowed some by an older spec":      {budgets: []policyv1.PodDisruptionBudget{outdated(2, status{DisruptionsAllowed: 1})}, want: notYet},
+		"one that wants every pod healthy": {budgets: list{budgetOf(never)}, want: allowsNone},
+		"one that allows some":             {budgets: list{budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1})}},
+		"one that allows none while a pod is not healthy": {budgets: list{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 2})}},
+		"one without a status":                            {budgets: list{outdated(1, status{})}, want: notYet},
+		"one that counts no pods":                         {budgets: list{outdated(0, status{})}, want: notYet},
+		"one whose status is of an older spec":            {budgets: list{outdated(2, never)}, want: notYet},
+		"one that has allowed some by an older spec":      {budgets: list{outdated(2, status{DisruptionsAllowed: 1})}, want: notYet},
 		"one without a status, and one that allows none": {
-			budgets: []policyv1.PodDisruptionBudget{outdated(1, status{}), budgetOf(never)},
+			budgets: list{outdated(1, status{}), budgetOf(never)},
 			want:    "several PodDisruptionBudgets select the pod (a, b), which the eviction API does not support: leave one",
 		},
 		"one without a status that lets pods go that are not ready": {
-			budgets: []policyv1.PodDisruptionBudget{{
+			budgets: list{{
 				ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient},
 			}},
 			change: func(t *target) { t.ready = false },
 		},
-		"one that selects other pods": {budgets: []policyv1.PodDisruptionBudget{{
+		"one that selects other pods": {budgets: list{{
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}}, Status: never,
 		}}},
 		"one that lets pods go that are not ready": {
-			budgets: []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
+			budgets: list{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
 			change:  func(t *target) { t.ready = false },
 		},
 		"the same, for one that is": {
-			budgets: []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
+			budgets: list{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
 			want:    allowsNone,
 		},
-		"a pod that is not ready":    {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.ready = false }, want: allowsNone},
-		"a pod that has not started": {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.pending = true }},
-		"a pod that is terminating":  {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.deleted = time.Unix(1, 0) }},
-		"a pod that a rule deletes":  {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainDelete }},
-		"a pod that is waited for":   {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainWaitCompleted }},
-		"a pod that a rule skips":    {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainSkip }},
+		"a pod that is not ready":    {budgets: list{budgetOf(never)}, change: func(t *target) { t.ready = false }, want: allowsNone},
+		"a pod that has not started": {budgets: list{budgetOf(never)}, change: func(t *target) { t.pending = true }},
+		"a pod that is terminating":  {budgets: list{budgetOf(never)}, change: func(t *target) { t.deleted = time.Unix(1, 0) }},
+		"a pod that a rule deletes":  {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainDelete }},
+		"a pod that is waited for":   {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainWaitCompleted }},
+		"a pod that a rule skips":    {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainSkip }},
 		"two budgets, whatever they allow": {
-			budgets: []policyv1.PodDisruptionBudget{budgetOf(status{DisruptionsAllowed: 1}), budgetOf(status{DisruptionsAllowed: 1})},
+			budgets: list{budgetOf(status{DisruptionsAllowed: 1}), budgetOf(status{DisruptionsAllowed: 1})},
 			want:    "several PodDisruptionBudgets select the pod (a, b), which the eviction API does not support: leave one",
 		},
 	}

@@ -101,6 +101,12 @@ func (s *script) budget(now float64, b budget) *script {
 	return s
 }
 
+// named is a further budget beside webBudget.
+func (s *script) named(name string, b budget) *script {
+	s.p.budgetChanged(types.NamespacedName{Namespace: webBudget.Namespace, Name: name}, b, at(0))
+	return s
+}
+
 // goes are the pods that are to be asked at a time, and when the drain wants to look again.
 func (s *script) goes(now float64) (uids []types.UID, wake time.Time) {
 	send, wake := s.p.next(at(now))

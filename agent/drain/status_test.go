@@ -15,115 +15,88 @@ func blockedPod(name, reason, message string) Pod {
 
 func TestStatus(t *testing.T) {
 	cases := map[string]struct {
-		script func(t *testing.T) *script
+		script *script
 		now    float64
 		want   Status
 	}{
 		"nothing to do": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a", action(v1alpha1.DrainSkip))) },
+			script: begin(t, makeTarget("a", action(v1alpha1.DrainSkip))),
 			want:   Status{},
 		},
 		"pods not yet asked are only counted": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a"), makeTarget("b", order(1))) },
+			script: begin(t, makeTarget("a"), makeTarget("b", order(1))),
 			want:   Status{Remaining: 2},
 		},
 		"an accepted pod remains until it is gone": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a")).sent("a").answered(0, yes, "a") },
+			script: begin(t, makeTarget("a")).sent("a").answered(0, yes, "a"),
 			want:   Status{Remaining: 1},
 		},
 		"a pod that is gone counts as evicted": {
-			script: func(t *testing.T) *script {
-				s := begin(t, makeTarget("a"), makeTarget("b"))
-				s.p.replace([]target{makeTarget("b")})
-				s.p.remove("never seen")
-				return s
-			},
-			want: Status{Remaining: 1, Evicted: 1},
+			script: begin(t, makeTarget("a"), makeTarget("b")).lists(makeTarget("b")).gone("never seen"),
+			want:   Status{Remaining: 1, Evicted: 1},
 		},
 		"behaviour 38: a refused pod is named in the server's words": {
-			script: func(t *testing.T) *script {
-				return begin(t, makeTarget("b"), makeTarget("a")).sent("a", "b").answered(0, no, "a", "b")
-			},
+			script: begin(t, makeTarget("b"), makeTarget("a")).sent("a", "b").answered(0, no, "a", "b"),
 			want: Status{Remaining: 2, Blocked: []Pod{
 				blockedPod("a", "EvictionBlocked", no.message), blockedPod("b", "EvictionBlocked", no.message),
 			}},
 		},
 		"it stays named while it is asked again": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a")).sent("a").answered(0, no, "a").sent("a") },
+			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").sent("a"),
 			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", no.message)}},
 		},
 		"two failures are nobody's business": {
-			script: func(t *testing.T) *script {
-				return begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a")
-			},
-			want: Status{Remaining: 1},
+			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a"),
+			want:   Status{Remaining: 1},
 		},
 		"three are": {
-			script: func(t *testing.T) *script {
-				return begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a", "a")
-			},
-			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", "EOF")}},
+			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a", "a"),
+			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", "EOF")}},
 		},
 		"several budgets: the message names the problem": {
-			script: func(t *testing.T) *script {
-				return begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a")
-			},
+			script: begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a"),
 			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked",
 				"several PodDisruptionBudgets select the pod, which the eviction API does not support: leave one")}},
 		},
 		"several budgets: and, once known, the budgets": {
-			script: func(t *testing.T) *script {
-				s := begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a").budget(0, web(0))
-				all := webBudget
-				all.Name = "all"
-				s.p.budgetChanged(all, web(0), at(0))
-				other := webBudget
-				other.Name = "other"
-				s.p.budgetChanged(other, api(0), at(0))
-				return s
-			},
+			script: begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a").
+				budget(0, web(0)).named("all", web(0)).named("other", api(0)),
 			want: Status{Remaining: 1, Blocked: []Pod{{
 				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "all, web",
 				Message: "several PodDisruptionBudgets select the pod (all, web), which the eviction API does not support: leave one",
 			}}},
 		},
 		"a refused pod: and, once known, the budget": {
-			script: func(t *testing.T) *script {
-				return begin(t, makeTarget("a")).sent("a").answered(0, no, "a").budget(0, web(0))
-			},
+			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").budget(0, web(0)),
 			want: Status{Remaining: 1, Blocked: []Pod{{
 				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "web", Message: no.message,
 			}}},
 		},
 		"a pod that is waited for is named": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a", action(v1alpha1.DrainWaitCompleted))) },
+			script: begin(t, makeTarget("a", action(v1alpha1.DrainWaitCompleted))),
 			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "WaitCompleted", "a rule waits until it has completed")}},
 		},
 		"a bare pod that came during the drain is named": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a", keeps("bare"))) },
+			script: begin(t, makeTarget("a", keeps("bare"))),
 			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "UndrainablePod", "bare")}},
 		},
 		"a terminating pod has 30 s after its grace period": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a", deleted(10))) },
+			script: begin(t, makeTarget("a", deleted(10))),
 			now:    39.9, want: Status{Remaining: 1},
 		},
 		"then it is stuck": {
-			script: func(t *testing.T) *script { return begin(t, makeTarget("a", deleted(10))) },
+			script: begin(t, makeTarget("a", deleted(10))),
 			now:    40, want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "StuckTerminating",
 				"still there after its grace period, which ended at Fri 2027-01-15 08:00:10 UTC")}},
 		},
 		"a refused pod that goes after all is not blocked": {
-			script: func(t *testing.T) *script {
-				s := begin(t, makeTarget("a")).sent("a").answered(0, no, "a")
-				s.p.put(makeTarget("a", deleted(10)))
-				return s
-			},
-			want: Status{Remaining: 1},
+			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").come(makeTarget("a", deleted(10))),
+			want:   Status{Remaining: 1},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.script(t).p.status(at(tc.now))
+			got := tc.script.p.status(at(tc.now))
 			got.Left = nil // see TestStatus_Left
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)

@@ -96,28 +96,25 @@ func (w *wire) counts() map[string]int {
 
 // evictions are the pods asked to leave, in the order of the requests.
 func (w *wire) evictions() []string {
+	return w.each("EVICT", func(r request) string { return r.name })
+}
+
+// each is something of each request of a kind.
+func (w *wire) each(what string, of func(request) string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names := []string{}
+	all := []string{}
 	for _, r := range w.requests {
-		if r.what == "EVICT" {
-			names = append(names, r.name)
+		if r.what == what {
+			all = append(all, of(r))
 		}
 	}
-	return names
+	return all
 }
 
 // watches are the resource versions that watches of pods began at.
 func (w *wire) watches() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	versions := []string{}
-	for _, r := range w.requests {
-		if r.what == "WATCH pods" {
-			versions = append(versions, r.from)
-		}
-	}
-	return versions
+	return w.each("WATCH pods", func(r request) string { return r.from })
 }
 
 // answerWith is an API server's answer that no API server gave.
@@ -153,6 +150,16 @@ type cuttable struct {
 	io.ReadCloser
 	cut  chan struct{}
 	once sync.Once
+}
+
+// answersFirst answers the first request of a kind.
+func (w *wire) answersFirst(what string, status metav1.Status) {
+	w.tamper = func(r request, send sendFunc) (*http.Response, error) {
+		if r.what == what && r.nth == 1 {
+			return answerWith(status)
+		}
+		return send()
+	}
 }
 
 // cutsFirst makes the first answer to a kind of request end when the channel is closed.
