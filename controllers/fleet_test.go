@@ -88,6 +88,10 @@ func limit(n int32) func(*v1alpha1.RebootPolicySpec) {
 	}
 }
 
+func rebootsWithinASecond(s *v1alpha1.RebootPolicySpec) {
+	s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}
+}
+
 func (f *fleet) get(name string) *corev1.Node {
 	var node corev1.Node
 	Expect(api.Get(context.Background(), client.ObjectKey{Name: name}, &node)).To(Succeed())

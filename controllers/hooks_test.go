@@ -15,23 +15,29 @@ import (
 
 var _ = Describe("Hooks", func() {
 	const before, after = "example.com/backup-done", "example.com/health-ok"
-	hooks := func(timeout time.Duration) func(*v1alpha1.RebootPolicySpec) {
-		return func(s *v1alpha1.RebootPolicySpec) {
-			s.Hooks = &v1alpha1.Hooks{
-				Before: []v1alpha1.AnnotationKey{before}, After: []v1alpha1.AnnotationKey{after}, Timeout: &metav1.Duration{Duration: timeout},
-			}
+	hooks := func(s *v1alpha1.RebootPolicySpec) {
+		s.Hooks = &v1alpha1.Hooks{
+			Before: []v1alpha1.AnnotationKey{before}, After: []v1alpha1.AnnotationKey{after}, Timeout: &metav1.Duration{Duration: time.Hour},
 		}
 	}
 	var f *fleet
 	labels := func() map[string]string { return f.get(f.nodes[0]).Labels }
 	annotations := func() map[string]string { return f.get(f.nodes[0]).Annotations }
+	// asked is a node whose before-hook is asked, and its policy.
+	asked := func() (name string, p *v1alpha1.RebootPolicy) {
+		f = makeFleet(1)
+		p = f.policy("workers", hooks)
+		f.need(f.nodes[0])
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		return f.nodes[0], p
+	}
 
 	It("run before the drain and after the boot, and take no stale answer (behaviours 49, 51, 52)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
 		f.annotate(name, before, "true")
 		f.annotate(name, after, "true")
-		p := f.policy("workers", hooks(time.Hour))
+		p := f.policy("workers", hooks)
 		f.need(name)
 		Eventually(labels).Should(HaveKeyWithValue(v1alpha1.LabelBeforeReboot, "true"))
 		Expect(annotations()).NotTo(HaveKey(before), "the stale answer goes in the write that begins the phase")
@@ -61,11 +67,11 @@ var _ = Describe("Hooks", func() {
 	It("are asked again by another policy to which the node has moved (behaviour 51)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
-		f.policy("old", hooks(time.Hour))
+		f.policy("old", hooks)
 		f.need(name)
 		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
 		f.annotate(name, after, "true")
-		f.policy("new", hooks(time.Hour), func(s *v1alpha1.RebootPolicySpec) {
+		f.policy("new", hooks, func(s *v1alpha1.RebootPolicySpec) {
 			s.Priority, s.Hooks.Before = 1, []v1alpha1.AnnotationKey{after}
 		})
 		Eventually(hookPhase).WithArguments(f, name).Should(HaveField("Policy", f.pool+"-new"))
@@ -82,7 +88,7 @@ var _ = Describe("Hooks", func() {
 		f = makeFleet(1)
 		name, others := f.nodes[0], `{"csi.example.com":"volumes of n1"}`
 		f.annotate(name, before, others)
-		f.policy("workers", hooks(time.Hour))
+		f.policy("workers", hooks)
 		f.need(name)
 		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
 		Eventually(f.condition).WithArguments(name, v1alpha1.NodeRebootPermitted).Should(And(Not(BeNil()), HaveField("Message",
@@ -101,11 +107,7 @@ var _ = Describe("Hooks", func() {
 	})
 
 	It("give the slot back when a before-hook refuses", func() {
-		f = makeFleet(1)
-		name := f.nodes[0]
-		p := f.policy("workers", hooks(time.Hour))
-		f.need(name)
-		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		name, p := asked()
 		f.annotate(name, before, "failed: no space left")
 		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
 		Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(
@@ -117,11 +119,7 @@ var _ = Describe("Hooks", func() {
 	})
 
 	It("keep the node cordoned, and its slot, when an after-hook does not answer in time (behaviour 52)", func() {
-		f = makeFleet(1)
-		name := f.nodes[0]
-		p := f.policy("workers", hooks(time.Hour))
-		f.need(name)
-		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		name, p := asked()
 		f.annotate(name, before, "true")
 		Eventually(f.granted).Should(HaveLen(1))
 		f.reboot(name)

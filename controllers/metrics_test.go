@@ -2,22 +2,16 @@ package controllers_test
 
 import (
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 var _ = Describe("Metrics", func() {
 	It("name a node while it holds a grant and no longer, and show how overdue it is (behaviour 26)", func() {
 		f := makeFleet(2)
-		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}
-		})
+		p := f.policy("workers", rebootsWithinASecond)
 		phases := func() []string { return labelsOf("reboot_operator_reboot_phase_seconds", p.Name, "node", "phase") }
 		overdue := func() []string { return labelsOf("reboot_operator_overdue_seconds", p.Name, "node", "reason") }
 		f.need(f.nodes...)

@@ -15,11 +15,9 @@ import (
 
 var _ = Describe("Hooks of a run", func() {
 	const set, unset = "example.com/noout-set", "example.com/noout-unset"
-	hooks := func(timeout time.Duration) func(*v1alpha1.RebootPolicySpec) {
-		return func(s *v1alpha1.RebootPolicySpec) {
-			s.Hooks = &v1alpha1.Hooks{
-				RunBefore: []v1alpha1.AnnotationKey{set}, RunAfter: []v1alpha1.AnnotationKey{unset}, Timeout: &metav1.Duration{Duration: timeout},
-			}
+	hooks := func(s *v1alpha1.RebootPolicySpec) {
+		s.Hooks = &v1alpha1.Hooks{
+			RunBefore: []v1alpha1.AnnotationKey{set}, RunAfter: []v1alpha1.AnnotationKey{unset}, Timeout: &metav1.Duration{Duration: time.Hour},
 		}
 	}
 	stage := func(p *v1alpha1.RebootPolicy) v1alpha1.RunStage {
@@ -40,7 +38,7 @@ var _ = Describe("Hooks of a run", func() {
 
 	It("are asked on the policy before the first node and after the last one, and take no answer of an earlier run", func() {
 		f := makeFleet(2)
-		p := f.policy("workers", hooks(time.Hour))
+		p := f.policy("workers", hooks)
 		f.need(f.nodes[0])
 		Eventually(stage).WithArguments(p).Should(Equal(v1alpha1.RunBefore))
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False RunHookWaits"))
@@ -73,7 +71,7 @@ var _ = Describe("Hooks of a run", func() {
 
 	It("are asked after the run of a policy that is deleted, which goes once they have had their time", func() {
 		f := makeFleet(2)
-		p := f.policy("workers", hooks(time.Hour))
+		p := f.policy("workers", hooks)
 		f.need(f.nodes...)
 		Eventually(stage).WithArguments(p).Should(Equal(v1alpha1.RunBefore))
 		approve(p, set)

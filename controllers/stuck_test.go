@@ -5,27 +5,20 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 var _ = Describe("A reboot that goes another way", func() {
-	rebootsWithin := func(timeout time.Duration) func(*v1alpha1.RebootPolicySpec) {
-		return func(s *v1alpha1.RebootPolicySpec) {
-			s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: timeout}}
-		}
-	}
 	// goesDown is a fleet of two that need a reboot, one of which is past the point of no return.
 	goesDown := func() (f *fleet, p *v1alpha1.RebootPolicy, down, waits string) {
 		f = makeFleet(2)
-		p = f.policy("workers", rebootsWithin(time.Second))
+		p = f.policy("workers", rebootsWithinASecond)
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(HaveLen(1))
 		down, waits = f.granted()[0], f.nodes[0]

@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -133,4 +134,23 @@ func (c *shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) 
 func (c *shiftedClock) forward(by time.Duration) {
 	c.by.Store(int64(by))
 	DeferCleanup(func() { c.by.Store(0) })
+}
+
+// requestLog notes what a manager asks of the API server.
+type requestLog struct {
+	testenv.Requests
+
+	// cache is what the manager has read.
+	cache client.Reader
+}
+
+// isNotification reports what a notification of an earlier spec may still ask: its Secret, and the event that it failed.
+func isNotification(r *http.Request) bool {
+	return strings.Contains(r.URL.Path, "/secrets/") || strings.Contains(r.URL.Path, "/events")
+}
+
+// meddleWith has somebody come in between from now on until the end of the spec, before a request is sent, and refuse it.
+func (l *requestLog) meddleWith(meddle func(*http.Request) (refuse bool)) {
+	l.Refuse(meddle)
+	DeferCleanup(func() { l.Refuse(nil) })
 }
