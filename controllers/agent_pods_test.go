@@ -57,7 +57,7 @@ var _ = Describe("The agents of a policy", func() {
 func reportingFleet(size int) (*fleet, string) {
 	f := makeFleet(size)
 	for _, name := range f.nodes {
-		f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", string(v1alpha1.ReasonUpToDate))}})
+		f.reports(name, cond(v1alpha1.NodeRebootRequired, "False", string(v1alpha1.ReasonUpToDate)))
 	}
 	namespace := "agents-of-" + f.pool
 	Expect(api.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())

@@ -143,6 +143,11 @@ func (f *fleet) status(name string, status map[string]any) {
 	f.patch(name, map[string]any{"status": status}, "status")
 }
 
+// reports writes conditions.
+func (f *fleet) reports(name string, conditions ...any) {
+	f.status(name, map[string]any{"conditions": conditions})
+}
+
 func (f *fleet) annotate(name, key string, value any) {
 	f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
@@ -163,7 +168,7 @@ func (f *fleet) patch(name string, patch map[string]any, sub ...string) {
 // need: the agent reports that the node needs a reboot.
 func (f *fleet) need(names ...string) {
 	for _, name := range names {
-		f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}})
+		f.reports(name, cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged"))
 	}
 }
 
@@ -171,7 +176,7 @@ func (f *fleet) need(names ...string) {
 func (f *fleet) needSince(name string, since time.Time) {
 	needs := cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
 	needs["lastTransitionTime"] = since.UTC().Format(time.RFC3339)
-	f.status(name, map[string]any{"conditions": []any{needs}})
+	f.reports(name, needs)
 }
 
 func (f *fleet) progress(name string, phase protocol.Phase, edit ...func(*protocol.Progress)) string {
@@ -216,10 +221,8 @@ func (f *fleet) commit(name string, edit ...func(*protocol.Progress)) {
 // boot: the machine comes up with a new boot ID and its agent reports.
 func (f *fleet) boot(name string, boot int) {
 	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(name, boot)}})
-	f.status(name, map[string]any{"conditions": []any{
-		cond(corev1.NodeMaintenanceInProgress, "False", "Rebooted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-		map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"},
-	}})
+	f.reports(name, cond(corev1.NodeMaintenanceInProgress, "False", "Rebooted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+		map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"})
 }
 
 // reboot plays the whole life of a granted reboot.

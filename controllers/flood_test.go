@@ -36,9 +36,9 @@ func atRest() int {
 
 // heartbeat is what a kubelet writes every few minutes where nothing has changed.
 func (f *fleet) heartbeat(node string, at time.Time) {
-	f.status(node, map[string]any{"conditions": []any{map[string]any{
+	f.reports(node, map[string]any{
 		"type": corev1.NodeReady, "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": at.UTC().Format(time.RFC3339),
-	}}})
+	})
 }
 
 var _ = Describe("A flood", func() {
@@ -116,7 +116,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 		for range turns {
 			f.need(name)
 			Eventually(f.granted).Should(HaveLen(1))
-			f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
+			f.reports(name, cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"))
 			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantCancelled))
 			Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 			Eventually(f.reason).WithArguments(name).Should(BeEmpty())

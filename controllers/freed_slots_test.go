@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -46,8 +45,7 @@ var _ = Describe("A slot that is freed while many nodes are updated with why the
 			return false
 		})
 		By("pausing the policy, which is a new reason for every node that waits")
-		pause := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"pause":{}}}`))
-		Expect(api.Patch(context.Background(), p, pause)).To(Succeed())
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = &v1alpha1.Pause{} })
 		f.finishes(goes)
 		Expect(explainedBefore.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", waiting/2)))
 		Eventually(f.reason).WithArguments(last).Should(Equal("False Paused"), "the others are updated all the same")

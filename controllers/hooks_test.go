@@ -1,13 +1,11 @@
 package controllers_test
 
 import (
-	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -144,11 +142,4 @@ func hookPhase(f *fleet, name string) protocol.HookPhase {
 		return protocol.HookPhase{}
 	}
 	return *h
-}
-
-// edit changes the spec of a policy.
-func (f *fleet) edit(p *v1alpha1.RebootPolicy, change func(*v1alpha1.RebootPolicySpec)) {
-	before := p.DeepCopy()
-	change(&p.Spec)
-	Expect(api.Patch(context.Background(), p, client.MergeFrom(before))).To(Succeed())
 }

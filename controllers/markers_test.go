@@ -73,7 +73,7 @@ var _ = Describe("Node markers", func() {
 
 	It("are gone when the grant is taken back, but for a maintenance that another program has announced", func() {
 		name, _ := begin(func(name string) {
-			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenancePlanned, "True", "Firmware")}})
+			f.reports(name, cond(corev1.NodeMaintenancePlanned, "True", "Firmware"))
 		}, noGrace, noTraffic)
 		Expect(markers(name)).To(HaveKeyWithValue(planned, "True Firmware"))
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
@@ -96,7 +96,7 @@ var _ = Describe("Node markers", func() {
 	It("of others stay as they were, and as they were set meanwhile", func() {
 		name, _ := begin(func(name string) {
 			f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{scaleDown: "true"}, "labels": map[string]any{exclude: "mine"}}})
-			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenancePlanned, "True", "Firmware")}})
+			f.reports(name, cond(corev1.NodeMaintenancePlanned, "True", "Firmware"))
 		}, noGrace, noTraffic)
 		Expect(f.grant(name).Annotations).To(Equal([]string{disrupt}))
 		Expect(f.grant(name).Excluded).To(BeFalse())
@@ -116,7 +116,7 @@ var _ = Describe("Node markers", func() {
 		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
 		f.heartbeat(name, time.Now()) // no pass comes of it, but the next one has to know its resourceVersion
 		now.forward(16 * time.Minute)
-		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 		Expect(f.grant(name).Annotations).To(BeEmpty())
 	})

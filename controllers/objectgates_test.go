@@ -126,7 +126,7 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Invalid"))
 		Expect(f.granted()).To(BeEmpty())
-		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Gates.Objects[0].Expression = "object.health == 'good'" })
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Gates.Objects[0].Expression = "object.health == 'good'" })
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(acceptedReason(p)).To(Equal("Accepted"))
 	})

@@ -77,7 +77,7 @@ var _ = Describe("Pods that keep their node", func() {
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
 		Expect(f.question(f.nodes[0])).NotTo(BeNil())
-		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "holidays"} })
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"} })
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Paused"))
 		Expect(f.question(f.nodes[0])).To(BeNil())
 		Expect(writes() - before).To(Equal(2))

@@ -118,7 +118,7 @@ var _ = Describe("Manager", func() {
 		for _, name := range f.nodes {
 			Eventually(maximum).WithArguments(name).Should(Equal(p.Spec.MaxUptimeOf(name).String()))
 		}
-		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Requests = nil })
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Requests = nil })
 		for _, name := range f.nodes {
 			Eventually(maximum).WithArguments(name).Should(BeEmpty())
 		}
@@ -126,11 +126,11 @@ var _ = Describe("Manager", func() {
 
 	It("counts a node that is not Ready against the limit (behaviour 18)", func() {
 		f := makeFleet(2)
-		f.status(f.nodes[1], map[string]any{"conditions": []any{cond(corev1.NodeReady, "Unknown", "NodeStatusUnknown")}})
+		f.reports(f.nodes[1], cond(corev1.NodeReady, "Unknown", "NodeStatusUnknown"))
 		f.policy("workers")
 		f.need(f.nodes[0])
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
-		f.status(f.nodes[1], map[string]any{"conditions": []any{cond(corev1.NodeReady, "True", "KubeletReady")}})
+		f.reports(f.nodes[1], cond(corev1.NodeReady, "True", "KubeletReady"))
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 	})
 
@@ -296,9 +296,7 @@ var _ = Describe("Manager", func() {
 		before := requests.Len()
 		Consistently(func() int {
 			for _, name := range f.nodes {
-				f.status(name, map[string]any{"conditions": []any{map[string]any{
-					"type": corev1.NodeReady, "status": "True", "lastHeartbeatTime": metav1.Now().Format(time.RFC3339),
-				}}})
+				f.heartbeat(name, time.Now())
 			}
 			return requests.Len()
 		}, "1s", "100ms").Should(Equal(before))

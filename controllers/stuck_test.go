@@ -30,7 +30,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		return f, p, down, waits
 	}
 	ready := func(f *fleet, name, status string) {
-		f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeReady, status, "Kubelet")}})
+		f.reports(name, cond(corev1.NodeReady, status, "Kubelet"))
 	}
 
 	It("and takes too long is reported in condition, event and metric, and keeps its slot (behaviour 26)", func() {
@@ -69,9 +69,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		f, p, down, _ := goesDown()
 		ready(f, down, "False")
 		ready(f, down, "True")
-		f.status(down, map[string]any{"conditions": []any{
-			cond(corev1.NodeMaintenanceInProgress, "False", "Restarted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-		}})
+		f.reports(down, cond(corev1.NodeMaintenanceInProgress, "False", "Restarted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"))
 		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))
 		Expect(f.condition(down, v1alpha1.NodeRebootFailed)).To(BeNil(), "it is Ready: a health controller would power it off")
 		Expect(f.granted()).To(Equal([]string{down}))
