@@ -15,9 +15,6 @@ import (
 // maxWhyBytes bounds how much of an administrator's reason is passed on.
 const maxWhyBytes = 128
 
-// requestIntro introduces an administrator's reason, the only text in the message that a user wrote.
-const requestIntro = "An administrator asks for a reboot: "
-
 // Need is Node condition RebootRequired: an engine's need wins over an administrator's request, that one over the uptime, and the
 // message has all of them, and which engines reported. That no engine can be asked is Unknown, which is never a need.
 func Need(o Observation) corev1.NodeCondition {
@@ -53,7 +50,7 @@ func request(o Observation) string {
 	if !o.Requested {
 		return ""
 	}
-	return fmt.Sprintf(requestIntro+"%q.", Clip(o.RequestedWhy))
+	return fmt.Sprintf("An administrator asks for a reboot: %q.", message.Shorten(maxWhyBytes, o.RequestedWhy))
 }
 
 // labelled describes a request by label; empty where there is none. A label's value is one word, so nothing in it can be taken for
@@ -72,9 +69,6 @@ func uptime(o Observation) string {
 	}
 	return fmt.Sprintf("The node has been up for longer than %s, its maximum under spec.requests.maxUptime of its policy.", o.MaxUptime)
 }
-
-// Clip bounds an administrator's reason.
-func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
 // fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition
 // that led to it reported the request: one that was made since is another one. MaintenanceInProgress is still True only until the
