@@ -51,17 +51,28 @@ func (m *machine) protectedPod(ctx context.Context) {
 	m.tightBudget(ctx)
 }
 
-// tightBudget allows no eviction of the protected pod.
-func (m *machine) tightBudget(ctx context.Context) {
+// budget covers the pods of an app; of so many pods it wants all healthy.
+func (m *machine) budget(ctx context.Context, name, app string, pods int32) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name + "-" + name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(1)),
-			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": "protected"}},
+			MaxUnavailable: new(intstr.FromInt32(0)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": app}},
 		},
 	}
 	Expect(api.Create(ctx, budget)).To(Succeed())
+	budget.Status = policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: budget.Generation, CurrentHealthy: pods, ExpectedPods: pods, DesiredHealthy: pods,
+	}
+	Expect(api.Status().Update(ctx, budget)).To(Succeed())
+	return budget
+}
+
+// tightBudget allows no eviction of the protected pod.
+func (m *machine) tightBudget(ctx context.Context) {
+	GinkgoHelper()
+	m.budget(ctx, "protected", "protected", 2)
 	m.setBudget(ctx, 0)
 }
 
@@ -75,7 +86,7 @@ func (m *machine) allowEvictions(ctx context.Context) {
 func (m *machine) setBudget(ctx context.Context, allowed int32) {
 	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name}, budget)).To(Succeed())
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name + "-protected"}, budget)).To(Succeed())
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation, DisruptionsAllowed: allowed,
 		CurrentHealthy: 1 + allowed, ExpectedPods: 2, DesiredHealthy: 1,

@@ -10,8 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
@@ -52,24 +50,6 @@ func answerOf(node *corev1.Node) string {
 		parts = append(parts, "nobody knows")
 	}
 	return strings.Join(parts, ", ")
-}
-
-// budget covers the pods of an app; of so many pods it wants all healthy.
-func (m *machine) budget(ctx context.Context, name, app string, pods int32) *policyv1.PodDisruptionBudget {
-	GinkgoHelper()
-	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name + "-" + name},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: new(intstr.FromInt32(0)),
-			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": app}},
-		},
-	}
-	Expect(api.Create(ctx, budget)).To(Succeed())
-	budget.Status = policyv1.PodDisruptionBudgetStatus{
-		ObservedGeneration: budget.Generation, CurrentHealthy: pods, ExpectedPods: pods, DesiredHealthy: pods,
-	}
-	Expect(api.Status().Update(ctx, budget)).To(Succeed())
-	return budget
 }
 
 func (m *machine) podReads() int {
