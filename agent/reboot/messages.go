@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // maxNamed is how many pods or inhibitors a message names.
@@ -92,6 +95,36 @@ func unasked(err error) string {
 		why = "logind answers " + name
 	}
 	return engine.Shorten(fmt.Sprintf("logind cannot be asked who blocks a shutdown: %s.", why))
+}
+
+// rival names what else may reboot the host, or states that it is unknown. Empty: nothing else.
+func rival(other *host.Coordinator, err error) string {
+	switch {
+	case other == nil && err == nil:
+		return ""
+	case other == nil:
+		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (fix that, %s): %v.", v1alpha1.CoordinatorAdvice, err))
+	case !other.At.IsZero():
+		return engine.Shorten(fmt.Sprintf("A shutdown of this host (%s) is scheduled for %s%s: shutdown -c on the host, %s.",
+			other.Name, timing.Instant(other.At.UTC()), by(other.By), v1alpha1.CoordinatorAdvice))
+	case other.Unit != "":
+		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
+		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, v1alpha1.CoordinatorAdvice)
+	}
+	name := other.Name
+	if name == "" {
+		name = "A program without a readable NAME"
+	}
+	return fmt.Sprintf("%s holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, %s.",
+		name, v1alpha1.CoordinatorAdvice)
+}
+
+// by names who scheduled a shutdown. Empty: unknown.
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + who
 }
 
 // list makes one sentence's end of things, at most a few of them by name.

@@ -45,6 +45,11 @@ type Logind interface {
 	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
 }
 
+// HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.
+type HostCoordinators interface {
+	Other(ctx context.Context) (*host.Coordinator, error)
+}
+
 // Host is what an agent runs on. All fields are required.
 type Host struct {
 	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
