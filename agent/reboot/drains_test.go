@@ -141,7 +141,6 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 		f.statuses = []drain.Status{{Volumes: kept}}
 		d.mustRun(t, 1)
 		f.err <- nil
-		synctest.Wait()
 		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true, Volumes: kept})
 		f.statuses = nil
 		d.mustRun(t, 2)
@@ -157,12 +156,10 @@ func TestDrains_CountPodsThatAreForced(t *testing.T) {
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
 		f.err <- errors.New("no right")
-		synctest.Wait()
 		d.mustBe(t, 1, step.Drain{State: step.DrainFailed, Message: "The last error was: no right.", Failures: 1, FailedAt: d.clock.Now(), Deleted: 3})
 		f.statuses = []drain.Status{{Remaining: 1}, {Deleted: 1}}
 		d.mustRun(t, 1)
 		f.err <- nil
-		synctest.Wait()
 		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Deleted: 4})
 	})
 }
@@ -259,7 +256,6 @@ func TestDrains_ReportWhichPodsStay(t *testing.T) {
 		f.statuses = []drain.Status{{Remaining: 1}, {Evicted: 1, Back: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}}}
 		d.mustRun(t, 1)
 		f.err <- nil
-		synctest.Wait()
 		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true, Staying: "staying: a/b (why)"})
 		f.statuses = nil
 		d.mustRun(t, 1)

@@ -97,19 +97,21 @@ var (
 )
 
 // onLookout runs a test with a Lookout that has begun.
-func onLookout(t *testing.T, test func(t *testing.T, l *Lookout, f *looker, api *apiServer)) {
+func onLookout(t *testing.T, name string, test func(t *testing.T, l *Lookout, f *looker, api *apiServer)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		f, api := &looker{news: make(chan drain.Findings)}, &apiServer{policy: &v1alpha1.RebootPolicy{}}
-		l := NewLookout("n1", f, api, clock.RealClock{}, NewWake("n1"))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- l.Start(ctx) }()
-		test(t, l, f, api)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Start: %v", err)
-		}
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f, api := &looker{news: make(chan drain.Findings)}, &apiServer{policy: &v1alpha1.RebootPolicy{}}
+			l := NewLookout("n1", f, api, clock.RealClock{}, NewWake("n1"))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- l.Start(ctx) }()
+			test(t, l, f, api)
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("Start: %v", err)
+			}
+		})
 	})
 }
 
@@ -142,109 +144,93 @@ func (l *looker) mustBeOver(t *testing.T) {
 }
 
 func TestLookout(t *testing.T) {
-	t.Run("one question is one read of the policy and one look, however often it is asked", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
-			t.Helper()
-			api.policy.Spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
-			l.mustAsk(t, &asked)
-			l.mustKnow(t, asked, nothing)
-			f.news <- migrates
-			l.mustKnow(t, asked, migration)
-			l.mustAsk(t, &asked)
-			l.mustKnow(t, asked, migration)
-			if len(f.asked) != 1 || api.policyReads != 1 || len(f.asked[0].Blocking) != 1 {
-				t.Errorf("looked for %v, and read the policy %d times", f.asked, api.policyReads)
-			}
-		})
+	onLookout(t, "one question is one read of the policy and one look, however often it is asked", func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+		t.Helper()
+		api.policy.Spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
+		l.mustAsk(t, &asked)
+		l.mustKnow(t, asked, nothing)
+		f.news <- migrates
+		l.mustKnow(t, asked, migration)
+		l.mustAsk(t, &asked)
+		l.mustKnow(t, asked, migration)
+		if len(f.asked) != 1 || api.policyReads != 1 || len(f.asked[0].Blocking) != 1 {
+			t.Errorf("looked for %v, and read the policy %d times", f.asked, api.policyReads)
+		}
 	})
-	t.Run("another question is looked for anew", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
-			t.Helper()
-			f.finds = protects
-			l.mustAsk(t, &asked)
-			other := protocol.Preflight{Policy: "workers", Revision: "r2"}
-			l.mustKnow(t, other, step.Look{})
-			f.finds = drain.Findings{}
-			l.mustAsk(t, &other)
-			l.mustKnow(t, other, step.Look{})
-			l.mustKnow(t, asked, step.Look{})
-			if len(f.asked) != 2 || api.policyReads != 2 {
-				t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
-			}
-		})
+	onLookout(t, "another question is looked for anew", func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+		t.Helper()
+		f.finds = protects
+		l.mustAsk(t, &asked)
+		other := protocol.Preflight{Policy: "workers", Revision: "r2"}
+		l.mustKnow(t, other, step.Look{})
+		f.finds = drain.Findings{}
+		l.mustAsk(t, &other)
+		l.mustKnow(t, other, step.Look{})
+		l.mustKnow(t, asked, step.Look{})
+		if len(f.asked) != 2 || api.policyReads != 2 {
+			t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
+		}
 	})
-	t.Run("what the look before finds while it ends is no answer to another question", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
-			t.Helper()
-			l.mustAsk(t, &asked)
-			other := protocol.Preflight{Policy: "workers", Revision: "r2"}
-			f.late, f.slow = &protects, make(chan struct{})
-			l.mustAsk(t, &other)
-			l.mustKnow(t, other, step.Look{})
-			close(f.slow)
-			l.mustKnow(t, other, step.Look{})
-		})
+	onLookout(t, "what the look before finds while it ends is no answer to another question", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+		t.Helper()
+		l.mustAsk(t, &asked)
+		other := protocol.Preflight{Policy: "workers", Revision: "r2"}
+		f.late, f.slow = &protects, make(chan struct{})
+		l.mustAsk(t, &other)
+		l.mustKnow(t, other, step.Look{})
+		close(f.slow)
+		l.mustKnow(t, other, step.Look{})
 	})
-	t.Run("nobody looks when nobody asks any more", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
-			t.Helper()
-			l.mustAsk(t, nil)
-			l.mustAsk(t, &asked)
-			l.mustAsk(t, nil)
-			f.mustBeOver(t)
-			l.mustKnow(t, asked, step.Look{})
-		})
+	onLookout(t, "nobody looks when nobody asks any more", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+		t.Helper()
+		l.mustAsk(t, nil)
+		l.mustAsk(t, &asked)
+		l.mustAsk(t, nil)
+		f.mustBeOver(t)
+		l.mustKnow(t, asked, step.Look{})
 	})
-	t.Run("nor after the order to end it has failed, once it succeeds", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
-			t.Helper()
-			late, cancel := context.WithCancel(t.Context())
-			cancel()
-			for err := error(nil); err == nil; err = l.ask(late, nil) { // It may be taken even so.
-				l.mustAsk(t, &asked)
-			}
-			l.mustAsk(t, nil)
-			f.mustBeOver(t)
-		})
+	onLookout(t, "nor after the order to end it has failed, once it succeeds", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+		t.Helper()
+		late, cancel := context.WithCancel(t.Context())
+		cancel()
+		for err := error(nil); err == nil; err = l.ask(late, nil) { // It may be taken even so.
+			l.mustAsk(t, &asked)
+		}
+		l.mustAsk(t, nil)
+		f.mustBeOver(t)
 	})
-	t.Run("a look that fails says so, and is tried again", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
-			t.Helper()
-			f.err = errAPI
-			l.mustAsk(t, &asked)
-			l.mustKnow(t, asked, step.Look{Problem: "the API server is away"})
-			f.becomes(protects, nil)
-			<-time.After(step.LookRetry)
-			l.mustKnow(t, asked, protected)
-		})
+	onLookout(t, "a look that fails says so, and is tried again", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+		t.Helper()
+		f.err = errAPI
+		l.mustAsk(t, &asked)
+		l.mustKnow(t, asked, step.Look{Problem: "the API server is away"})
+		f.becomes(protects, nil)
+		<-time.After(step.LookRetry)
+		l.mustKnow(t, asked, protected)
 	})
-	t.Run("a policy that cannot be read may have gates", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
-			t.Helper()
-			api.policyErr = errAPI
-			l.mustAsk(t, &asked)
-			l.mustKnow(t, asked, step.Look{Gated: true, Problem: `reading policy "workers": the API server is away`})
-			if len(f.asked) > 0 {
-				t.Error("it looked under no policy")
-			}
-		})
+	onLookout(t, "a policy that cannot be read may have gates", func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+		t.Helper()
+		api.policyErr = errAPI
+		l.mustAsk(t, &asked)
+		l.mustKnow(t, asked, step.Look{Gated: true, Problem: `reading policy "workers": the API server is away`})
+		if len(f.asked) > 0 {
+			t.Error("it looked under no policy")
+		}
 	})
-	t.Run("what a look of one's own has found, and this one has not, is looked for anew", func(t *testing.T) {
-		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
-			t.Helper()
-			l.mustAsk(t, &asked)
-			l.once(t.Context(), step.Settings{})
-			l.mustKnow(t, asked, step.Look{})
-			l.mustAsk(t, &asked)
-			if len(f.asked) != 2 {
-				t.Errorf("looked %d times, want once for each", len(f.asked))
-			}
-			f.finds = protects
-			l.once(t.Context(), step.Settings{})
-			l.mustKnow(t, asked, step.Look{})
-			l.mustAsk(t, &asked)
-			l.mustKnow(t, asked, protected)
-		})
+	onLookout(t, "what a look of one's own has found, and this one has not, is looked for anew", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+		t.Helper()
+		l.mustAsk(t, &asked)
+		l.once(t.Context(), step.Settings{})
+		l.mustKnow(t, asked, step.Look{})
+		l.mustAsk(t, &asked)
+		if len(f.asked) != 2 {
+			t.Errorf("looked %d times, want once for each", len(f.asked))
+		}
+		f.finds = protects
+		l.once(t.Context(), step.Settings{})
+		l.mustKnow(t, asked, step.Look{})
+		l.mustAsk(t, &asked)
+		l.mustKnow(t, asked, protected)
 	})
 }
 
