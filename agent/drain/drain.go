@@ -39,7 +39,7 @@ func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report fun
 	if err != nil {
 		return err
 	}
-	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change)}
+	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change), followed: map[string]bool{}}
 	if err := r.drain(ctx, report); err != nil {
 		return fmt.Errorf("draining node %q: %w", node, err)
 	}
@@ -56,8 +56,8 @@ type run struct {
 	filter  filter
 	changes chan change
 	group   sync.WaitGroup
-	// looks reports that nothing is evicted, so that a pod which must stay ends nothing.
-	looks bool
+	// followed are the namespaces whose budgets are followed.
+	followed map[string]bool
 }
 
 func (r *run) drain(ctx context.Context, report func(Status)) error {
@@ -68,7 +68,6 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 
 	p := newProgress()
 	shown := Status{Remaining: -1} // the first one is news, whatever it is
-	budgets := map[string]bool{}
 	for now := r.Clock.Now(); !p.done(now); now = r.Clock.Now() {
 		send, wake := p.next(now)
 		for _, t := range send {
@@ -76,10 +75,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 			r.group.Go(func() { r.ask(ctx, t) })
 		}
 		for _, namespace := range p.namespaces((*podState).held) {
-			if !budgets[namespace] {
-				budgets[namespace] = true
-				r.group.Go(func() { budgetFeed{r, namespace}.follow(ctx) })
-			}
+			r.followBudgets(ctx, namespace)
 		}
 		if err := r.await(ctx, p, wake); err != nil {
 			return err

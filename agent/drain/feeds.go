@@ -100,7 +100,7 @@ func (f *podFeed) list(ctx context.Context) error {
 		first := !p.listed
 		p.replace(pods)
 		// Later than now, something may be evicted already: then such a pod is blocked, and people see it.
-		if keeps := append(p.undrainable(), p.blocking.list(blockerMessage)...); first && len(keeps) > 0 && !f.looks {
+		if keeps := append(p.undrainable(), p.blocking.list(blockerMessage)...); first && len(keeps) > 0 && !p.looks {
 			return &UndrainableError{Pods: keeps}
 		}
 		return nil
@@ -189,6 +189,14 @@ func consume(ctx context.Context, w watch.Interface, handle func(watch.Event) er
 				return err
 			}
 		}
+	}
+}
+
+// followBudgets follows the PodDisruptionBudgets of a namespace from the first time on that it is called for it.
+func (r *run) followBudgets(ctx context.Context, namespace string) {
+	if !r.followed[namespace] {
+		r.followed[namespace] = true
+		r.group.Go(func() { budgetFeed{r, namespace}.follow(ctx) })
 	}
 }
 

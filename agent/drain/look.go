@@ -48,7 +48,7 @@ func (d *Drainer) look(ctx context.Context, node string, q PodRules, once bool, 
 	if err != nil {
 		return err
 	}
-	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change), looks: true}
+	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change), followed: map[string]bool{}}
 	if err := r.look(ctx, once, report); err != nil {
 		return fmt.Errorf("looking at the pods of node %q: %w", node, err)
 	}
@@ -66,7 +66,7 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 	}
 	p := newProgress()
 	p.looks = true
-	listed, followed := map[string]bool{}, map[string]bool{}
+	listed := map[string]bool{}
 	shown, known := Findings{}, false
 	for {
 		for _, namespace := range p.namespaces((*podState).budgeted) {
@@ -83,10 +83,7 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 			return nil
 		}
 		for _, pod := range shown.Guarded {
-			if namespace := pod.Namespace; !followed[namespace] {
-				followed[namespace] = true
-				r.group.Go(func() { budgetFeed{r, namespace}.follow(ctx) })
-			}
+			r.followBudgets(ctx, pod.Namespace)
 		}
 		if err := r.await(ctx, p, time.Time{}); err != nil {
 			return err
