@@ -116,11 +116,9 @@ func (o *Options) checkAgents() error {
 	return nil
 }
 
+// podNamespace is that of the pod. Empty: this is none.
 func podNamespace() string {
-	data, err := os.ReadFile(podNamespaceFile)
-	if err != nil {
-		return os.Getenv("POD_NAMESPACE")
-	}
+	data, _ := os.ReadFile(podNamespaceFile) // outside a pod it is not there
 	return cmp.Or(os.Getenv("POD_NAMESPACE"), strings.TrimSpace(string(data)))
 }
 

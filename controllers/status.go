@@ -29,11 +29,11 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	if p.InLedgerOf == "" {
 		status.Grants = p.Entries()
 	}
-	if run, over := p.Run(policy.Status, now); !over {
-		status.Run = run
-	} else {
-		status.Run = nil
+	run, over := p.Run(policy.Status, now)
+	if over {
+		run = nil
 	}
+	status.Run = run
 	status.Window, status.Gates = windowStatus(p, w), p.Gates
 	status.LastRebootAt, status.History = lastReboot(policy, p, now), p.History(policy.Status.History, now)
 	if !busy(status) {
