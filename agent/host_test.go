@@ -90,8 +90,8 @@ func upToDate(ctx context.Context) *machine {
 	return m
 }
 
-// hearsOfAnUpdate has somebody broadcast the canonical signal.
-func (m *machine) hearsOfAnUpdate(ctx context.Context) {
+// detectsABroadcast sends the canonical signal and waits until the agent has reported the need.
+func (m *machine) detectsABroadcast(ctx context.Context) {
 	GinkgoHelper()
 	Expect(m.Bus.SendNeedReboot()).To(Succeed())
 	m.shows(ctx, needOf, Equal("True UpdateStaged"))

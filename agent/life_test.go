@@ -19,7 +19,7 @@ var _ = Describe("The life of a reboot", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 
 		By("hearing the canonical signal")
-		m.hearsOfAnUpdate(ctx)
+		m.detectsABroadcast(ctx)
 		Expect(m.node(ctx).Labels).To(And(
 			HaveKeyWithValue(v1alpha1.LabelRebootRequired, "true"),
 			HaveKeyWithValue(v1alpha1.LabelOSID, "flatcar"),
@@ -62,7 +62,7 @@ var _ = Describe("The life of a reboot", func() {
 
 	It("asks the API server for nothing while nothing happens (behaviours 4, 56)", func(ctx SpecContext) {
 		m := upToDate(ctx)
-		m.hearsOfAnUpdate(ctx)
+		m.detectsABroadcast(ctx)
 		m.emits(ctx, v1alpha1.EventRebootRequired)
 
 		By("letting repeats, heartbeats and a finished grant pass")
@@ -82,7 +82,7 @@ var _ = Describe("The life of a reboot", func() {
 
 	It("writes again what somebody removed (defect 13)", func(ctx SpecContext) {
 		m := upToDate(ctx)
-		m.hearsOfAnUpdate(ctx)
+		m.detectsABroadcast(ctx)
 		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
 		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
 	})

@@ -34,7 +34,7 @@ var _ = Describe("The need for a reboot", func() {
 		m := upToDate(ctx)
 		Expect(m.Bus.Broadcast()).To(Succeed())
 		Expect(m.Bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
-		m.hearsOfAnUpdate(ctx)
+		m.detectsABroadcast(ctx)
 	})
 
 	It("outlives the bus, and the agent within the boot, though no engine confirms it (behaviours 6, 13)", func(ctx SpecContext) {
@@ -66,7 +66,7 @@ var _ = Describe("The need for a reboot", func() {
 	It("ends a day after a broadcast that no engine confirms, whichever process of the agent received it (behaviour 1)", func(ctx SpecContext) {
 		m := upToDate(ctx)
 		sent := time.Now().Truncate(time.Second)
-		m.hearsOfAnUpdate(ctx)
+		m.detectsABroadcast(ctx)
 		engines, err := protocol.ParseEngines(m.node(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
 		until := engines.Reported[0].Until.Time
@@ -82,7 +82,7 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
 
 		By("being needed again from the next broadcast on")
-		m.hearsOfAnUpdate(ctx)
+		m.detectsABroadcast(ctx)
 	})
 
 	It("is a long uptime, until a reboot has ended it", func(ctx SpecContext) {

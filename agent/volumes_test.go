@@ -29,7 +29,7 @@ var _ = Describe("Volumes", func() {
 		usesVolumes(ctx, m, volumeNameOf(m, "data"), volumeNameOf(m, "buffer"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		m.hearsOfAnUpdate(ctx)
+		m.detectsABroadcast(ctx)
 		return m
 	}
 	isEvicted := func(ctx SpecContext, m *machine) {
