@@ -110,8 +110,10 @@ var places = func() map[v1alpha1.Reason]int {
 
 // Where those checks begin that look at pods, at gates, and at which nodes were chosen before, and of these those that block all nodes.
 var (
-	podChecks, gateChecks   = places[v1alpha1.ReasonUndrainablePod], places[v1alpha1.ReasonAlertFiring]
-	turnChecks, fleetChecks = places[v1alpha1.ReasonControlPlaneGuard], places[v1alpha1.ReasonSpacing]
+	podChecks   = places[v1alpha1.ReasonUndrainablePod]
+	gateChecks  = places[v1alpha1.ReasonAlertFiring]
+	turnChecks  = len(beforeGrant) + 1
+	fleetChecks = places[v1alpha1.ReasonSpacing]
 )
 
 // reaches reports whether all checks before a place have passed. Nil: all checks have.
