@@ -193,7 +193,8 @@ func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.In
 	return m.call(ctx, method, []any{arg})
 }
 
-// alreadyGoingDown keeps an agent that was restarted after its call from taking the reboot it asked for as refused.
+// alreadyGoingDown keeps an agent that was restarted after its call from taking the reboot it asked for as refused. Where logind does
+// not answer that, its refusal is what there is to report.
 func (m manager) alreadyGoingDown(ctx context.Context, refusal error) error {
 	var preparing dbus.Variant
 	args := []any{logindInterface, "PreparingForShutdown"} // For a reboot, or for anything else.
