@@ -80,18 +80,15 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 
 // cleanNode prints what was removed once the conditions are gone, too.
 func (w *writing) cleanNode(ctx context.Context, c client.Client, node *corev1.Node) error {
-	done, err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) {
-		done := clean(n)
-		if n.Spec.Unschedulable {
-			done += "; it stays cordoned: " + w.session.command("kubectl uncordon %s", n.Name)
-		}
-		return done, nil
-	}, nil))
+	done, err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) { return clean(n), nil }, nil))
 	if err == nil && w.dryRun != dryRunClient {
 		err = cleanStatus(ctx, c, node.Name)
 	}
 	if err != nil {
 		return err
+	}
+	if node.Spec.Unschedulable {
+		done += "; it stays cordoned: " + w.session.command("kubectl uncordon %s", node.Name)
 	}
 	return w.printDone(node, done)
 }
