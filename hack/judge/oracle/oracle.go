@@ -4,6 +4,7 @@
 package oracle
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ const lead = 10 * 24 * time.Hour
 // shown is what a wall clock shows in one minute: the minutes since 1 January 1970 by its own date and time of day.
 type shown int64
 
-func (s shown) date() int64 { return int64(s) / (24 * 60) }
+func (s shown) date() int64 { return int64(math.Floor(float64(s) / (24 * 60))) }
 
 // watch is what the clocks of a zone show in each minute from one instant to the other.
 func watch(zone string, from, to time.Time) []shown {
