@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -25,28 +26,31 @@ const (
 
 // Client asks the API server for what a drain reads and writes, as one identity. It knows three kinds: a Clientset is of all
 // of them, and methods that are never called are linked into the program too.
-type Client struct {
-	core, policy rest.Interface
-	parameters   runtime.ParameterCodec
+type Client struct{ core, policy rest.Interface }
+
+var (
+	scheme     = runtime.NewScheme()
+	codecs     = serializer.NewCodecFactory(scheme)
+	parameters = runtime.NewParameterCodec(scheme)
+)
+
+func init() {
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(policyv1.AddToScheme(scheme))
 }
 
 // NewClient makes the client of the identity that config names.
 func NewClient(config *rest.Config) (*Client, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering the kinds of a drain: %w", err)
-	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the transport of a drain: %w", err)
 	}
-	codecs := serializer.NewCodecFactory(scheme)
 	core, coreErr := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind("Pod"), false, false, config, codecs, transport)
 	policy, policyErr := apiutil.RESTClientForGVK(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), false, false, config, codecs, transport)
 	if err := errors.Join(coreErr, policyErr); err != nil {
 		return nil, fmt.Errorf("making the clients of a drain: %w", err)
 	}
-	return &Client{core: core, policy: policy, parameters: runtime.NewParameterCodec(scheme)}, nil
+	return &Client{core: core, policy: policy}, nil
 }
 
 // pods lists the pods that a field selector selects. The resource version is left unset: the API server answers from its
@@ -79,14 +83,14 @@ func (c *Client) namespace(ctx context.Context, name string) (*corev1.Namespace,
 	return namespace, c.core.Get().Resource("namespaces").Name(name).Timeout(requestTimeout).Do(ctx).Into(namespace)
 }
 
-func (c *Client) list(ctx context.Context, request *rest.Request, selector string, list runtime.Object) error {
+func (*Client) list(ctx context.Context, request *rest.Request, selector string, list runtime.Object) error {
 	seconds := int64(listSeconds)
 	options := &metav1.ListOptions{FieldSelector: selector, TimeoutSeconds: &seconds}
-	return request.VersionedParams(options, c.parameters).Timeout(listSeconds * time.Second).Do(ctx).Into(list)
+	return request.VersionedParams(options, parameters).Timeout(listSeconds * time.Second).Do(ctx).Into(list)
 }
 
-func (c *Client) watch(ctx context.Context, request *rest.Request, options *metav1.ListOptions) (watch.Interface, error) {
+func (*Client) watch(ctx context.Context, request *rest.Request, options *metav1.ListOptions) (watch.Interface, error) {
 	seconds := int64(watchSeconds)
 	options.Watch, options.TimeoutSeconds = true, &seconds
-	return request.VersionedParams(options, c.parameters).Timeout(watchSeconds * time.Second).Watch(ctx)
+	return request.VersionedParams(options, parameters).Timeout(watchSeconds * time.Second).Watch(ctx)
 }
