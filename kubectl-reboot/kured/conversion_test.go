@@ -284,8 +284,8 @@ func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 	}
 	many := strings.Join(values, ",")
 	for arg, want := range map[string]string{
-		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: time: invalid duration "soon"`,
-		"--concurrency=many":       `--concurrency is "many", with which kured does not start: strconv.ParseInt: parsing "many": invalid syntax`,
+		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: must be a duration like "30s" or "5m"`,
+		"--concurrency=many":       `--concurrency is "many", with which kured does not start: must be an integer`,
 		"--alert-filter-regexp=(":  "--alert-filter-regexp is \"(\", with which kured does not start: error parsing regexp: missing closing ): `(`",
 		"--reboot-days=someday":    `--reboot-days "someday" is no day that kured knows, such as mon`,
 		"--reboot-days=7":          `--reboot-days "7" is no day that kured knows, such as mon`,

@@ -26,9 +26,9 @@ func TestConvert_BadInputIsOneSentence(t *testing.T) {
 		"no YAML":           {"a: b: c\n", "reading document 1 of the input: "},
 		"no object":         {kured + "---\n- 1\n", "reading document 2 of the input: it is no Kubernetes object"},
 		"an odd DaemonSet":  {"kind: DaemonSet\nspec: 7\n", "reading document 1 of the input: reading a DaemonSet: "},
-		"a value":           {daemonSet("{image: kured, args: [--period=x]}"), `ops/d: --period is "x", with which kured does not start: time: invalid duration "x"`},
+		"a value":           {daemonSet("{image: kured, args: [--period=x]}"), `ops/d: --period is "x", with which kured does not start: must be a duration like "30s" or "5m"`},
 		"a second one's":    {kured + "---\n" + daemonSet("{image: kured, args: [--period=x]}"), "ops/d: --period is"},
-		"a variable":        {daemonSet("{image: kured, env: [{name: KURED_PERIOD, value: x}]}"), `ops/d: KURED_PERIOD is "x", with which kured does not start: time: invalid duration "x"`},
+		"a variable":        {daemonSet("{image: kured, env: [{name: KURED_PERIOD, value: x}]}"), `ops/d: KURED_PERIOD is "x", with which kured does not start: must be a duration like "30s" or "5m"`},
 		"a lock":            {strings.Replace(kured, "name: d", `name: d, annotations: {weave.works/kured-node-lock: x}`, 1), "ops/d: annotation weave.works/kured-node-lock is no lock of kured: "},
 		"a script":          {daemonSet("{image: x, command: [sh, -c, kured --period=1h]}"), "ops/d: a shell script starts kured, and scripts are not read: "},
 	} {
