@@ -116,10 +116,11 @@ func (a *Announcer) waits(node *corev1.Node, o step.Observation) {
 	}
 }
 
-func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress protocol.Progress) {
-	if volumes := step.WaitedFor(o); len(volumes) > 0 {
+func (a *Announcer) committed(node *corev1.Node, o step.Observation, next step.CommitReboot) {
+	progress := next.Progress
+	if len(next.Volumes) > 0 {
 		a.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
-			o.Settings().Drain.VolumeDetachTimeoutOrDefault(), step.VolumeNames(volumes))
+			o.Settings().Drain.VolumeDetachTimeoutOrDefault(), step.VolumeNames(next.Volumes))
 	}
 	if progress.Reason == v1alpha1.ReasonDrainTimedOut {
 		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)

@@ -76,7 +76,7 @@ func (r *Reconciler) commitReboot(
 	r.Events.reported(ctx, node, o)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason)
-	r.Events.committed(node, o, next.Progress)
+	r.Events.committed(node, o, next)
 	return nil
 }
 

@@ -304,14 +304,16 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 	t.Run("the engine has answered meanwhile: its patience begins anew", func(t *testing.T) {
 		r, _, _ := makeReconciler(t, grant)
 		clock, again := r.Clock.(*testclock.FakeClock), r.Reports.Again("e")
-		var got []bool
-		for _, answers := range []bool{false, true, false} {
+		var got []time.Duration
+		for _, answers := range []bool{false, false, true, false} {
 			go func() { (<-again) <- answers }()
-			got = append(got, r.observer.confirmed(t.Context(), grantID{"p", 1}))
-			clock.Step(confirmPatience)
+			if since := r.observer.confirm(t.Context(), grantID{"p", 1}); !since.IsZero() {
+				got = append(got, clock.Now().Sub(since))
+			}
+			clock.Step(time.Minute)
 		}
-		if diff := cmp.Diff([]bool{false, true, false}, got); diff != "" {
-			t.Errorf("confirmed (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]time.Duration{0, time.Minute, 0}, got); diff != "" {
+			t.Errorf("unanswered for (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("the engine does not answer: nothing begins, and it is asked again", func(t *testing.T) {

@@ -142,7 +142,8 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 		v.looked = looked{idOf(o.Record.Grant), v.lookout.once(ctx, *o.Policy)}
 		o.StartLook = v.looked.Look
 	case step.FactEngines:
-		o.Confirmed = v.confirmed(ctx, idOf(o.Record.Grant))
+		o.UnansweredSince = v.confirm(ctx, idOf(o.Record.Grant))
+		o.Confirmed = o.UnansweredSince.IsZero()
 		o.SetEngines(v.reports.all())
 	case step.FactInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
@@ -221,35 +222,24 @@ func entryFor(node string, ledger []v1alpha1.LedgerEntry) *v1alpha1.LedgerEntry 
 	return &ledger[i]
 }
 
-// confirmed reports whether every engine that asks for a reboot has answered once more, or one of them has not for so long that
-// what it had reported counts.
-func (v *observer) confirmed(ctx context.Context, grant grantID) bool {
+// confirm asks the engines once more. It returns since when one of them has not answered under this grant; zero: all have.
+func (v *observer) confirm(ctx context.Context, grant grantID) (unanswered time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
 	err := v.reports.confirm(ctx)
 	if err == nil {
 		v.unconfirmed = unconfirmed{}
-		return true
+		return time.Time{}
 	}
-	now := v.clock.Now()
 	if v.unconfirmed.grant != grant {
-		v.unconfirmed = unconfirmed{grant, now}
+		v.unconfirmed = unconfirmed{grant, v.clock.Now()}
 	}
-	if now.Sub(v.unconfirmed.since) >= confirmPatience {
-		ctrl.LoggerFrom(ctx).Error(err, "Goes by what the engines had reported before")
-		return true
-	}
-	ctrl.LoggerFrom(ctx).Error(err, "Begins nothing until the engines have answered")
-	return false
+	ctrl.LoggerFrom(ctx).Error(err, "Cannot confirm that a reboot is still needed", "since", v.unconfirmed.since)
+	return v.unconfirmed.since
 }
 
 // confirmLimit is how long engines may take to answer right before a drain begins. rpm-ostree may have to start for it.
-// confirmPatience is for how long one that does not is asked again: a need is on the host's disk and outlives its engine, and a node
-// whose engine is broken must not be up for ever. The manager gives the agent five minutes.
-const (
-	confirmLimit    = 15 * time.Second
-	confirmPatience = 2 * time.Minute
-)
+const confirmLimit = 15 * time.Second
 
 // unconfirmed is a grant under which an engine has not answered, and since when.
 type unconfirmed struct {

@@ -199,8 +199,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 // until is the time until the next change that time alone causes. 0: there is none.
 func until(d step.Decision, now time.Time) time.Duration {
 	due := d.Report.Again
-	if wait, ok := d.Next.(step.Wait); ok && (due.IsZero() || wait.Until.Before(due)) {
-		due = wait.Until
+	if wait, ok := d.Next.(step.Wait); ok {
+		due = timing.Earliest(due, wait.Until)
 	}
 	if due.IsZero() {
 		return 0

@@ -89,10 +89,13 @@ func makeGrant(seq int64, state protocol.GrantState, bootID string) *protocol.Gr
 }
 
 // What may keep a step waiting.
-func silent(o *Observation)             { o.Engines, o.Engine = nil, nil }
-func noPolicy(o *Observation)           { o.Policy = nil }
-func unasked(o *Observation)            { o.Inhibitors = Inhibitors{} }
-func unseen(o *Observation)             { o.Coordinators = Coordinators{} }
+func silent(o *Observation)   { o.Engines, o.Engine = nil, nil }
+func noPolicy(o *Observation) { o.Policy = nil }
+func unasked(o *Observation)  { o.Inhibitors = Inhibitors{} }
+func unseen(o *Observation)   { o.Coordinators = Coordinators{} }
+func unanswered(passed time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Confirmed, o.UnansweredSince = false, now.Add(-passed) }
+}
 func paused(o *Observation)             { o.Paused = true }
 func unreadableProgress(o *Observation) { o.Record.ProgressErr = errUnreadable }
 

@@ -15,9 +15,9 @@ import (
 // maxWhyBytes bounds how much of an administrator's reason is passed on.
 const maxWhyBytes = 128
 
-// Need is Node condition RebootRequired: an engine's need wins over an administrator's request, that one over the uptime, and the
+// need is Node condition RebootRequired: an engine's need wins over an administrator's request, that one over the uptime, and the
 // message has all of them, and which engines reported. That no engine can be asked is Unknown, which is never a need.
-func Need(o Observation) corev1.NodeCondition {
+func need(o Observation) corev1.NodeCondition {
 	report := *o.Engine
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(report.Reason),

@@ -100,7 +100,7 @@ func TestNeed(t *testing.T) {
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`An administrator asks for a reboot: "`+strings.Repeat("x", 125)+`…". `+upToDate),
 		},
-	}.each(t, Need)
+	}.each(t, need)
 }
 
 // TestFulfilled: behaviour 13.
@@ -156,8 +156,8 @@ func FuzzRequest(f *testing.F) {
 	f.Add("\xff\x00\n\"")
 	f.Add(strings.Repeat("ä", 100))
 	f.Fuzz(func(t *testing.T, why string) {
-		asked := Need(makeObservation(requesting(why)))
-		quiet := Need(makeObservation())
+		asked := need(makeObservation(requesting(why)))
+		quiet := need(makeObservation())
 		// A byte may take four when it is quoted.
 		if !utf8.ValidString(asked.Message) || len(asked.Message) > len(quiet.Message)+4*maxWhyBytes+64 {
 			t.Errorf("message of %d bytes: %q", len(asked.Message), asked.Message)

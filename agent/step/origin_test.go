@@ -101,7 +101,7 @@ func TestOrigin_Again(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Need(tc.o).Message); diff != "" {
+			if diff := cmp.Diff(tc.want, need(tc.o).Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 			if record := recorded(t, tc.o); record.BootID != boot || record.Reported[0].Again != (tc.want == again) {
@@ -113,7 +113,7 @@ func TestOrigin_Again(t *testing.T) {
 
 // TestOrigin_Version: one that could be mistaken for more of the sentence is in the record alone.
 func TestOrigin_Version(t *testing.T) {
-	if got, want := Need(makeObservation(staged("1), b (asks"))).Message, "Staged. Reported by update-engine (asks)."; got != want {
+	if got, want := need(makeObservation(staged("1), b (asks"))).Message, "Staged. Reported by update-engine (asks)."; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
 }

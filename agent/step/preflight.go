@@ -48,7 +48,7 @@ func (o Observation) startLook() Look {
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // no look is needed.
 func wantsLook(o Observation) *protocol.Preflight {
-	if o.Engine == nil || o.UnderWay() || Need(o).Status != corev1.ConditionTrue {
+	if o.Engine == nil || o.UnderWay() || need(o).Status != corev1.ConditionTrue {
 		return nil
 	}
 	return o.Asked

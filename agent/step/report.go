@@ -48,7 +48,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 		o.Requested = false
 	}
 	o.Labelled = o.Labelled && !byLabel
-	asks := Need(o)
+	asks := need(o)
 	asking := asks.Status == corev1.ConditionTrue
 	report, known, settles := agentReport(o, asking)
 	if known {

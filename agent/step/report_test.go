@@ -22,7 +22,7 @@ func TestNodeStatusOf(t *testing.T) {
 		"nothing after a boot before they have reported": {makeObservation(silent, rebootedBefore, up), NodeStatus{}},
 		"how far an attempt is, though":                  {makeObservation(silent, goingDown), NodeStatus{Conditions: maintenance(makeObservation(goingDown))}},
 		"nothing needed": {makeObservation(), NodeStatus{
-			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
+			Conditions:  []corev1.NodeCondition{need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
 			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationBootedAt: nil, v1alpha1.AnnotationEngines: new(idle)},
 			Versioned:   []string{v1alpha1.AnnotationReport},
@@ -30,7 +30,7 @@ func TestNodeStatusOf(t *testing.T) {
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
 			NodeStatus{
-				Conditions: []corev1.NodeCondition{Need(makeObservation(staged("1")))},
+				Conditions: []corev1.NodeCondition{need(makeObservation(staged("1")))},
 				Labels: map[string]*string{
 					v1alpha1.LabelRebootRequired: new("true"), v1alpha1.LabelOSID: new("flatcar"),
 					v1alpha1.LabelOSVersion: new("4459.2.0"), v1alpha1.LabelOSGroup: nil,
@@ -46,7 +46,7 @@ func TestNodeStatusOf(t *testing.T) {
 		"the first report after a boot answers the request (behaviour 13)": {
 			makeObservation(rebootedBefore, requesting("x"), reported, up, func(o *Observation) { o.Uptime = time.Minute }), NodeStatus{
 				Conditions: []corev1.NodeCondition{
-					Need(makeObservation()),
+					need(makeObservation()),
 					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, ""),
 				},
 				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},

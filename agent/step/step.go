@@ -48,7 +48,11 @@ type StartDrain struct{ Progress protocol.Progress }
 type RunDrain struct{ Settings Settings }
 
 // CommitReboot writes the progress past the point of no return, in a compare-and-swap.
-type CommitReboot struct{ Progress protocol.Progress }
+type CommitReboot struct {
+	Progress protocol.Progress
+	// Volumes are those that were waited for in vain.
+	Volumes []corev1.UniqueVolumeName
+}
 
 // CallReboot asks logind to reboot the host.
 type CallReboot struct{ Inhibitors v1alpha1.InhibitorPolicy }
@@ -93,11 +97,11 @@ func resting(o Observation) Step {
 	switch {
 	case !mayStart(o), o.Paused, !o.asks(), inVain(o):
 		return Idle{}
-	case o.Policy == nil, !protocol.Listed(o.Record, o.Entry), o.startLook().At.IsZero():
+	case !o.mayBegin(), o.startLook().At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
 	case o.startLook().Objects(*o.Policy):
 		return Wait{Until: o.startLook().At.Add(LookRetry)}
-	case !o.Confirmed:
+	case !confirmed(o):
 		return Wait{Until: o.Now.Add(confirmRetry)}
 	}
 	if _, held := heldUp(o); held {
@@ -108,13 +112,22 @@ func resting(o Observation) Step {
 	return StartDrain{Progress: progress}
 }
 
+// confirmPatience is for how long an engine that does not answer is asked again: a need is on the host's disk and outlives its engine,
+// and a node whose engine is broken must not be up for ever. The manager gives the agent five minutes.
+const confirmPatience = 2 * time.Minute
+
+// confirmed reports whether the engines have answered once more, or one of them has not for so long that what it had reported counts.
+func confirmed(o Observation) bool {
+	return o.Confirmed || !o.UnansweredSince.IsZero() && !o.Now.Before(o.UnansweredSince.Add(confirmPatience))
+}
+
 // mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
 	return mayStart(o) && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !inVain(o) && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
 }
 
 // asks reports whether the host needs a reboot in this boot, as far as its engines have been received in it.
-func (o Observation) asks() bool { return o.Engine != nil && Need(o).Status == corev1.ConditionTrue }
+func (o Observation) asks() bool { return o.Engine != nil && need(o).Status == corev1.ConditionTrue }
 
 // draining looks for a reason to stop first, then at the drain.
 func draining(o Observation) Step {
@@ -200,7 +213,7 @@ func drained(o Observation, commit protocol.Progress) Step {
 	why, held := heldUp(o)
 	switch {
 	case !held:
-		return CommitReboot{Progress: commit}
+		return CommitReboot{Progress: commit, Volumes: waitedFor(o)}
 	case o.Now.Before(o.Deadline()):
 		return Wait{Until: timing.Earliest(o.Now.Add(heldUpRetry), o.Deadline())}
 	}

@@ -41,6 +41,13 @@ func TestNext_AtRest(t *testing.T) {
 		"an aborted attempt makes way for the next":                                            {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
 		"an agent that has just started reports the reason first":                              {makeObservation(staged(""), granted(1, active), silent), Idle{}},
 		"engines that did not answer once more are asked again": {
+			makeObservation(staged(""), granted(1, active), unanswered(0)), Wait{now.Add(confirmRetry)},
+		},
+		"even just before two minutes have passed": {
+			makeObservation(staged(""), granted(1, active), unanswered(2*time.Minute-time.Second)), Wait{now.Add(confirmRetry)},
+		},
+		"and then what they had reported counts": {makeObservation(staged(""), granted(1, active), unanswered(2*time.Minute)), StartDrain{*begin}},
+		"engines that were not asked once more are": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Confirmed = false }), Wait{now.Add(confirmRetry)},
 		},
 		"a host that is inhibited is not drained": {
@@ -68,7 +75,7 @@ func TestNext_Draining(t *testing.T) {
 		p := makeProgress(1, rebootingPhase, boot)
 		p.At = metav1.NewTime(now)
 		change(p)
-		return CommitReboot{*p}
+		return CommitReboot{Progress: *p}
 	}
 	as := func(*protocol.Progress) {}
 	settings := func(timeout time.Duration, onTimeout v1alpha1.DrainTimeoutAction, inhibitors v1alpha1.InhibitorPolicy) func(*Observation) {

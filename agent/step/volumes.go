@@ -17,7 +17,7 @@ import (
 // stays.
 func detached(o Observation) (until time.Time, waits bool) {
 	until = drainedAt(o).Add(o.Settings().Drain.VolumeDetachTimeoutOrDefault())
-	if len(WaitedFor(o)) == 0 || !o.Now.Before(until) {
+	if len(waitedFor(o)) == 0 || !o.Now.Before(until) {
 		return time.Time{}, false
 	}
 	if o.Kept.Unread != "" {
@@ -26,9 +26,9 @@ func detached(o Observation) (until time.Time, waits bool) {
 	return until, true
 }
 
-// WaitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
+// waitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
 // too. None where volumes are not waited for at all: the drain was not brought to its end, or the policy requires it.
-func WaitedFor(o Observation) []corev1.UniqueVolumeName {
+func waitedFor(o Observation) []corev1.UniqueVolumeName {
 	if o.Drain.State != DrainDone || o.Settings().Drain.VolumeDetachTimeoutOrDefault() == 0 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func drainedAt(o Observation) time.Time {
 // volumesReported is what people read while volumes are waited for. It is written once a minute at most, however quickly the
 // kubelet lets go of one after the other; a zero then means that it is up to date.
 func volumesReported(o Observation) (text string, then time.Time) {
-	volumes := WaitedFor(o)
+	volumes := waitedFor(o)
 	if len(volumes) == 0 {
 		return "", time.Time{}
 	}
