@@ -173,8 +173,11 @@ func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
 }
 
 func (h *HookPhase) validate() error {
-	if h.Stage != v1alpha1.HooksBefore && h.Stage != v1alpha1.HooksAfter {
+	switch {
+	case h.Stage != v1alpha1.HooksBefore && h.Stage != v1alpha1.HooksAfter:
 		return fmt.Errorf("unknown stage %.64q", h.Stage)
+	case h.Seq <= 0 || h.BootID == "" || h.Policy == "":
+		return errIncomplete
 	}
 	return fits(h.BootID, h.At)
 }
@@ -196,7 +199,7 @@ func (g *Grant) validate() error {
 	}
 	switch {
 	case g.Seq <= 0 || g.BootID == "" || g.Policy == "":
-		return errors.New("seq, bootID and policy must be set")
+		return errIncomplete
 	case len(g.Policy) > maxPolicyBytes || len(g.Ledger) > maxPolicyBytes:
 		return fmt.Errorf("the name of the policy has more than %d bytes", maxPolicyBytes)
 	case !absentOrValid(g.Reason) || !absentOrValid(g.Need):
@@ -228,7 +231,10 @@ func (p *Progress) validate() error {
 	return fits(p.BootID, p.At, p.DrainStartedAt)
 }
 
-var errReason = errors.New("the reason must be letters and digits, such as Inhibited")
+var (
+	errReason     = errors.New("the reason must be letters and digits, such as Inhibited")
+	errIncomplete = errors.New("seq, bootID and policy must be set")
+)
 
 // absentOrValid reports whether a reason may stand in a condition, or is absent.
 func absentOrValid(r v1alpha1.Reason) bool { return r == "" || r.IsValid() }
