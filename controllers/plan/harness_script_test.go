@@ -191,6 +191,12 @@ func changes(name string, change func(*host, *corev1.Node)) func(*cluster) {
 	}
 }
 
+func setReady(name string, status corev1.ConditionStatus) func(*cluster) {
+	return func(c *cluster) {
+		c.update(c.hosts[name], func(node *corev1.Node) { c.condition(node, corev1.NodeReady, status, "", "") })
+	}
+}
+
 func pause(_ *host, node *corev1.Node)   { annotate(node, v1alpha1.AnnotationPaused, "true") }
 func unpause(_ *host, node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPaused) }
 

@@ -231,11 +231,7 @@ func limits() map[string]sequence {
 			about:    "worker-3 is not Ready for reasons of its own, and uses the budget up until it is fixed (behaviour 18).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-1 worker-2"), newHost("worker-3", notReady)),
-			script: []act{{10 * minute, "somebody repairs worker-3", func(c *cluster) {
-				c.update(c.hosts["worker-3"], func(node *corev1.Node) {
-					c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
-				})
-			}}},
+			script:   []act{{10 * minute, "somebody repairs worker-3", setReady("worker-3", corev1.ConditionTrue)}},
 		},
 		"control-planes-one-at-a-time": {
 			about:    "Control-plane nodes go one at a time whatever the limit, last among equals, and only while the others are Ready (behaviour 28).",
@@ -243,6 +239,10 @@ func limits() map[string]sequence {
 			hosts: slices.Concat(
 				hosts(needy, "cp-1 cp-2 cp-3", label("node-role.kubernetes.io/control-plane", "")), hosts(needy, "worker-1 worker-2"),
 			),
+			script: []act{
+				{3 * minute, "cp-3 fails", setReady("cp-3", corev1.ConditionFalse)},
+				{10 * minute, "somebody repairs cp-3", setReady("cp-3", corev1.ConditionTrue)},
+			},
 		},
 	}
 }
