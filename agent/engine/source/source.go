@@ -33,9 +33,11 @@ type Options struct {
 	Reachable func(bool)
 }
 
-// Changes passes on to report what changes.
+// Changes passes on to report what changes. A need that ends by itself was a broadcast's, which any program can send: it does not show
+// that the engine is there.
 func (o Options) Changes(report func(engine.Report)) engine.Changes {
-	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional, Seen: o.Before.State != ""}
+	seen := o.Before.State != "" && o.Before.Until.IsZero()
+	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional, Seen: seen}
 }
 
 // Again makes an engine that runs look once more, without any occasion: a need may be withdrawn without a signal. What is sent on

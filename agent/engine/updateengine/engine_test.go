@@ -20,6 +20,11 @@ var unreachableBus = engine.Report{
 	Message: "The system bus cannot be reached.",
 }
 
+var absent = engine.Report{
+	Engine: "update-engine", State: engine.Absent, Reason: v1alpha1.ReasonEngineUnreachable,
+	Message: "update_engine is not on the system bus.",
+}
+
 func TestEngine_ReadsANeedAtTheStartAndDoesNotLookWhileTheBusIsAway_Behaviour2(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Again = make(source.Again)
@@ -194,4 +199,13 @@ func TestEngine_ABroadcastNeedEndsWithoutABus_Behaviour6(t *testing.T) {
 	if over := h.Clock.Since(began); over < 24*time.Hour {
 		t.Errorf("ended after %s", over)
 	}
+}
+
+// A stranger's broadcast does not show that update_engine is on the host.
+func TestEngine_ABroadcastNeedEndsWithoutAnEngine_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional, h.engine.Before = true, ending(overheard, -time.Hour)
+	h.run()
+	h.Expect(ending(overheard, -time.Hour))
+	h.ExpectAfter(time.Hour, absent)
 }
