@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
@@ -140,7 +141,7 @@ var _ = Describe("A flood", func() {
 		Expect(m.Engine.Emit(hosttest.NeedReboot("6000.0.0"))).To(Succeed())
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("6000.0.0"))
 		rests(m)
-		allowed := burst + qps*int(time.Since(begin).Seconds()+2)
+		allowed := reboot.Burst + reboot.QPS*int(time.Since(begin).Seconds()+2)
 		writes, events := len(m.requests.writes()), m.eventsOf(ctx)[v1alpha1.EventRebootRequired]
 		footprint.AddRow(GinkgoT(), "events", fmt.Sprintf("agent, %d needs that come and go", size), writes, events)
 		Expect(writes).To(BeNumerically("<=", allowed))

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 )
 
 func TestParse(t *testing.T) {
@@ -191,21 +190,5 @@ func TestRun_Version(t *testing.T) {
 	}
 	if got := stdout.String(); !strings.HasPrefix(got, "agent dev (go") || strings.Count(got, "\n") != 1 {
 		t.Errorf("stdout %q", got)
-	}
-}
-
-func TestNewIdentities(t *testing.T) {
-	config := &rest.Config{Host: "https://api", QPS: -1}
-	cases := map[string]string{identityNode: "system:node:n1", identityServiceAccount: ""}
-	for identity, want := range cases {
-		t.Run(identity, func(t *testing.T) {
-			as := newIdentities(config, options{node: "n1", identity: identity})
-			if as.node.Impersonate.UserName != want || as.own.Impersonate.UserName != "" {
-				t.Errorf("acts as %q on the Node and as %q else", as.node.Impersonate.UserName, as.own.Impersonate.UserName)
-			}
-			if as.node.QPS != 5 || as.node.Burst != 10 || config.QPS != -1 {
-				t.Errorf("limits %v, %v; the caller's config has %v", as.node.QPS, as.node.Burst, config.QPS)
-			}
-		})
 	}
 }

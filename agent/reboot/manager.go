@@ -24,8 +24,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// ManagerOptions are those of an agent's manager: it watches one Node and asks the API server for nothing else.
-func ManagerOptions(node string) (ctrl.Options, error) {
+// managerOptions are those of an agent's manager: it watches one Node and asks the API server for nothing else.
+func managerOptions(node string) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return ctrl.Options{}, fmt.Errorf("registering the kinds: %w", err)

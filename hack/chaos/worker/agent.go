@@ -2,18 +2,15 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/reboot-operator/reboot-operator/agent/drain"
 	agenthost "github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -76,43 +73,24 @@ func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*ag
 	return a, nil
 }
 
-func (a *agent) config(qps float32, burst int) *rest.Config {
-	return &rest.Config{Host: a.host.run.worker.cluster.Config().Host, Transport: a.line, QPS: qps, Burst: burst, UserAgent: v1alpha1.FieldOwnerAgent}
-}
-
-func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (manager.Manager, error) {
-	options, err := reboot.ManagerOptions(node)
+func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (mgr manager.Manager, err error) {
+	mgr, a.reconciler, err = reboot.Assembly{
+		Config: &rest.Config{Host: a.host.run.worker.cluster.Config().Host, Transport: a.line}, Node: node, Engines: []string{machine.Engine},
+		Host:    reboot.Host{BootIDFile: a.host.bootFile(), Root: a.host.dir, Logind: logind{a}, Coordinators: machine.Alone{}},
+		Metrics: reboot.NewMetrics(prometheus.NewRegistry()), Clock: hasty{&a.host.Clock},
+		Manager: func(options *manager.Options) {
+			options.Logger = log.WithValues("agent", node)
+			options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: "0"}, "0"
+			options.GracefulShutdownTimeout = new(100 * time.Millisecond)
+		},
+	}.New(ctx)
 	if err != nil {
 		return nil, err
 	}
-	options.Logger = log.WithValues("agent", node)
-	options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: "0"}, "0"
-	options.GracefulShutdownTimeout = new(100 * time.Millisecond)
-	config := a.config(5, 10)
-	mgr, err := ctrl.NewManager(config, options)
-	if err != nil {
-		return nil, err
-	}
-	policies, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	if err != nil {
-		return nil, err
-	}
-	pods, err := drain.NewClient(a.config(50, 100))
-	if err != nil {
-		return nil, err
-	}
-	wall := hasty{&a.host.Clock}
-	drainer := &drain.Drainer{Pods: pods, Policy: pods, Clock: wall}
-	a.reconciler = reboot.New(reboot.Config{
-		Node: node, Host: reboot.Host{BootIDFile: a.host.bootFile(), Root: a.host.dir, Logind: logind{a}, Coordinators: machine.Alone{}},
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,
-		Drainer: func(string) reboot.Drainer { return drainer }, Looker: drainer, Engines: []string{machine.Engine},
-		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: wall,
-	})
-	return mgr, errors.Join(a.reconciler.SetupWithManager(ctx, mgr), mgr.Add(manager.RunnableFunc(func(context.Context) error {
+	return mgr, mgr.Add(manager.RunnableFunc(func(context.Context) error {
 		a.host.Listen(a.reconciler.Reports)
 		return nil
-	})))
+	}))
 }
 
 // logind is the machine's, to one life of the agent.
