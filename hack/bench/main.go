@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reboot-operator/reboot-operator/hack/bench/drains"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/bench/reboots"
 	"github.com/reboot-operator/reboot-operator/hack/bench/scale"
@@ -36,7 +35,7 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries have put flags of theirs into the other one
-	all := []figures.Part{drains.Part, reboots.Part, scale.Part}
+	all := []figures.Part{reboots.Part, scale.Part}
 	names, about := make([]string, len(all)), make([]string, len(all))
 	for i, p := range all {
 		names[i], about[i] = p.Name, fmt.Sprintf("  %-8s %s\n", p.Name, p.About)
