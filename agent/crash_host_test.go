@@ -52,10 +52,12 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 }
 
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
+	in := hostEnvironment()
+	in.queue = severalAgents
 	return newAgent(ctx, config, options{
 		node: m.name, identity: identityNode, bus: m.Bus.Address(), hostRoot: m.Root, bootIDFile: m.BootIDFile(), probes: "0", metrics: "0",
 		engines: enginesAuto,
-	}, hostEnvironment(), reboot.NewMetrics(prometheus.NewRegistry()))
+	}, in, reboot.NewMetrics(prometheus.NewRegistry()))
 }
 
 // reboot is what the crashedHost does when logind is asked: everything on it dies, and a new boot begins.

@@ -144,7 +144,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	}, flags...), func(string) string { return "" }, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	in := hostEnvironment()
-	in.uptimeFile = m.uptimeFile()
+	in.uptimeFile, in.queue = m.uptimeFile(), severalAgents
 	if m.hurried {
 		in.renewAfter, in.patience = 2*time.Second, 3*time.Second
 	}

@@ -146,7 +146,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edi
 	options := controller.Options{
 		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetry, errorRetryMax),
 		ReconciliationTimeout: reconcileLimit,
-		SkipNameValidation:    new(true), // a process that tests this runs several agents, one after the other
 	}
 	for _, e := range edit {
 		e(&options)

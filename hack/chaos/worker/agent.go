@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // agent is one life of a machine's agent: the shipped reconciler, drains and lookout, on a line of its own that is cut when it
@@ -82,6 +83,7 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 			options.Logger = log.WithValues("agent", node)
 			options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: "0"}, "0"
 			options.GracefulShutdownTimeout = new(100 * time.Millisecond)
+			testenv.SeveralManagers(options)
 		},
 	}.New(ctx)
 	if err != nil {
