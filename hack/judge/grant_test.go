@@ -95,6 +95,28 @@ func TestTake_Grant(t *testing.T) {
 	}
 }
 
+// TestTake_WrongClocks: where the clocks of managers are not those of the records, an entry is judged by its own time alone.
+func TestTake_WrongClocks(t *testing.T) {
+	cases := map[string]struct {
+		decided time.Duration // how long ago, as its entry specifies
+		want    []Rule
+	}{
+		"in the window, of the future": {-2 * time.Hour, nil},
+		"in the window, long ago":      {22 * time.Hour, nil},
+		"outside of the window":        {0, []Rule{Window}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			window := spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Windows = []v1alpha1.Window{{Name: "w", Start: "02:00", Duration: metav1.Duration{Duration: time.Hour}}}
+			})
+			if diff := cmp.Diff(tc.want, rulesOf(judgedBy(Options{}, window, grantAfter(tc.decided, "a", 1)))); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestTake_Budget: a percentage, as the disruption controller has counted it, and another selector than before.
 func TestTake_Budget(t *testing.T) {
 	budget := func(keeps, app string, leave ...string) func(*story) {

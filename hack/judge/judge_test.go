@@ -1,7 +1,11 @@
 package judge
 
 import (
+	"bytes"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -321,6 +325,29 @@ func (h histories) check(t *testing.T) {
 				t.Errorf("rules broken (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRule: each rule is broken by some history of these tests, which expects that.
+func TestRule(t *testing.T) {
+	rules, err := os.ReadFile("change.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob("*_test.go")
+	var tests []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, text...)
+	}
+	expected := bytes.Join(regexp.MustCompile(`\[\]Rule\{[^}]+`).FindAll(tests, -1), nil)
+	for _, rule := range regexp.MustCompile(`(\w+) +Rule = "`).FindAllSubmatch(rules, -1) {
+		if !regexp.MustCompile(`\b` + string(rule[1]) + `\b`).Match(expected) {
+			t.Errorf("no history breaks rule %s", rule[1])
+		}
 	}
 }
 
