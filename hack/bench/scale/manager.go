@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,30 +21,24 @@ import (
 const (
 	// managerUser is who the manager is in clusters, so that its requests can be distinguished from all others.
 	managerUser = "system:serviceaccount:" + namespace + ":reboot-operator-manager"
-	// lookEvery is how often a program is looked at that is to read all nodes, startLimit how long that may take, and rebootLimit how
+	// lookEvery is how often the manager is looked at that is to read all nodes, startLimit how long that may take, and rebootLimit how
 	// long a reboot may take from the need to its confirmation.
 	lookEvery, startLimit, rebootLimit = 100 * time.Millisecond, 2 * time.Minute, 10 * time.Second
-	// settle is how long programs are left alone after their start before they count as being at rest.
+	// settle is how long the manager is left alone after its start before it counts as being at rest.
 	settle = 10 * time.Second
 )
-
-// program is what was measured of one program that holds all nodes.
-type program struct {
-	*process.Process
-	// synced is how long it took from the start until it had them all.
-	synced time.Duration
-	// started is its memory then, and rested that at the end of the time at rest.
-	started, rested process.Memory
-	// cpu is what it used in a minute at rest.
-	cpu time.Duration
-}
 
 // size is what was measured with one number of nodes.
 type size struct {
 	nodes int
 	// ruled reports that the policy has every rule.
-	ruled         bool
-	manager, bare program
+	ruled bool
+	// manager is its process, and synced how long it took from the start until its status counted all nodes.
+	manager *process.Process
+	synced  time.Duration
+	// started is its memory then, rested that at the end of the time at rest, and resting the CPU time of a minute at rest.
+	started, rested process.Memory
+	resting         time.Duration
 	// beats is how many heartbeats there were each second at rest.
 	beats float64
 	// atStart, atRest and loaded are what the manager asked of the API server while it started, in so long at rest, and while
@@ -66,15 +59,12 @@ type managed struct {
 	options *options
 	lab     *lab
 	ruled   bool
-	// paths of the programs, and the kubeconfig of both.
-	manager, barecache, kubeconfig string
+	// manager is the path of the program.
+	manager, kubeconfig string
 }
 
 func (m *managed) prepare(ctx context.Context) (err error) {
 	if m.manager, err = testenv.Build(ctx, "manager"); err != nil {
-		return err
-	}
-	if m.barecache, err = testenv.Build(ctx, "hack/bench/scale/barecache"); err != nil {
 		return err
 	}
 	m.kubeconfig, err = m.lab.cluster.UserKubeconfig(managerUser, "system:masters")
@@ -92,11 +82,10 @@ func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size,
 		run  func() error
 	}{
 		{fmt.Sprintf("%d nodes", nodes), func() error { return m.lab.populate(ctx, nodes, s.reboots) }},
-		{"a cache of whole nodes, the yardstick", func() error {
+		{"the manager", func() error {
 			go func() { fail(m.lab.heartbeats(ctx)) }()
-			return m.startBare(ctx, &s)
+			return m.start(ctx, &s)
 		}},
-		{"the manager", func() error { return m.startManager(ctx, &s) }},
 		{fmt.Sprintf("at rest for %s", s.rest), func() error { return m.rest(ctx, &s) }},
 		{fmt.Sprintf("%d reboots, %d at once", s.reboots, m.options.slots), func() error { return m.load(ctx, &s) }},
 	} {
@@ -104,80 +93,57 @@ func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size,
 			break
 		}
 	}
-	for _, p := range []program{s.bare, s.manager} {
-		if p.Process != nil {
-			p.Stop(stopping)
-		}
+	if s.manager != nil {
+		s.manager.Stop(stopping)
 	}
 	return s, cmp.Or(context.Cause(ctx), err)
 }
 
-// startBare starts the yardstick, and returns when it has all nodes.
-func (m *managed) startBare(ctx context.Context, s *size) error {
-	return m.start(ctx, &s.bare, process.Program{
-		Name: fmt.Sprintf("barecache-%d-%t", s.nodes, s.ruled), Path: m.barecache, Env: []string{"KUBECONFIG=" + m.kubeconfig},
-	}, func() bool { return strings.Contains(s.bare.Tail(5), "synced") })
-}
-
-// startManager starts the manager as its Deployment does, and returns when the policy's status has all nodes.
-func (m *managed) startManager(ctx context.Context, s *size) error {
+// start starts the manager as its Deployment does, and returns when the policy's status has all nodes.
+func (m *managed) start(ctx context.Context, s *size) (err error) {
 	from := time.Now()
-	err := m.start(ctx, &s.manager, process.Program{
+	s.manager, err = m.lab.cluster.Processes.Start(process.Program{
 		Name: fmt.Sprintf("manager-%d-%t", s.nodes, s.ruled), Path: m.manager,
 		Args: []string{
 			"--kubeconfig=" + m.kubeconfig, "--namespace=" + namespace, "--leader-elect",
 			"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:0",
 		},
-	}, func() bool {
-		var policy v1alpha1.RebootPolicy
-		err := m.lab.client.Get(ctx, client.ObjectKey{Name: policyName}, &policy)
-		return err == nil && policy.Status.ObservedGeneration == policy.Generation && int(policy.Status.Nodes.Reporting) == s.nodes && len(policy.Status.Grants) == 0
-	})
-	if err == nil {
-		s.atStart, err = m.asked(from)
-	}
-	return err
-}
-
-func (m *managed) start(ctx context.Context, p *program, what process.Program, synced func() bool) (err error) {
-	from := time.Now()
-	if p.Process, err = m.lab.cluster.Processes.Start(what); err != nil {
-		return err
-	}
-	err = wait.PollUntilContextTimeout(ctx, lookEvery, startLimit, true, func(context.Context) (bool, error) {
-		return synced(), errors.Join(p.ExitError(), m.lab.cluster.Err())
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s to know all nodes: %w", what.Name, err)
+		return err
 	}
-	p.synced = time.Since(from)
-	p.started, err = p.Memory()
+	err = wait.PollUntilContextTimeout(ctx, lookEvery, startLimit, true, func(ctx context.Context) (bool, error) {
+		var policy v1alpha1.RebootPolicy
+		err := m.lab.client.Get(ctx, client.ObjectKey{Name: policyName}, &policy)
+		counted := err == nil && policy.Status.ObservedGeneration == policy.Generation && int(policy.Status.Nodes.Reporting) == s.nodes && len(policy.Status.Grants) == 0
+		return counted, errors.Join(s.manager.ExitError(), m.lab.cluster.Err())
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the manager to know all nodes: %w", err)
+	}
+	s.synced = time.Since(from)
+	if s.started, err = s.manager.Memory(); err != nil {
+		return err
+	}
+	s.atStart, err = m.asked(from)
 	return err
 }
 
-// rest looks at both programs while no node needs a reboot, and ends the yardstick.
+// rest looks at the manager while no node needs a reboot.
 func (m *managed) rest(ctx context.Context, s *size) error {
 	if err := pause(ctx, m.options.settle); err != nil {
 		return err
 	}
 	from, beaten := time.Now(), m.lab.beats.Load()
-	var err error
-	s.manager.cpu, err = spent(s.manager.Process, func() error {
-		s.bare.cpu, err = spent(s.bare.Process, func() error { return pause(ctx, s.rest) })
-		return err
-	})
+	cpu, err := spent(s.manager, func() error { return pause(ctx, s.rest) })
 	if err != nil {
 		return err
 	}
 	minutes := time.Since(from).Minutes()
-	s.beats = float64(m.lab.beats.Load()-beaten) / (minutes * 60)
-	for _, p := range []*program{&s.manager, &s.bare} {
-		p.cpu = time.Duration(float64(p.cpu) / minutes)
-		if p.rested, err = p.Memory(); err != nil {
-			return err
-		}
+	s.beats, s.resting = float64(m.lab.beats.Load()-beaten)/(minutes*60), time.Duration(float64(cpu)/minutes)
+	if s.rested, err = s.manager.Memory(); err != nil {
+		return err
 	}
-	s.bare.Stop(ctx)
 	s.atRest, err = m.asked(from)
 	return err
 }
@@ -189,7 +155,7 @@ func (m *managed) load(ctx context.Context, s *size) error {
 	defer cancel()
 	from, r := time.Now(), &reboots{lab: m.lab, down: m.options.down}
 	var err error
-	s.cpu, err = spent(s.manager.Process, func() error {
+	s.cpu, err = spent(s.manager, func() error {
 		probing, stop := context.WithCancel(ctx)
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() (err error) { s.write, err = m.lab.probe(probing); return err })

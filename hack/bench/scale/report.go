@@ -41,7 +41,6 @@ func report(o *options, sizes []size) figures.Result {
 			{Title: "Slots that change hands", Columns: columns, Rows: beside(sizes, size.loadRows)},
 		},
 		Notes: []string{
-			"A cache of whole nodes is the yardstick in the same run: a program that holds all Nodes in a cache of controller-runtime as they are, and does nothing with them.",
 			"A hand-over is from the last report of one node's agent after its boot to the grant of the node that gets the slot, as a watch shows both: " +
 				"the manager confirms the one, writes the ledger and publishes the other. Any write, from its start to its watch, is the yardstick for one such step.",
 			"A status of another manager's is not written anew for counts alone in the first 15 s: from the second size on the start takes as long, however soon the manager decides.",
@@ -50,24 +49,21 @@ func report(o *options, sizes []size) figures.Result {
 }
 
 func (s size) atRestRows() []figures.Row {
-	memory := figures.Figure("memory (RSS)", figures.Mebibytes(s.manager.rested.Resident))
+	memory := figures.Figure("memory (RSS)", figures.Mebibytes(s.rested.Resident))
 	if goal := goalMemory[s.nodes]; goal > 0 {
-		memory.Goal, memory.Missed = fmt.Sprintf("below %s at %d", figures.Mebibytes(goal), s.nodes), s.manager.rested.Resident >= goal
+		memory.Goal, memory.Missed = fmt.Sprintf("below %s at %d", figures.Mebibytes(goal), s.nodes), s.rested.Resident >= goal
 	}
 	lists, work := verbs(s.atRest)["list"], s.atRest.Work()
 	return []figures.Row{
 		memory,
-		figures.Figure("of it heap and stacks, the rest is the program", figures.Mebibytes(s.manager.rested.Anonymous)),
-		figures.Figure("its peak, at the start", figures.Mebibytes(s.manager.started.Peak)),
-		figures.Figure("memory of a cache of whole nodes", figures.Mebibytes(s.bare.rested.Resident)),
-		figures.Figure("its peak", figures.Mebibytes(s.bare.started.Peak)),
-		figures.Figure("CPU in a minute", figures.Seconds(s.manager.cpu)),
-		figures.Figure("CPU of a cache of whole nodes", figures.Seconds(s.bare.cpu)),
+		figures.Figure("of it heap and stacks, the rest is the program", figures.Mebibytes(s.rested.Anonymous)),
+		figures.Figure("its peak, at the start", figures.Mebibytes(s.started.Peak)),
+		figures.Figure("CPU in a minute", figures.Seconds(s.resting)),
 		figures.Judged("LISTs in a minute", s.perMinute(lists), lists == 0, "none"),
 		figures.Judged("requests in a minute, beside watches and the Lease", s.perMinute(work), work == 0, "none"),
 		figures.Figure("requests for the Lease in a minute", s.perMinute(s.atRest.Leases)),
 		figures.Figure("heartbeats written in a second", fmt.Sprintf("%.1f", s.beats)),
-		figures.Figure("start until the status counts all nodes", figures.Seconds(s.manager.synced)),
+		figures.Figure("start until the status counts all nodes", figures.Seconds(s.synced)),
 		figures.Figure("requests at the start", asText(verbs(s.atStart))),
 	}
 }

@@ -14,7 +14,7 @@ import (
 func good(nodes int) size {
 	return size{
 		nodes: nodes, rest: 30 * time.Second, reboots: 300,
-		manager:  program{rested: process.Memory{Resident: goalMemory[nodes] - 1}},
+		rested:   process.Memory{Resident: goalMemory[nodes] - 1},
 		handover: []time.Duration{goalHandover - 1, goalHandover - 1, time.Hour},
 		atRest:   fleet.Asked{Watches: 1, Leases: 2},
 	}
@@ -26,8 +26,8 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		want []string
 	}{
 		"all are met":             {func(*size) {}, nil},
-		"no goal for this size":   {func(s *size) { s.nodes, s.manager.rested.Resident = 1000, 1<<40 }, nil},
-		"too large":               {func(s *size) { s.manager.rested.Resident++ }, []string{"memory (RSS)"}},
+		"no goal for this size":   {func(s *size) { s.nodes, s.rested.Resident = 1000, 1<<40 }, nil},
+		"too large":               {func(s *size) { s.rested.Resident++ }, []string{"memory (RSS)"}},
 		"a LIST":                  {func(s *size) { s.atRest.Reads = []fleet.Line{{Verb: "list", Count: 1}} }, []string{"LISTs in a minute", "requests in a minute, beside watches and the Lease"}},
 		"a write":                 {func(s *size) { s.atRest.Writes = []fleet.Line{{Verb: "update", Count: 1}} }, []string{"requests in a minute, beside watches and the Lease"}},
 		"too slow":                {func(s *size) { s.handover[1]++ }, []string{"hand-over, median"}},

@@ -22,7 +22,7 @@ type options struct {
 	slots int
 	down  time.Duration
 	rest  time.Duration
-	// settle is how long programs are left alone after their start before they count as being at rest.
+	// settle is how long the manager is left alone after its start before it counts as being at rest.
 	settle time.Duration
 }
 
@@ -42,7 +42,7 @@ var Part = figures.Part{
 
 func (o *options) measure(ctx context.Context, l *lab, step stepper) (sizes []size, err error) {
 	m := &managed{options: o, lab: l}
-	if err := step("manager and yardstick, built", func() error { return m.prepare(ctx) }); err != nil {
+	if err := step("manager, built", func() error { return m.prepare(ctx) }); err != nil {
 		return nil, err
 	}
 	for _, nodes := range o.nodes {
