@@ -105,7 +105,7 @@ func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 		return nil, err
 	}
 	programs := []process.Program{
-		{Name: KubeControllerManager, Path: c.asset("kube-controller-manager"), Args: []string{
+		{Name: "kube-controller-manager", Path: c.asset("kube-controller-manager"), Args: []string{
 			"--kubeconfig=" + kubeconfigs[0], "--leader-elect=false", "--secure-port=0",
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + filepath.Join(c.Dir, "accounts.key"),

@@ -9,11 +9,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-// Names of the programs of a cluster.
+// Names of the programs of a cluster that others end and start again.
 const (
-	Etcd                  = "etcd"
-	KubeAPIServer         = "kube-apiserver"
-	KubeControllerManager = "kube-controller-manager"
+	Etcd          = "etcd"
+	KubeAPIServer = "kube-apiserver"
 )
 
 // programs are those of a cluster, running or killed.
