@@ -26,7 +26,7 @@ var _ = Describe("a host", Ordered, func() {
 		m := here.machine(node)
 		boots, bootID := m.Boots(), here.bootIDs()[node]
 		w, began := drainsSlowly(ctx, here, node)
-		Expect(here.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow-"+node, "--wait=false")).Error().NotTo(HaveOccurred())
+		Expect(here.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow", "--wait=false")).Error().NotTo(HaveOccurred())
 
 		By("soft-rebooting, without a kubelet afterwards, so that everything stays as it is while it is looked at")
 		for _, command := range []string{"systemctl disable kubelet", "systemctl soft-reboot"} {

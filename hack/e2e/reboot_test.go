@@ -44,26 +44,6 @@ var _ = Describe("three machines", Ordered, func() {
 		testifyIdentities(here, began)
 	})
 
-	It("go on draining when the agents are rolled in mid-drain, with the slot they had", func(ctx SpecContext) {
-		const node = "node-2"
-		boots := here.machine(node).Boots()
-		w, began := drainsSlowly(ctx, here, node)
-		agentsBefore := agentUIDs(ctx, here)
-		Expect(here.cluster.Kubectl(ctx, nil, "rollout", "restart", "daemonset", "-n", operator, agents)).Error().NotTo(HaveOccurred())
-		here.eventually(ctx, "every agent is another one", func(g Gomega) {
-			g.Expect(here.pods(ctx, g, operator)).To(And(HaveLen(2+len(suites)), HaveEach(Satisfy(isReady))))
-			for node, agent := range agentUIDs(ctx, here) {
-				g.Expect(agent).NotTo(Equal(agentsBefore[node]), "the agent of "+node)
-			}
-		})
-		Expect(draining(ctx, here, node)).To(Equal(began), "the new agent goes on where the old one was")
-		// It is asked the second time, and no other replaces it.
-		Expect(here.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow-"+node, "--wait=false")).Error().NotTo(HaveOccurred())
-		here.shell(ctx, here.machine(node), "pkill -TERM -f '^/idle 15m'")
-		here.awaitRest(ctx, w, 1)
-		Expect(here.machine(node).Boots()).To(Equal(boots + 1))
-	})
-
 	// Systemd 252 lets root pass the inhibitors of root, 257 does not: the agent does on neither.
 	It("wait while somebody holds an inhibitor on each, report who, and reboot when they are released", func(ctx SpecContext) {
 		before := here.bootIDs()

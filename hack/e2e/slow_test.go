@@ -10,22 +10,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// slowPod is a pod that needs a quarter of an hour to end, unless it is asked twice. Its namespace is of its node alone, because a
-// namespace whose pods take their time is gone only long after them.
+// slowPod is a pod that needs a quarter of an hour to end, unless it is asked twice.
 const slowPod = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: slow-%[1]s}
+metadata: {name: slow}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: slow, namespace: slow-%[1]s}
+metadata: {name: slow, namespace: slow}
 spec:
   selector: {matchLabels: {app: slow}}
   template:
     metadata: {labels: {app: slow}}
     spec:
-      nodeSelector: {kubernetes.io/hostname: %[1]s}
+      nodeSelector: {kubernetes.io/hostname: %s}
       terminationGracePeriodSeconds: 900
       containers: [{name: slow, image: "localhost/idle:1", args: [15m]}]
 `
@@ -36,13 +35,13 @@ func drainsSlowly(ctx context.Context, s *site, node string) (*witness, protocol
 	GinkgoHelper()
 	Expect(s.cluster.ApplyManifest(ctx, fmt.Appendf(nil, slowPod, node))).To(Succeed())
 	s.eventually(ctx, "a slow pod runs on "+node, func(g Gomega) {
-		g.Expect(s.pods(ctx, g, "slow-"+node)).To(And(HaveLen(1), HaveEach(Satisfy(isReady))))
+		g.Expect(s.pods(ctx, g, "slow")).To(And(HaveLen(1), HaveEach(Satisfy(isReady))))
 	})
 	w := witnessed(s)
 	s.logf("update_engine installs an update on %s", node)
 	Expect(s.machine(node).InstallUpdate()).To(Succeed())
 	s.eventually(ctx, "the drain waits for nothing but a pod that takes its time", func(g Gomega) {
-		g.Expect(s.pods(ctx, g, "slow-"+node)).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
+		g.Expect(s.pods(ctx, g, "slow")).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
 		g.Expect(s.pods(ctx, g, "shop")).To(HaveEach(HaveField("Spec.NodeName", Not(Equal(node)))))
 	})
 	return w, draining(ctx, s, node)
@@ -60,16 +59,4 @@ func draining(ctx context.Context, s *site, name string) protocol.Progress {
 	Expect(protocol.ParseGrant(node.Annotations)).To(And(HaveField("Seq", progress.Seq), HaveField("State", protocol.GrantActive)))
 	Expect(s.policyStatus(ctx, Default).Grants).To(ConsistOf(And(HaveField("Node", name), HaveField("Seq", progress.Seq))))
 	return *progress
-}
-
-// agentUIDs are the UIDs of the agents' pods, by node.
-func agentUIDs(ctx context.Context, s *site) map[string]string {
-	GinkgoHelper()
-	found := map[string]string{}
-	for _, pod := range s.pods(ctx, Default, operator) {
-		if pod.Labels["app.kubernetes.io/component"] == "agent" {
-			found[pod.Spec.NodeName] = string(pod.UID)
-		}
-	}
-	return found
 }
