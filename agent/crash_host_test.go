@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -10,13 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // crashedHost is a host with its own bus, update_engine and logind, and its Node.
@@ -79,17 +77,8 @@ func (m *crashedHost) comesUp(ctx context.Context) {
 	if err := m.SetBootID(id); err != nil {
 		m.s.t.Errorf("writing the boot ID: %v", err)
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"nodeInfo": map[string]any{"bootID": id},
-		"conditions": []any{map[string]any{
-			"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": metav1.Now().Format(time.RFC3339),
-		}},
-	}})
-	if err != nil {
-		m.s.t.Errorf("encoding a status: %v", err)
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-	if err := m.s.api.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil && ctx.Err() == nil {
+	ready := testenv.Ready(corev1.ConditionTrue, "KubeletReady", "", time.Now())
+	if err := testenv.ReportReady(ctx, m.s.api, m.name, id, ready); err != nil && ctx.Err() == nil {
 		m.s.t.Errorf("bringing %s up: %v", m.name, err)
 	}
 }

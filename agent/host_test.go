@@ -124,15 +124,9 @@ func (m *machine) uptimeFile() string { return filepath.Join(m.Root, "uptime") }
 // heartbeat is the kubelet's: Ready, with the boot ID.
 func (m *machine) heartbeat(ctx context.Context) {
 	GinkgoHelper()
-	node := m.node(ctx)
-	before := node.DeepCopy()
-	node.Status.NodeInfo.BootID = m.bootID()
-	ready := corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
-		LastHeartbeatTime: metav1.NewTime(time.Now()), Message: strconv.FormatInt(time.Now().UnixNano(), 10),
-	}
-	node.Status.Conditions = append(node.Status.Conditions, ready)
-	Expect(api.Status().Patch(ctx, node, client.StrategicMergeFrom(before))).To(Succeed())
+	now := time.Now()
+	ready := testenv.Ready(corev1.ConditionTrue, "KubeletReady", strconv.FormatInt(now.UnixNano(), 10), now)
+	Expect(testenv.ReportReady(ctx, api, m.name, m.bootID(), ready)).To(Succeed())
 }
 
 // start runs the agent as its program does.

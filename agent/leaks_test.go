@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -77,10 +76,7 @@ func (a *attempts) cycle(ctx context.Context) {
 // finish is the manager's part and the kubelet's.
 func (a *attempts) finish(ctx context.Context) {
 	GinkgoHelper()
-	node := a.node(ctx)
-	before := node.DeepCopy()
-	node.Status.NodeInfo.BootID = a.bootID()
-	Expect(api.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+	a.heartbeat(ctx)
 	a.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
 }
 

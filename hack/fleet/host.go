@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,15 +10,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // Host is one machine: what its programs see of it, and its power switch.
@@ -34,7 +32,7 @@ type Host struct {
 	UpdateEngine *hosttest.UpdateEngine
 
 	// kubelet is the node itself to the API server, so that the audit log distinguishes its writes from everybody else's.
-	kubelet kubernetes.Interface
+	kubelet client.Client
 	updates updates
 
 	mu      sync.Mutex
@@ -56,11 +54,11 @@ func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, e
 	config := cluster.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes"}}
 	var err error
-	if h.kubelet, err = kubernetes.NewForConfig(config); err != nil {
+	if h.kubelet, err = testenv.NewClient(config); err != nil {
 		return nil, fmt.Errorf("building the client of node %q: %w", name, err)
 	}
-	node, err := h.kubelet.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
+	node := &corev1.Node{}
+	if err := h.kubelet.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return nil, fmt.Errorf("reading node %q: %w", name, err)
 	}
 	return h, errors.Join(h.SetBootID(node.Status.NodeInfo.BootID), h.startBus())
@@ -108,8 +106,8 @@ func (h *Host) Stage() error {
 func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	up := time.After(down)
 	h.cutPower()
-	silent := map[string]any{"conditions": ready(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")}
-	if err := h.report(ctx, silent); err != nil {
+	silent := testenv.Ready(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.", time.Now())
+	if err := testenv.ReportReady(ctx, h.kubelet, h.Name, "", silent); err != nil {
 		return err
 	}
 	select {
@@ -121,32 +119,11 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	if err := errors.Join(h.boot(), h.SetBootID(bootID)); err != nil {
 		return err
 	}
-	if err := h.report(ctx, map[string]any{
-		"conditions": ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"),
-		"nodeInfo":   map[string]any{"bootID": bootID},
-	}); err != nil {
+	ready := testenv.Ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status", time.Now())
+	if err := testenv.ReportReady(ctx, h.kubelet, h.Name, bootID, ready); err != nil {
 		return err
 	}
 	h.restorePower()
-	return nil
-}
-
-func ready(status corev1.ConditionStatus, reason, message string) []corev1.NodeCondition {
-	now := metav1.Now()
-	return []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
-	}}
-}
-
-// report writes the node's status as its kubelet, in one revision.
-func (h *Host) report(ctx context.Context, status map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err == nil {
-		_, err = h.kubelet.CoreV1().Nodes().Patch(ctx, h.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	}
-	if err != nil {
-		return fmt.Errorf("writing the status of node %q: %w", h.Name, err)
-	}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // host is one machine with its Node, and the agent on it as a process.
@@ -48,10 +49,7 @@ func (h *host) bootID(boot int) string { return fmt.Sprintf("%s-boot-%d", h.name
 func (h *host) boot(boot int) {
 	h.t.Helper()
 	must(h.t, h.SetBootID(h.bootID(boot)))
-	h.status(func(s *corev1.NodeStatus) {
-		s.NodeInfo.BootID = h.bootID(boot)
-		s.Conditions = append(s.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
-	})
+	must(h.t, testenv.ReportReady(h.t.Context(), api, h.name, h.bootID(boot), testenv.Ready(corev1.ConditionTrue, "KubeletReady", "", time.Now())))
 }
 
 func (h *host) node() *corev1.Node {

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,11 +12,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const (
@@ -160,25 +159,18 @@ func (h *host) powerCycle(ctx context.Context, boot string) {
 // post writes what a kubelet reports: Ready or not, and in which boot.
 func (h *host) post(ctx context.Context) {
 	insist(ctx, func() error {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node()}}
-		text, err := json.Marshal(map[string]any{"status": map[string]any{
-			"conditions": []corev1.NodeCondition{h.ready()}, "nodeInfo": map[string]any{"bootID": h.BootID()},
-		}})
-		if err != nil {
-			return err
-		}
-		err = h.run.worker.objects.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, text))
-		return client.IgnoreNotFound(err) // an administrator has deleted it
+		// An administrator may have deleted it.
+		return client.IgnoreNotFound(testenv.ReportReady(ctx, h.run.worker.objects, h.node(), h.BootID(), h.ready()))
 	})
 }
 
 // ready is the condition as it is now. Of a machine without power the node controller reports that it is Unknown.
 func (h *host) ready() corev1.NodeCondition {
-	now, status := metav1.NewTime(h.Clock.Now()), corev1.ConditionTrue
+	status := corev1.ConditionTrue
 	if !h.IsUp() {
 		status = corev1.ConditionUnknown
 	}
-	return corev1.NodeCondition{Type: corev1.NodeReady, Status: status, Reason: "Chaos", LastHeartbeatTime: now, LastTransitionTime: now}
+	return testenv.Ready(status, "Chaos", "", h.Clock.Now())
 }
 
 func pause(ctx context.Context, d time.Duration) {
