@@ -1,8 +1,6 @@
 package drain_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -117,32 +115,14 @@ func (w *wire) watches() []string {
 	return w.each("WATCH pods", func(r request) string { return r.from })
 }
 
-// answerWith is an API server's answer that no API server gave.
+// answerWith is a refusal that no API server gave.
 func answerWith(status metav1.Status) (*http.Response, error) {
-	return body(int(status.Code), failure(status)), nil
+	return testenv.Answer(nil, int(status.Code), testenv.Failure(status)), nil
 }
 
 // eventWith is a watch that brings one ERROR event.
 func eventWith(status metav1.Status) (*http.Response, error) {
-	return body(http.StatusOK, map[string]any{"type": "ERROR", "object": failure(status)}), nil
-}
-
-func failure(status metav1.Status) metav1.Status {
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	status.Status = metav1.StatusFailure
-	return status
-}
-
-func body(code int, content any) *http.Response {
-	data, err := json.Marshal(content)
-	if err != nil {
-		panic(err)
-	}
-	return &http.Response{
-		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(bytes.NewReader(data)),
-	}
+	return testenv.Answer(nil, http.StatusOK, map[string]any{"type": "ERROR", "object": testenv.Failure(status)}), nil
 }
 
 // cuttable is a response body that ends, as if the server had closed it, when cut is closed.

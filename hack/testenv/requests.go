@@ -1,10 +1,14 @@
 package testenv
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // RoundTripper is a function that sends requests.
@@ -83,9 +87,24 @@ func (r *Requests) refuses(request *http.Request) bool {
 }
 
 func forbidden(request *http.Request) *http.Response {
-	status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"it is forbidden"}`
+	return Answer(request, http.StatusForbidden, Failure(metav1.Status{Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "it is forbidden"}))
+}
+
+// Failure is a status as an API server answers with it.
+func Failure(status metav1.Status) metav1.Status {
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	status.Status = metav1.StatusFailure
+	return status
+}
+
+// Answer is an API server's answer that no API server gave.
+func Answer(request *http.Request, code int, content any) *http.Response {
+	text, err := json.Marshal(content)
+	if err != nil {
+		panic(err)
+	}
 	return &http.Response{
-		StatusCode: http.StatusForbidden, Request: request, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)),
+		StatusCode: code, Request: request, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)),
 	}
 }
