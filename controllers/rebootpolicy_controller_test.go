@@ -52,6 +52,7 @@ var _ = Describe("Manager", func() {
 		}
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElements("RebootGranted", "RebootSucceeded", "Uncordoned"))
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("RebootGranted", "RebootSucceeded"))
+		Expect(countOf("reboot_operator_reboots_total", p.Name, "succeeded")).To(BeEquivalentTo(3))
 	})
 
 	It("leaves nodes cordoned that an administrator had cordoned before, or cordons anew during the reboot (behaviours 43, 44)", func() {
