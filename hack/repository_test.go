@@ -1,6 +1,10 @@
 package hack
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -164,4 +168,102 @@ func TestReceivers_AreInFewFiles(t *testing.T) {
 	if len(files) < 100 {
 		t.Errorf("only %d types were found", len(files))
 	}
+}
+
+// The linter holds what the pure packages import. They also start nothing, wait for nothing, and remember nothing between two calls.
+func TestPurePackages_AreFunctionsOfTheirArguments(t *testing.T) {
+	t.Parallel()
+	var linter struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						Files []string `json:"files"`
+					} `json:"rules"`
+				} `json:"depguard"`
+			} `json:"settings"`
+		} `json:"linters"`
+	}
+	if err := yaml.Unmarshal([]byte(contents(t, ".golangci.yml")), &linter); err != nil {
+		t.Fatal(err)
+	}
+	packages := 0
+	for _, pattern := range linter.Linters.Settings.Depguard.Rules["pure"].Files {
+		if strings.HasPrefix(pattern, "!") {
+			continue
+		}
+		packages++
+		paths, err := filepath.Glob(strings.Replace(pattern, "${config-path}", testenv.Root(), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := token.NewFileSet()
+		var parsed []*ast.File
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed = append(parsed, file)
+		}
+		if len(parsed) == 0 {
+			t.Errorf("%s matches no file", pattern)
+		}
+		for _, node := range impurities(files, parsed) {
+			t.Errorf("%s: a pure package has no goroutine and no channel, and writes no variable of the package", files.Position(node.Pos()))
+		}
+	}
+	if packages < 10 {
+		t.Errorf("only %d packages are checked", packages)
+	}
+}
+
+// impurities are the statements and expressions of a package that start goroutines, use channels, or write its variables.
+func impurities(files *token.FileSet, parsed []*ast.File) []ast.Node {
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Error: func(error) {}} // imports are unknown; the package's own names are not
+	pkg, _ := config.Check("pure", files, parsed, info)
+	ofPackage := func(at ast.Expr) bool {
+		for {
+			switch inner := at.(type) {
+			case *ast.IndexExpr:
+				at = inner.X
+			case *ast.SelectorExpr:
+				at = inner.X
+			case *ast.StarExpr:
+				at = inner.X
+			case *ast.ParenExpr:
+				at = inner.X
+			case *ast.Ident:
+				written, isVariable := info.Uses[inner].(*types.Var)
+				return isVariable && written.Parent() == pkg.Scope()
+			default:
+				return false
+			}
+		}
+	}
+	var found []ast.Node
+	for _, file := range parsed {
+		ast.Inspect(file, func(node ast.Node) bool {
+			is := false
+			switch node := node.(type) {
+			case *ast.GoStmt, *ast.ChanType, *ast.SendStmt, *ast.SelectStmt:
+				is = true
+			case *ast.UnaryExpr:
+				is = node.Op == token.ARROW || node.Op == token.AND && ofPackage(node.X)
+			case *ast.AssignStmt:
+				is = slices.ContainsFunc(node.Lhs, ofPackage)
+			case *ast.IncDecStmt:
+				is = ofPackage(node.X)
+			}
+			if is {
+				found = append(found, node)
+			}
+			return true
+		})
+	}
+	return found
 }
