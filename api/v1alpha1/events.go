@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Reasons of the events on Nodes and RebootPolicies that no condition has. Many events carry a Reason. An event always follows the
-// write that justifies it.
+// Reasons of the events on Nodes and RebootPolicies. Some are also reasons of the Node conditions of KEP-5683, and none is of a condition of
+// a RebootPolicy. Many events carry a Reason instead. An event always follows the write that justifies it.
 const (
 	EventRebootRequired     = "RebootRequired"
 	EventUpgradesLeftToHost = "UpgradesLeftToHost"
