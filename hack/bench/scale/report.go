@@ -72,7 +72,7 @@ func (s size) loadRows() []figures.Row {
 	handover := figures.Figure("hand-over, median", figures.QuantileText(s.handover, 0.5))
 	if !s.ruled {
 		met := len(s.handover) > 0 && figures.Quantile(s.handover, 0.5) < goalHandover
-		handover.Goal, handover.Missed = "below "+figures.Milliseconds(goalHandover), !met
+		handover.Goal, handover.Missed = "below "+figures.Milliseconds(goalHandover)+" without all rules", !met
 	}
 	reboots := max(1, s.reboots)
 	return []figures.Row{
