@@ -105,7 +105,7 @@ ci: ## Run what CI runs: test, the searches whole, the race detector, simulation
 	@hack/ci.sh
 
 .PHONY: e2e
-e2e: ## Reboot real machines in this one, each with systemd and a kubelet. Needs root and Debian's packages, else it says so. ARGS=-ginkgo.focus=inhibitor
+e2e: ## Reboot real machines in this one, each with systemd and a kubelet. Needs root and Debian's packages, else it is reported as not shown. ARGS=-ginkgo.focus=inhibitor
 	@exec hack/e2e/run.sh $(ARGS)
 
 .PHONY: bench
@@ -187,7 +187,7 @@ build-installer: ## Write dist/install.yaml: all that deploy applies, with IMG a
 ##@ Security
 
 .PHONY: security
-security: ## Run all of the below, and say what was shown and what was not (docs/security.md).
+security: ## Run all of the below, and list what was shown and what was not (docs/security.md).
 	@hack/security.sh
 
 .PHONY: security-attempts

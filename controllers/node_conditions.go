@@ -153,7 +153,7 @@ func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, b
 // waiting, and no instant at which time alone changes something.
 func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan) {
 	if _, err := w.writeMarkers(ctx, s, p.Markers); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Did not mark all nodes for schedulers and autoscalers")
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot mark all nodes for schedulers and autoscalers")
 		s.putOff(refusedPause)
 	}
 }

@@ -16,8 +16,8 @@ type Result string
 const (
 	// Passed means the check passes.
 	Passed Result = "Passed"
-	// Objects means the check blocks the node.
-	Objects Result = "Objects"
+	// Blocks means the check blocks the node.
+	Blocks Result = "Blocks"
 	// NotReached means an earlier check blocks the node.
 	NotReached Result = "NotReached"
 )
@@ -26,7 +26,7 @@ const (
 type Outcome struct {
 	// Check is the check's reason in docs/reasons.md.
 	Check v1alpha1.Reason
-	// Result is Passed, Objects or NotReached.
+	// Result is Passed, Blocks or NotReached.
 	Result Result
 	// Message states what is well, or what blocks the node. Empty: not reached.
 	Message string
@@ -168,7 +168,7 @@ func outcomes(objects v1alpha1.Reason, message string, passed func(check) string
 		o := Outcome{Check: c.reason, Result: result}
 		switch {
 		case c.reason == objects:
-			o.Result, o.Message, result = Objects, message, NotReached
+			o.Result, o.Message, result = Blocks, message, NotReached
 		case result == Passed:
 			o.Message = passed(c)
 		}

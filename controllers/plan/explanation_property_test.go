@@ -27,7 +27,7 @@ func TestExplain_IsThePlan(t *testing.T) {
 			}
 			objecting := 0
 			for _, c := range e.Checks {
-				if c.Result == plan.Objects {
+				if c.Result == plan.Blocks {
 					objecting++
 				}
 			}

@@ -32,8 +32,8 @@ func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 		switch {
 		case check != "":
 			want = plan.NotReached
-		case c.Result == plan.Objects:
-			check, want = c.Check, plan.Objects
+		case c.Result == plan.Blocks:
+			check, want = c.Check, plan.Blocks
 		default:
 			passed++
 		}

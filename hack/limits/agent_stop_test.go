@@ -17,13 +17,13 @@ import (
 
 // agentPhases brings an agent into a phase and returns while it is in it.
 var agentPhases = map[string]func(h *host){
-	"it waits for an API server that accepts and says nothing": func(h *host) {
+	"it waits for an API server that accepts and does not answer": func(h *host) {
 		address, connected := mute(h.t, "tcp", "127.0.0.1:0")
 		h.startAt("http://"+address, h.Bus.Address())
 		<-connected
 	},
 	"the list of its Node hangs": func(h *host) { h.hangs(watch("nodes"), h.start) },
-	"the bus accepts and says nothing": func(h *host) {
+	"the bus accepts and does not answer": func(h *host) {
 		bus := filepath.Join(h.t.TempDir(), "bus")
 		_, connected := mute(h.t, "unix", bus)
 		h.startAt(h.URL, "unix:path="+bus)

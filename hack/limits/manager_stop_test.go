@@ -22,7 +22,7 @@ type managerPhase struct {
 }
 
 var managerPhases = []managerPhase{
-	{name: "it waits for an API server that accepts and says nothing", reach: func(s *site) {
+	{name: "it waits for an API server that accepts and does not answer", reach: func(s *site) {
 		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
 		s.startAt("http://" + address)
 		<-connected
@@ -64,7 +64,7 @@ var managerPhases = []managerPhase{
 			return node.Labels[v1alpha1.LabelBeforeReboot] != ""
 		})
 	}},
-	{name: "a gate's Prometheus accepts and says nothing", reach: func(s *site) {
+	{name: "a gate's Prometheus accepts and does not answer", reach: func(s *site) {
 		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
 		s.needy()
 		s.start()

@@ -25,9 +25,9 @@ const (
 	Unknown Verdict = "Unknown"
 	// Unanswered means a reboot is requested, and the agent has not answered.
 	Unanswered Verdict = "Unanswered"
-	// Waiting means a reboot is needed, and a check objects.
+	// Waiting means a reboot is needed, and a check blocks it.
 	Waiting Verdict = "Waiting"
-	// Due means a reboot is needed and nothing objects: the manager grants it with its next look.
+	// Due means a reboot is needed and nothing blocks it: the manager grants it with its next look.
 	Due Verdict = "Due"
 	// InProgress means the reboot is granted and not over.
 	InProgress Verdict = "InProgress"

@@ -49,7 +49,7 @@ var headlines = map[Verdict]struct {
 	Unknown:    {"may need a reboot, which is not known", terminal.Wait},
 	Unanswered: {"was asked to reboot, and its agent has not answered", terminal.Wait},
 	Waiting:    {"waits", terminal.Wait},
-	Due:        {"is next: nothing objects", terminal.Good},
+	Due:        {"is next: nothing blocks it", terminal.Good},
 	InProgress: {"is being rebooted", terminal.Busy},
 }
 
@@ -153,7 +153,7 @@ var marks = map[plan.Result]struct {
 	mark  string
 	style terminal.Style
 }{
-	plan.Passed: {"✓", terminal.Good}, plan.Objects: {"✗", terminal.Bad}, plan.NotReached: {"·", terminal.Quiet},
+	plan.Passed: {"✓", terminal.Good}, plan.Blocks: {"✗", terminal.Bad}, plan.NotReached: {"·", terminal.Quiet},
 }
 
 func (e Explanation) checks(l terminal.Look) []string {

@@ -67,8 +67,8 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 		return
 	}
 	c.comments["windows"] = []string{
-		"kured asks for the weekday of this very moment: the hours before midnight and those after it each stand by",
-		"themselves, on the same days. If you meant nights that begin on these days, take one window:",
+		"kured asks for the weekday of this very moment: the hours before midnight and those after it are each",
+		"windows of their own, on the same days. If you meant nights that begin on these days, take one window:",
 		fmt.Sprintf("{name: nights, days: [%s], start: %q, duration: %s, timeZone: %s}",
 			message.Names(windows[0].Days, len(week)), windows[0].Start, moment.Short(hours.length()), windows[0].TimeZoneOrDefault()),
 	}

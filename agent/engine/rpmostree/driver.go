@@ -78,7 +78,7 @@ func (d *Driver) logRound(ctx context.Context, round, last Round) {
 	case OutcomeUpToDate:
 		log.Info("Found no upgrade of the host")
 	case OutcomeLeftToHost:
-		log.Info("Left upgrades to rpm-ostreed-automatic.timer, as the host's AutomaticUpdatePolicy says", "policy", round.Policy)
+		log.Info("Left upgrades to rpm-ostreed-automatic.timer, as the host's AutomaticUpdatePolicy sets", "policy", round.Policy)
 	default:
 		log.Info("Left the host alone", "reason", string(round.Outcome))
 	}
