@@ -118,16 +118,16 @@ limits: controlplane ## A thousand reboots of one node, floods of ten thousand, 
 	@REBOOTS=$(or $(REBOOTS),1000) FLOOD=$(or $(FLOOD),10000) hack/limits/limits.sh
 
 .PHONY: chaos
-chaos: controlplane ## Run seeded schedules of faults on real API servers, with a witness that judges each. LONG=1 SEED=42 WORKERS=2
+chaos: controlplane ## Run seeded schedules of faults on real API servers, with a witness that judges each. SEED=42 WORKERS=2 ARGS=--schedules=69
 	@go build -o bin/chaos ./hack/chaos
-	@exec bin/chaos $(if $(LONG),--schedules=2000 --docs=docs/chaos.md) $(if $(SEED),--first=$(SEED) --schedules=1) $(if $(WORKERS),--workers=$(WORKERS)) $(ARGS)
+	@exec bin/chaos $(if $(SEED),--first=$(SEED) --schedules=1) $(if $(WORKERS),--workers=$(WORKERS)) $(ARGS)
 
 .PHONY: versions
 versions: ## Run rights, CEL and a reboot on each supported minor version of Kubernetes. VERSIONS="1.30 1.33"
 	@VERSIONS="$(VERSIONS)" hack/versions/run.sh
 
 .PHONY: soak
-soak: ## Run simulation and chaos from a new first seed, which is printed, fuzz targets, limits and benchmarks. SECONDS_AT_MOST=3600 FUZZTIME=10m; SEED=42 replays one seed
+soak: ## Run simulation and chaos from a new first seed, which is printed, fuzz targets, limits and benchmarks. SEEDS=2000 SECONDS_AT_MOST=3600 FUZZTIME=10m; SEED=42 replays one seed
 	@FUZZTIME=$(FUZZTIME) exec hack/soak.sh
 
 .PHONY: simulation

@@ -41,7 +41,7 @@ func (c *chaos) run(ctx context.Context) error {
 		c.screen.Print(schedule.Of(c.options.first).String())
 	}
 	count := min(c.options.workers, c.options.schedules)
-	c.result = newResult()
+	c.result = newResult(c.options.first)
 	err := c.screen.Step(fmt.Sprintf("%d schedules from seed %d on, on %d workers", c.options.schedules, c.options.first, count), func() error {
 		var workers errgroup.Group // of which one that fails keeps no other from what it would find
 		for range count {

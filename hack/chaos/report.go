@@ -15,6 +15,7 @@ import (
 
 // result is what many schedules have shown.
 type result struct {
+	first                                                  uint64
 	schedules, sharing, reboots, grants, revisions, ticked int
 	violations                                             int
 	failed                                                 []worker.Outcome
@@ -24,8 +25,8 @@ type result struct {
 	slowest                                                uint64
 }
 
-func newResult() result {
-	return result{struck: map[schedule.Kind]int{}, hit: map[schedule.Kind]int{}}
+func newResult(first uint64) result {
+	return result{first: first, struck: map[schedule.Kind]int{}, hit: map[schedule.Kind]int{}}
 }
 
 func (r *result) add(o worker.Outcome) {
@@ -81,7 +82,7 @@ func (r *result) failure(least int) error {
 func (r *result) rows() [][]string {
 	mean := r.converged / time.Duration(max(1, r.schedules))
 	return [][]string{
-		{"schedules", fmt.Sprintf("%d of %d nodes", r.schedules, schedule.Nodes)},
+		{"schedules", fmt.Sprintf("%d of %d nodes, from seed %d on", r.schedules, schedule.Nodes, r.first)},
 		{"two policies with one limit in", strconv.Itoa(r.sharing)},
 		{"grants, reboots", fmt.Sprintf("%d, %d", r.grants, r.reboots)},
 		{"revisions seen by the witness", strconv.Itoa(r.revisions)},

@@ -11,7 +11,7 @@ import (
 // A run of many schedules proves nothing where one kind of fault has hardly struck.
 func TestResult_FailsWhereAFaultHasHardlyStruck(t *testing.T) {
 	const least = 3
-	r, rare := newResult(), schedule.Kinds()[1]
+	r, rare := newResult(0), schedule.Kinds()[1]
 	for i := range least {
 		struck := map[schedule.Kind]int{}
 		for _, kind := range schedule.Kinds() {
