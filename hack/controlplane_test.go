@@ -8,90 +8,107 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// A program of the release is used only where it is the one that was published; else the control plane is built.
+// program is each of the release.
+const program = "#!/bin/sh\necho kubectl\n"
+
+// publish is a release in which each program has a checksum.
+func publish(checksum string, body http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case !strings.HasPrefix(path, "/v1.2.3/bin/"+runtime.GOOS+"/"+runtime.GOARCH+"/kube"):
+			http.NotFound(w, r)
+		case strings.HasSuffix(path, ".sha256"):
+			fmt.Fprint(w, checksum)
+		default:
+			body(w, r)
+		}
+	}
+}
+
+func whole(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, program) }
+
+func rightSum() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(program))) }
+
 func TestControlPlane_DownloadsWhatWasPublished(t *testing.T) {
 	t.Parallel()
-	const program = "#!/bin/sh\necho kubectl\n"
-	folder := "/v1.2.3/bin/" + runtime.GOOS + "/" + runtime.GOARCH + "/"
-	published := func(checksum string) http.Handler {
-		mux := http.NewServeMux()
-		mux.HandleFunc(folder+"kubectl", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, program) })
-		mux.HandleFunc(folder+"kubectl.sha256", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, checksum) })
-		return mux
+	server := httptest.NewServer(publish(rightSum(), whole))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubectl")
+	out, err := script(t, []string{"KUBE_MIRROR=" + server.URL}, "controlplane/download.sh", "v1.2.3", "kubectl", file)
+	if got, _ := os.ReadFile(file); err != nil || string(got) != program {
+		t.Errorf("%v: %s; the file has %q", err, out, got)
 	}
+}
+
+// A program of the release is used only where it is the one that was published; else the control plane is built. A go that only makes the
+// files it is asked for says what that is.
+func TestControlPlane_BuildsWhatItCannotDownload(t *testing.T) {
+	t.Parallel()
+	const stub = `#!/bin/sh
+case $* in
+list*) echo v1.2.3 ;;
+"env GOOS") echo ` + runtime.GOOS + ` ;;
+env*) echo ` + runtime.GOARCH + ` ;;
+build*) for word; do [ "$last" != -o ] || touch "$word"; last=$word; done; echo "built $last" ;;
+esac`
+	wrong := strings.Repeat("0", 64)
 	for name, tc := range map[string]struct {
-		server http.Handler
-		want   string // in the message; empty: it is downloaded
+		server http.HandlerFunc
+		why    string
 	}{
-		"right":            {published(fmt.Sprintf("%x", sha256.Sum256([]byte(program)))), ""},
-		"a wrong checksum": {published(strings.Repeat("0", 64)), "and " + strings.Repeat("0", 64) + " is published"},
-		"no such program":  {http.NotFoundHandler(), "404"},
-		"no answer":        {hangs(t), "too slow"},
+		"a wrong checksum": {publish(wrong, whole), "and " + wrong + " is published"},
+		"no such program":  {http.NotFound, "404"},
+		"no answer":        {func(_ http.ResponseWriter, r *http.Request) { hang(t, r, 5*time.Second) }, "too slow"},
+		"a body that stalls": {publish(rightSum(), func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(len(program)))
+			fmt.Fprint(w, program[:len(program)/2])
+			_ = http.NewResponseController(w).Flush()
+			hang(t, r, 12*time.Second)
+		}), "too slow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(tc.server)
 			defer server.Close()
-			file := filepath.Join(t.TempDir(), "kubectl")
-			out, err := script(t, []string{"KUBE_MIRROR=" + server.URL}, "controlplane/download.sh", "v1.2.3", "kubectl", file)
-			got, _ := os.ReadFile(file)
-			switch {
-			case tc.want == "" && (err != nil || string(got) != program):
-				t.Errorf("%v: %s; the file has %q", err, out, got)
-			case tc.want != "" && (err == nil || !strings.Contains(out, tc.want) || got != nil):
-				t.Errorf("%v: %s, want %q; the file has %q", err, out, tc.want, got)
+			folder := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(folder, "go"), []byte(stub), 0o700))
+			env := []string{"KUBE_MIRROR=" + server.URL, "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")}
+			out, err := script(t, env, "controlplane/build.sh", filepath.Join(folder, "out"))
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for _, want := range []string{
+				tc.why, "about a minute", "about six minutes", "built go.etcd.io/etcd/server/v3", "built k8s.io/kubernetes/cmd/kube-apiserver",
+				"built k8s.io/kubernetes/cmd/kube-controller-manager", "built k8s.io/kubernetes/cmd/kube-scheduler", "built k8s.io/kubernetes/cmd/kubectl",
+				"built sigs.k8s.io/kwok/cmd/kwok",
+			} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is missing in %s", want, out)
+				}
+			}
+			files, err := filepath.Glob(filepath.Join(folder, "out", "*"))
+			if all := "etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok versions"; err != nil || len(files) != len(strings.Fields(all)) {
+				t.Errorf("%q (%v), want %s", files, err, all)
+			}
+			if got, err := os.ReadFile(filepath.Join(folder, "out", "kube-apiserver")); err != nil || len(got) > 0 {
+				t.Errorf("what was downloaded is left: %q, %v", got, err)
 			}
 		})
 	}
 }
 
-// hangs never answers. Who asks gives up after three seconds; curl measures its speed once a second.
-func hangs(t *testing.T) http.Handler {
+// hang never answers, and fails where the client does not give up in time.
+func hang(t *testing.T, r *http.Request, limit time.Duration) {
 	t.Helper()
-	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		began := time.Now()
-		<-r.Context().Done()
-		if waited := time.Since(began).Round(time.Second); waited > 5*time.Second {
-			t.Errorf("it was waited for an answer for %s", waited)
-		}
-	})
-}
-
-// What cannot be downloaded is built. A go that only makes the files it is asked for says what that is.
-func TestControlPlane_BuildsWhatItCannotDownload(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	folder := t.TempDir()
-	stub := `#!/bin/sh
-case $1 in
-list) echo v1.2.3 ;;
-env) echo linux ;;
-build) for word; do [ "$last" != -o ] || touch "$word"; last=$word; done; echo "built $last" ;;
-esac`
-	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(stub), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"KUBE_MIRROR=" + server.URL, "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")}
-	out, err := script(t, env, "controlplane/build.sh", filepath.Join(folder, "out"))
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for _, want := range []string{
-		"about a minute", "about six minutes", "built go.etcd.io/etcd/server/v3", "built k8s.io/kubernetes/cmd/kube-apiserver",
-		"built k8s.io/kubernetes/cmd/kube-controller-manager", "built k8s.io/kubernetes/cmd/kube-scheduler", "built k8s.io/kubernetes/cmd/kubectl",
-		"built sigs.k8s.io/kwok/cmd/kwok",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing in %s", want, out)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(folder, "out", "versions")); err != nil {
-		t.Error(err)
+	began := time.Now()
+	<-r.Context().Done()
+	if waited := time.Since(began); waited > limit {
+		t.Errorf("it was waited for an answer for %s", waited)
 	}
 }
