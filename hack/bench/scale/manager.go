@@ -46,9 +46,9 @@ type size struct {
 	atStart, atRest, loaded fleet.Asked
 	rest                    time.Duration
 	// handover is from the last report of one node's agent to the grant of the next one, afterFinish from the manager's
-	// confirmation to that grant, and write from any write to its watch in the meantime.
-	handover, afterFinish, write []time.Duration
-	reboots                      int
+	// confirmation to that grant.
+	handover, afterFinish []time.Duration
+	reboots               int
 	// took and cpu are the time and the manager's CPU time for all reboots, and end its memory after them.
 	took, cpu time.Duration
 	end       process.Memory
@@ -148,7 +148,7 @@ func (m *managed) rest(ctx context.Context, s *size) error {
 	return err
 }
 
-// load reboots nodes, and measures how slots go from one to the next, and the API server by itself.
+// load reboots nodes, and measures how slots go from one to the next.
 func (m *managed) load(ctx context.Context, s *size) error {
 	limit := startLimit + time.Duration(s.reboots/m.options.slots)*(m.options.down+rebootLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -156,11 +156,10 @@ func (m *managed) load(ctx context.Context, s *size) error {
 	from, r := time.Now(), &reboots{lab: m.lab, down: m.options.down}
 	var err error
 	s.cpu, err = spent(s.manager, func() error {
-		probing, stop := context.WithCancel(ctx)
+		rebooting, stop := context.WithCancel(ctx)
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() (err error) { s.write, err = m.lab.probe(probing); return err })
 		group.Go(func() error { defer stop(); return r.run(ctx) })
-		group.Go(func() error { return rules.Approve(probing, m.lab.client, &v1alpha1.RebootPolicyList{}) })
+		group.Go(func() error { return rules.Approve(rebooting, m.lab.client, &v1alpha1.RebootPolicyList{}) })
 		return group.Wait()
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func report(o *options, sizes []size) figures.Result {
 		},
 		Notes: []string{
 			"A hand-over is from the last report of one node's agent after its boot to the grant of the node that gets the slot, as a watch shows both: " +
-				"the manager confirms the one, writes the ledger and publishes the other. Any write, from its start to its watch, is the yardstick for one such step.",
+				"the manager confirms the one, writes the ledger and publishes the other.",
 			"A status of another manager's is not written anew for counts alone in the first 15 s: from the second size on the start takes as long, however soon the manager decides.",
 		},
 	}
@@ -80,8 +80,6 @@ func (s size) loadRows() []figures.Row {
 		figures.Figure("19 of 20 take at most", figures.QuantileText(s.handover, 0.95)),
 		figures.Figure("longest", figures.QuantileText(s.handover, 1)),
 		figures.Figure("of it after the confirmation, median", figures.QuantileText(s.afterFinish, 0.5)),
-		figures.Figure("any write until its watch, median", figures.QuantileText(s.write, 0.5)),
-		figures.Figure("19 of 20 writes take at most", figures.QuantileText(s.write, 0.95)),
 		figures.Figure("hand-overs measured", strconv.Itoa(len(s.handover))),
 		figures.Figure("all reboots", figures.Seconds(s.took)),
 		figures.Figure("the manager's CPU for one", figures.Milliseconds(s.cpu/time.Duration(reboots))),
