@@ -22,11 +22,7 @@ func (r *Recorder) Read() timeline.Story {
 	defer r.mu.Unlock()
 	for _, c := range r.Feed.Since(r.read) {
 		r.read++
-		switch {
-		case c.Node == nil:
-		case c.Gone:
-			r.line.Forget(c.At, c.Name)
-		default:
+		if c.Node != nil && !c.Gone {
 			r.line.Observe(c.At, c.Node)
 		}
 	}

@@ -46,7 +46,7 @@ type Story struct {
 	Changes []Change
 	// Runs are the finished reboots in the order in which they were granted.
 	Runs []Run
-	// Peak is the most nodes that were ever unavailable at once: not Ready, cordoned, or gone.
+	// Peak is the most nodes that were ever unavailable at once: not Ready, or cordoned.
 	Peak []string
 }
 
@@ -94,42 +94,24 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 	t.count()
 }
 
-// Forget takes the deletion of a node in: it counts as unavailable from then on.
-func (t *Timeline) Forget(at time.Time, name string) {
-	if n := t.nodes[name]; n != nil {
-		n.available = false
-		t.enter(at, n, Unavailable, "deleted")
-		t.count()
-	}
-}
-
 func (t *Timeline) step(at time.Time, n *track, node *corev1.Node) {
-	state := look(node)
+	before, reported, state := n.view.State, why(node), look(node)
 	if state == UpToDate && n.view.Reboots > 0 {
 		state = Back
 	}
-	t.enter(at, n, state, why(node))
-}
-
-func (t *Timeline) enter(at time.Time, n *track, state State, why string) {
-	before := n.view.State
-	if before != state || n.view.Why != why {
-		t.changes = append(t.changes, Change{At: at, Node: n.view.Node, From: before, To: state, Why: why})
+	if before != state || n.view.Why != reported {
+		t.changes = append(t.changes, Change{At: at, Node: node.Name, From: before, To: state, Why: reported})
 	}
-	n.view.State, n.view.Why = state, why
+	n.view.State, n.view.Why = state, reported
 	t.record(at, n)
 }
 
 func (t *Timeline) count() {
-	if down := t.unavailable(); len(down) > len(t.peak) {
+	names := slices.Sorted(maps.Keys(t.nodes))
+	down := slices.DeleteFunc(names, func(name string) bool { return t.nodes[name].available })
+	if len(down) > len(t.peak) {
 		t.peak = down
 	}
-}
-
-// unavailable names the nodes that are unavailable now.
-func (t *Timeline) unavailable() []string {
-	names := slices.Sorted(maps.Keys(t.nodes))
-	return slices.DeleteFunc(names, func(name string) bool { return t.nodes[name].available })
 }
 
 // Story is a copy of what has happened so far.

@@ -147,11 +147,7 @@ func TestTimeline_PeakCountsEveryNodeThatIsUnavailableForWhateverReason(t *testi
 	line.Observe(at(1), node("n1", cordoned))
 	line.Observe(at(2), node("n2", down))
 	line.Observe(at(3), node("n1"))
-	line.Forget(at(4), "n3")
 	if diff := cmp.Diff([]string{"n1", "n2"}, line.Story().Peak); diff != "" {
 		t.Errorf("peak (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"n2", "n3"}, line.unavailable()); diff != "" {
-		t.Errorf("unavailable (-want +got):\n%s", diff)
 	}
 }
