@@ -12,7 +12,7 @@ import (
 
 // Shipped is the path of a program that Build has built: apart from those that `make build` makes for people.
 func Shipped(program string) string {
-	return filepath.Join(Root(), "bin", "shipped", filepath.Base(program))
+	return filepath.Join(Root(), "bin", "shipped", program)
 }
 
 // built are the programs that this process has built. Even where nothing is to be done, go build takes a second to find out.
@@ -21,8 +21,8 @@ var built = struct {
 	paths map[string]bool
 }{paths: map[string]bool{}}
 
-// Build builds manager, agent, kubectl-reboot, or the program of a folder, as it ships: with the flags of the Makefile and the
-// Dockerfile, but for the version. It returns the program's path. Where it is up to date nothing is done: suites share it.
+// Build builds manager, agent or kubectl-reboot as it ships: with the flags of the Makefile and the Dockerfile, but for the version. It
+// returns the program's path. Where it is up to date nothing is done: suites share it.
 func Build(ctx context.Context, program string) (string, error) {
 	out, folder := Shipped(program), "./"+program
 	if program == "manager" {
