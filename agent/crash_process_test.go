@@ -44,9 +44,9 @@ func (p *process) start(ctx context.Context) {
 	life, stop := context.WithCancel(ctx)
 	p.dead, p.stop = dead, stop
 	config := rest.CopyConfig(p.s.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) { return p.request(ctx, dead, next, r) })
-	})
+	config.Wrap(testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		return p.request(ctx, dead, next, r)
+	}))
 	mgr, err := p.build(life, config)
 	if err != nil {
 		p.s.t.Errorf("building %s: %v", p.name, err)

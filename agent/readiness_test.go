@@ -124,14 +124,12 @@ var _ = Describe("The agent's probes", func() {
 		m := newMachine(ctx, patient)
 		var away atomic.Bool
 		m.hurried, m.tune = true, func(config *rest.Config) {
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return testenv.RoundTripper(func(request *http.Request) (*http.Response, error) {
-					if away.Load() {
-						return nil, syscall.ECONNREFUSED
-					}
-					return next.RoundTrip(request)
-				})
-			})
+			config.Wrap(testenv.Wire(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+				if away.Load() {
+					return nil, syscall.ECONNREFUSED
+				}
+				return next.RoundTrip(request)
+			}))
 		}
 		at := probedAt(ctx)
 		m.start(ctx, "--health-probe-bind-address="+at)

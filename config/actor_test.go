@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // actor is somebody with a token who tries things: a client that remembers its last request and the answer to it.
@@ -54,7 +56,7 @@ func actorOf(config *rest.Config) *actor {
 	config.QPS = -1
 	config.ContentType = runtime.ContentTypeJSON // refusals that can be read
 	last := &exchange{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next: next, last: last} })
+	config.Wrap(testenv.Wire(last.record))
 	client, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	return &actor{Interface: client, last: last}
@@ -70,18 +72,13 @@ type exchange struct {
 	Message string
 }
 
-// recorder is the wire of an actor, who does one thing at a time.
-type recorder struct {
-	next http.RoundTripper
-	last *exchange
-}
-
-func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := r.next.RoundTrip(request)
+// record is the wire of an actor, who does one thing at a time.
+func (e *exchange) record(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	response, err := next.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
-	*r.last = exchange{Method: request.Method, URL: *request.URL, Code: response.StatusCode}
+	*e = exchange{Method: request.Method, URL: *request.URL, Code: response.StatusCode}
 	if response.StatusCode < http.StatusBadRequest {
 		return response, nil
 	}
@@ -90,7 +87,7 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil {
-		r.last.Message = status.Message
+		e.Message = status.Message
 	}
 	return response, err
 }

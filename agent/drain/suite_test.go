@@ -68,7 +68,7 @@ func installAgentRole(ctx context.Context) {
 func as(w *wire, user string, groups ...string) *drain.Client {
 	GinkgoHelper()
 	config := impersonating(user, groups...)
-	config.Wrap(w.wrap)
+	config.Wrap(testenv.Wire(w.pass))
 	client, err := drain.NewClient(config)
 	Expect(err).NotTo(HaveOccurred())
 	return client

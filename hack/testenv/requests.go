@@ -11,11 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RoundTripper is a function that sends requests.
-type RoundTripper func(*http.Request) (*http.Response, error)
+// Wire is for the config of a client: its requests go to a function, with what sends them.
+func Wire(pass func(r *http.Request, next http.RoundTripper) (*http.Response, error)) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) { return pass(r, next) })
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
-func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Requests are those that a program sends to the API server, over all its processes. The zero value remembers them all.
 type Requests struct {
@@ -66,7 +72,7 @@ func (r *Requests) Matching(method, part string) []string {
 
 // Wrap is for the config of the program's clients.
 func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
-	return RoundTripper(func(request *http.Request) (*http.Response, error) {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if r.refuses(request) {
 			return forbidden(request), nil
 		}

@@ -116,15 +116,13 @@ var _ = Describe("The command line", func() {
 	It("reports that the operator is not installed, where its kind is not there", func() {
 		missing := func(where string) func(*call) {
 			return func(c *call) {
-				c.wrap = func(next http.RoundTripper) http.RoundTripper {
-					return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
-						if strings.Contains(r.URL.Path, where) {
-							r = r.Clone(r.Context())
-							r.URL.Path = "/apis/nowhere"
-						}
-						return next.RoundTrip(r)
-					})
-				}
+				c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+					if strings.Contains(r.URL.Path, where) {
+						r = r.Clone(r.Context())
+						r.URL.Path = "/apis/nowhere"
+					}
+					return next.RoundTrip(r)
+				})
 			}
 		}
 		const sentence = ": this cluster has no RebootPolicies, reboot-operator is not installed\n"

@@ -106,15 +106,13 @@ var _ = Describe("doctor", Serial, func() {
 	It("checks the version also where a proxy takes the date away, and reports that of the clocks", func() {
 		newPool(1)
 		by := found(func(c *call) {
-			c.wrap = func(next http.RoundTripper) http.RoundTripper {
-				return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
-					response, err := next.RoundTrip(r)
-					if err == nil {
-						response.Header.Del("Date")
-					}
-					return response, err
-				})
-			}
+			c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				response, err := next.RoundTrip(r)
+				if err == nil {
+					response.Header.Del("Date")
+				}
+				return response, err
+			})
 		})
 		Expect(by).NotTo(HaveKey(doctor.Version))
 		Expect(by[doctor.Clocks]).To(HaveExactElements(HaveField("Message", "the API server's answer has no date to compare with")))

@@ -150,9 +150,9 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 
 	It("in errors", func() {
 		_, stderr, err := run([]string{"status"}, func(c *call) {
-			c.wrap = func(http.RoundTripper) http.RoundTripper {
-				return testenv.RoundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("\x1b[2J\u009b1A") })
-			}
+			c.wrap = testenv.Wire(func(*http.Request, http.RoundTripper) (*http.Response, error) {
+				return nil, errors.New("\x1b[2J\u009b1A")
+			})
 		})
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(And(HavePrefix("error: "), HaveSuffix("\uFFFD[2J\uFFFD1A\n")))

@@ -312,16 +312,14 @@ var _ = Describe("status --watch", func() {
 			defer GinkgoRecover()
 			_, _, err := run([]string{"status", "--watch", p.policy}, until(ctx), func(c *call) {
 				c.out, c.screen = &out, terminal.Pipe(&out)
-				c.wrap = func(next http.RoundTripper) http.RoundTripper {
-					return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
-						if down.Load() {
-							return nil, context.DeadlineExceeded
-						}
-						request, stop := context.WithCancel(r.Context())
-						cut.Store(r.URL.Path, stop)
-						return next.RoundTrip(r.WithContext(request))
-					})
-				}
+				c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+					if down.Load() {
+						return nil, context.DeadlineExceeded
+					}
+					request, stop := context.WithCancel(r.Context())
+					cut.Store(r.URL.Path, stop)
+					return next.RoundTrip(r.WithContext(request))
+				})
 			})
 			Expect(err).NotTo(HaveOccurred())
 		}()

@@ -164,11 +164,9 @@ func until(ctx context.Context) func(*call) {
 // wrapped looks at every request.
 func wrapped(look func(*http.Request)) func(*call) {
 	return func(c *call) {
-		c.wrap = func(next http.RoundTripper) http.RoundTripper {
-			return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
-				look(r)
-				return next.RoundTrip(r)
-			})
-		}
+		c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			look(r)
+			return next.RoundTrip(r)
+		})
 	}
 }
