@@ -14,6 +14,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 var _ = Describe("The agents of a policy", func() {
@@ -57,7 +58,7 @@ var _ = Describe("The agents of a policy", func() {
 func reportingFleet(size int) (*fleet, string) {
 	f := makeFleet(size)
 	for _, name := range f.nodes {
-		f.reports(name, cond(v1alpha1.NodeRebootRequired, "False", string(v1alpha1.ReasonUpToDate)))
+		f.reports(name, testenv.Condition(v1alpha1.NodeRebootRequired, "False", string(v1alpha1.ReasonUpToDate)))
 	}
 	namespace := "agents-of-" + f.pool
 	Expect(api.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())

@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -13,13 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const poolLabel = "example.com/pool"
@@ -40,7 +39,7 @@ func makeFleet(size int) *fleet {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: f.pool}}}
 		Expect(api.Create(context.Background(), node)).To(Succeed())
 		f.status(name, map[string]any{
-			"nodeInfo": map[string]any{"bootID": bootID(name, 1)}, "conditions": []any{cond(corev1.NodeReady, "True", "KubeletReady")},
+			"nodeInfo": map[string]any{"bootID": bootID(name, 1)}, "conditions": []any{testenv.Condition(corev1.NodeReady, "True", "KubeletReady")},
 		})
 	}
 	DeferCleanup(f.delete)
@@ -133,14 +132,8 @@ func (f *fleet) reason(name string) string {
 	return string(c.Status) + " " + c.Reason
 }
 
-func cond(kind corev1.NodeConditionType, status, reason string) map[string]any {
-	return map[string]any{
-		"type": kind, "status": status, "reason": reason, "lastTransitionTime": metav1.Now().Format(time.RFC3339),
-	}
-}
-
 func (f *fleet) status(name string, status map[string]any) {
-	f.patch(name, map[string]any{"status": status}, "status")
+	f.patch(name, map[string]any{"status": status})
 }
 
 // reports writes conditions.
@@ -152,29 +145,20 @@ func (f *fleet) annotate(name, key string, value any) {
 	f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
-func (f *fleet) patch(name string, patch map[string]any, sub ...string) {
-	data, err := json.Marshal(patch)
-	Expect(err).NotTo(HaveOccurred())
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	p := client.RawPatch(types.StrategicMergePatchType, data)
-	if len(sub) > 0 {
-		err = api.Status().Patch(context.Background(), node, p, client.FieldOwner(v1alpha1.FieldOwnerAgent))
-	} else {
-		err = api.Patch(context.Background(), node, p, client.FieldOwner(v1alpha1.FieldOwnerAgent))
-	}
-	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+func (f *fleet) patch(name string, patch map[string]any) {
+	ExpectWithOffset(2, testenv.PatchNode(context.Background(), api, v1alpha1.FieldOwnerAgent, name, patch)).To(Succeed())
 }
 
 // need: the agent reports that the node needs a reboot.
 func (f *fleet) need(names ...string) {
 	for _, name := range names {
-		f.reports(name, cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged"))
+		f.reports(name, testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged"))
 	}
 }
 
 // needSince makes a node need a reboot since an instant.
 func (f *fleet) needSince(name string, since time.Time) {
-	needs := cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
+	needs := testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
 	needs["lastTransitionTime"] = since.UTC().Format(time.RFC3339)
 	f.reports(name, needs)
 }
@@ -214,14 +198,14 @@ func (f *fleet) commit(name string, edit ...func(*protocol.Progress)) {
 	value := f.progress(name, protocol.PhaseRebooting, append(edit, func(p *protocol.Progress) { p.Cordoned = before.Cordoned })...)
 	f.patch(name, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
-		"status":   map[string]any{"conditions": []any{cond(corev1.NodeMaintenanceInProgress, "True", "Rebooting")}},
-	}, "status")
+		"status":   map[string]any{"conditions": []any{testenv.Condition(corev1.NodeMaintenanceInProgress, "True", "Rebooting")}},
+	})
 }
 
 // boot: the machine comes up with a new boot ID and its agent reports.
 func (f *fleet) boot(name string, boot int) {
 	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(name, boot)}})
-	f.reports(name, cond(corev1.NodeMaintenanceInProgress, "False", "Rebooted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+	f.reports(name, testenv.Condition(corev1.NodeMaintenanceInProgress, "False", "Rebooted"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
 		map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"})
 }
 

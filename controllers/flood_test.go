@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // reconciles is how often this process has decided about policies.
@@ -116,7 +117,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 		for range turns {
 			f.need(name)
 			Eventually(f.granted).Should(HaveLen(1))
-			f.reports(name, cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"))
+			f.reports(name, testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"))
 			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantCancelled))
 			Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 			Eventually(f.reason).WithArguments(name).Should(BeEmpty())

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // noGrace is a policy under which autoscalers may have a node back with its uncordon.
@@ -73,7 +74,7 @@ var _ = Describe("Node markers", func() {
 
 	It("are gone when the grant is taken back, but for a maintenance that another program has announced", func() {
 		name, _ := begin(func(name string) {
-			f.reports(name, cond(corev1.NodeMaintenancePlanned, "True", "Firmware"))
+			f.reports(name, testenv.Condition(corev1.NodeMaintenancePlanned, "True", "Firmware"))
 		}, noGrace, noTraffic)
 		Expect(markers(name)).To(HaveKeyWithValue(planned, "True Firmware"))
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
@@ -96,7 +97,7 @@ var _ = Describe("Node markers", func() {
 	It("of others stay as they were, and as they were set meanwhile", func() {
 		name, _ := begin(func(name string) {
 			f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{scaleDown: "true"}, "labels": map[string]any{exclude: "mine"}}})
-			f.reports(name, cond(corev1.NodeMaintenancePlanned, "True", "Firmware"))
+			f.reports(name, testenv.Condition(corev1.NodeMaintenancePlanned, "True", "Firmware"))
 		}, noGrace, noTraffic)
 		Expect(f.grant(name).Annotations).To(Equal([]string{disrupt}))
 		Expect(f.grant(name).Excluded).To(BeFalse())

@@ -43,7 +43,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 		f, p := waiting()
 		run(ctx, f, p, "Reboot this node")
 		Expect(f.get(f.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
-		f.reports(f.nodes[0], cond(v1alpha1.NodeRebootRequired, "True", "Requested")) // its agent
+		f.reports(f.nodes[0], testenv.Condition(v1alpha1.NodeRebootRequired, "True", "Requested")) // its agent
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 var _ = Describe("Manager", func() {
@@ -127,11 +128,11 @@ var _ = Describe("Manager", func() {
 
 	It("counts a node that is not Ready against the limit (behaviour 18)", func() {
 		f := makeFleet(2)
-		f.reports(f.nodes[1], cond(corev1.NodeReady, "Unknown", "NodeStatusUnknown"))
+		f.reports(f.nodes[1], testenv.Condition(corev1.NodeReady, "Unknown", "NodeStatusUnknown"))
 		f.policy("workers")
 		f.need(f.nodes[0])
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
-		f.reports(f.nodes[1], cond(corev1.NodeReady, "True", "KubeletReady"))
+		f.reports(f.nodes[1], testenv.Condition(corev1.NodeReady, "True", "KubeletReady"))
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 	})
 

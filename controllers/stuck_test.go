@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 var _ = Describe("A reboot that goes another way", func() {
@@ -30,7 +31,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		return f, p, down, waits
 	}
 	ready := func(f *fleet, name, status string) {
-		f.reports(name, cond(corev1.NodeReady, status, "Kubelet"))
+		f.reports(name, testenv.Condition(corev1.NodeReady, status, "Kubelet"))
 	}
 
 	It("and takes too long is reported in condition, event and metric, and keeps its slot (behaviour 26)", func() {
@@ -69,7 +70,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		f, p, down, _ := goesDown()
 		ready(f, down, "False")
 		ready(f, down, "True")
-		f.reports(down, cond(corev1.NodeMaintenanceInProgress, "False", "Restarted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"))
+		f.reports(down, testenv.Condition(corev1.NodeMaintenanceInProgress, "False", "Restarted"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"))
 		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))
 		Expect(f.condition(down, v1alpha1.NodeRebootFailed)).To(BeNil(), "it is Ready: a health controller would power it off")
 		Expect(f.granted()).To(Equal([]string{down}))

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
@@ -26,9 +27,9 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect(api.Create(context.Background(), &n)).To(Succeed())
 		DeferCleanup(func() { Expect(api.Delete(context.Background(), node(name))).To(Succeed()) })
 		(&pool{}).patch(name, map[string]any{"status": map[string]any{"conditions": []any{
-			condition(corev1.NodeReady, "True", "KubeletReady"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-			condition(corev1.NodeDrained, "False", "RebootSucceeded"), condition(corev1.NodeMaintenancePlanned, "True", "RebootGranted"),
-		}}}, "status")
+			testenv.Condition(corev1.NodeReady, "True", "KubeletReady"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+			testenv.Condition(corev1.NodeDrained, "False", "RebootSucceeded"), testenv.Condition(corev1.NodeMaintenancePlanned, "True", "RebootGranted"),
+		}}})
 		others := node(name)
 		others.Status.Conditions = append(others.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMaintenanceInProgress, Status: corev1.ConditionFalse, Reason: "Theirs"})
 		Expect(api.Status().Update(context.Background(), others, client.FieldOwner("maintainer"))).To(Succeed())

@@ -57,9 +57,9 @@ func harmless(args ...string) {
 // needsHostilely: the agent reports with a hostile message why the node needs a reboot.
 func (p *pool) needsHostilely(name string) {
 	GinkgoHelper()
-	c := condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
+	c := testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
 	c["message"] = hostile
-	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{c}}}, "status")
+	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{c}}})
 }
 
 func (p *pool) annotates(name, key, value string) {
@@ -91,7 +91,7 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		Expect(e.Need.Message).To(Equal(hostile))
 
 		By("having it for a reason in the headline, too")
-		p.patch(p.nodes[0], map[string]any{"status": map[string]any{"conditions": []any{condition(v1alpha1.NodeRebootRequired, "False", hostile)}}}, "status")
+		p.patch(p.nodes[0], map[string]any{"status": map[string]any{"conditions": []any{testenv.Condition(v1alpha1.NodeRebootRequired, "False", hostile)}}})
 		harmless("explain", p.nodes[0])
 	})
 

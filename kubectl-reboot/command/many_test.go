@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -221,14 +222,14 @@ var _ = Describe("request --wait", func() {
 		p := newPool(1, paused)
 		name := p.nodes[0]
 		p.patch(name, map[string]any{"spec": map[string]any{"unschedulable": true}, "metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationRebootRequested: "why"}}})
-		p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{condition(corev1.NodeReady, "False", "KubeletNotReady"), condition(v1alpha1.NodeRebootRequired, "Unknown", "NoEngine")}}}, "status")
+		p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{testenv.Condition(corev1.NodeReady, "False", "KubeletNotReady"), testenv.Condition(v1alpha1.NodeRebootRequired, "Unknown", "NoEngine")}}})
 		out, done := begin("request", name, "--reason=why", "--wait")
 		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 requested\n"))
 		p.answered(name)
 		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 of unknown need\n"))
 		p.boots(name)
 		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 not Ready\n"))
-		p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{condition(corev1.NodeReady, "True", "KubeletReady")}}}, "status")
+		p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{testenv.Condition(corev1.NodeReady, "True", "KubeletReady")}}})
 		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 cordoned\n"))
 		Expect(done).NotTo(Receive())
 		p.patch(name, map[string]any{"spec": map[string]any{"unschedulable": nil}})

@@ -2,21 +2,19 @@ package command_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
@@ -39,8 +37,8 @@ func newPool(size int, options ...func(*v1alpha1.RebootPolicy)) *pool {
 		status := node.Status
 		Expect(api.Create(context.Background(), &node)).To(Succeed())
 		p.patch(name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": status.NodeInfo.BootID}, "conditions": []any{
-			condition(corev1.NodeReady, "True", "KubeletReady"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-		}}}, "status")
+			testenv.Condition(corev1.NodeReady, "True", "KubeletReady"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+		}}})
 	}
 	settle := fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{} })
 	policy := fleettest.Policy(p.policy, append([]func(*v1alpha1.RebootPolicy){settle}, options...)...)
@@ -75,28 +73,15 @@ func node(name string) *corev1.Node {
 	return &node
 }
 
-func condition(kind corev1.NodeConditionType, status, reason string) map[string]any {
-	return map[string]any{
-		"type": kind, "status": status, "reason": reason, "lastTransitionTime": metav1.Now().Format(time.RFC3339),
-	}
-}
-
-func (p *pool) patch(name string, patch map[string]any, sub ...string) {
+func (p *pool) patch(name string, patch map[string]any) {
 	GinkgoHelper()
-	data, err := json.Marshal(patch)
-	Expect(err).NotTo(HaveOccurred())
-	object, raw := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.StrategicMergePatchType, data)
-	if len(sub) > 0 {
-		Expect(api.Status().Patch(context.Background(), object, raw, client.FieldOwner(v1alpha1.FieldOwnerAgent))).To(Succeed())
-		return
-	}
-	Expect(api.Patch(context.Background(), object, raw, client.FieldOwner(v1alpha1.FieldOwnerAgent))).To(Succeed())
+	Expect(testenv.PatchNode(context.Background(), api, v1alpha1.FieldOwnerAgent, name, patch)).To(Succeed())
 }
 
 // needs: the agent reports that the node needs a reboot.
 func (p *pool) needs(name string) {
 	GinkgoHelper()
-	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}}}, "status")
+	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}}})
 }
 
 // waits until the manager has reported on the node what is expected.
@@ -133,15 +118,15 @@ func (p *pool) progresses(name string, phase protocol.Phase) {
 // waitsFor: the agent reports what its drain waits for.
 func (p *pool) waitsFor(name, report string) {
 	GinkgoHelper()
-	c := condition(corev1.NodeDrainInProgress, "True", v1alpha1.EventDraining)
+	c := testenv.Condition(corev1.NodeDrainInProgress, "True", v1alpha1.EventDraining)
 	c["message"] = report
-	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{c}}}, "status")
+	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{c}}})
 }
 
 // boots: the machine is up again, and its agent reports.
 func (p *pool) boots(name string) {
 	GinkgoHelper()
 	p.patch(name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": name + "-boot-2"}, "conditions": []any{
-		condition(corev1.NodeMaintenanceInProgress, "False", "RebootSucceeded"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-	}}}, "status")
+		testenv.Condition(corev1.NodeMaintenanceInProgress, "False", "RebootSucceeded"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+	}}})
 }

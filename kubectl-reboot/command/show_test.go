@@ -199,7 +199,7 @@ var _ = Describe("report", func() {
 	It("has a row for each node of a policy, or of a selector", func() {
 		p, other := newPool(2, paused), newPool(1, paused)
 		p.needs(p.nodes[0])
-		p.patch(p.nodes[0], map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"osImage": "Flatcar 4459.2.0", "kernelVersion": "6.12.51"}}}, "status")
+		p.patch(p.nodes[0], map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"osImage": "Flatcar 4459.2.0", "kernelVersion": "6.12.51"}}})
 		text := ok("report", p.policy)
 		Expect(text).To(And(HavePrefix("NODE "), Not(ContainSubstring(other.nodes[0])),
 			MatchRegexp(`(?m)^`+p.nodes[0]+` +`+p.policy+` +Flatcar 4459.2.0 +6.12.51 +- .* 0 .* Paused$`), MatchRegexp(`(?m)^`+p.nodes[1]+` .* -$`)))

@@ -1,0 +1,50 @@
+package testenv
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// PatchNode changes a Node as an owner of its fields, by its status where the patch has one.
+func PatchNode(ctx context.Context, nodes client.Client, owner, name string, patch map[string]any) error {
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding a change of node %q: %w", name, err)
+	}
+	node, raw := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.StrategicMergePatchType, text)
+	if patch["status"] != nil {
+		return nodes.Status().Patch(ctx, node, raw, client.FieldOwner(owner))
+	}
+	return nodes.Patch(ctx, node, raw, client.FieldOwner(owner))
+}
+
+// Condition is one of a Node, as a patch has it.
+func Condition(kind corev1.NodeConditionType, status, reason string) map[string]any {
+	return map[string]any{
+		"type": kind, "status": status, "reason": reason, "lastTransitionTime": metav1.Now().Format(time.RFC3339),
+	}
+}
+
+// Ready is the condition of a Node as of an instant.
+func Ready(status corev1.ConditionStatus, reason, message string, at time.Time) corev1.NodeCondition {
+	now := metav1.NewTime(at)
+	return corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
+	}
+}
+
+// ReportReady writes the status of a Node as its kubelet does, in one revision. No boot ID: that stays as it is.
+func ReportReady(ctx context.Context, nodes client.Client, name, bootID string, ready corev1.NodeCondition) error {
+	status := map[string]any{"conditions": []corev1.NodeCondition{ready}}
+	if bootID != "" {
+		status["nodeInfo"] = map[string]any{"bootID": bootID}
+	}
+	return PatchNode(ctx, nodes, "kubelet", name, map[string]any{"status": status})
+}
