@@ -3,8 +3,10 @@ package controllers_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -285,6 +287,33 @@ var _ = Describe("Manager", func() {
 		for _, name := range f.nodes {
 			Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 		}
+	})
+
+	It("decides again where another manager has written the ledger first (behaviour 17)", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })
+		f.need(f.nodes...)
+		f.show("False Paused", f.nodes...)
+		atRest()
+		theirs := f.get(f.nodes[1]) // this manager would choose the other one
+		var first sync.Once
+		requests.meddleWith(func(r *http.Request) bool {
+			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/"+p.Name+"/status") {
+				first.Do(func() {
+					defer GinkgoRecover()
+					ledger := &v1alpha1.RebootPolicy{}
+					Expect(api.Get(ctx, client.ObjectKeyFromObject(p), ledger)).To(Succeed())
+					e := protocol.Enter(ledger.Status.Seq, protocol.RecordOf(theirs), theirs.Name, theirs.Status.NodeInfo.BootID, time.Now())
+					ledger.Status.Limit, ledger.Status.Seq, ledger.Status.Grants = 1, e.Seq, []v1alpha1.LedgerEntry{e}
+					Expect(api.Status().Update(ctx, ledger)).To(Succeed())
+				})
+			}
+			return false
+		})
+		editPolicy(p.DeepCopy(), func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil })
+		Eventually(f.granted).Should(Equal([]string{theirs.Name}))
+		Expect(grantsOf(p)).To(HaveExactElements(HaveField("Node", theirs.Name)))
+		Consistently(f.granted, "300ms").Should(HaveLen(1))
 	})
 
 	It("is quiet at rest: heartbeats cause no request at all (behaviours 4, 56)", func() {
