@@ -131,7 +131,7 @@ type DrainRule struct {
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
 	PodSelector LabelSelector `json:"podSelector"`
 
-	// namespaceSelector selects the pods' namespaces by label.
+	// namespaceSelector selects the pods' namespaces by label, such as {matchLabels: {team: data}}.
 	// Absent or empty: every namespace.
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`

@@ -19,6 +19,7 @@ type Hooks struct {
 	Before []AnnotationKey `json:"before,omitempty"`
 
 	// after are annotation keys that must be "true" after the boot, before the node is back in service.
+	// Example: [example.com/storage-healthy].
 	// While they are awaited, the node has label reboot-operator.io/after-reboot=true.
 	// Absent: none.
 	// +optional
@@ -71,6 +72,7 @@ type AnnotationKey string
 // A condition that cannot be checked blocks the grant.
 type Gates struct {
 	// blockingPods keep their node from being rebooted while they run on it.
+	// Example: [{podSelector: {matchLabels: {app: migration}}}].
 	// Absent: none.
 	// +optional
 	// +listType=atomic
@@ -78,6 +80,7 @@ type Gates struct {
 	BlockingPods []BlockingPod `json:"blockingPods,omitempty"`
 
 	// prometheus are queries that block when they have a result.
+	// Example: [{name: error-budget, url: "http://prometheus.monitoring:9090", query: "slo:errors:burn > 2"}].
 	// Absent: none.
 	// +optional
 	// +listType=map
@@ -102,7 +105,7 @@ type BlockingPod struct {
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
 	PodSelector LabelSelector `json:"podSelector"`
 
-	// namespaceSelector selects the pods' namespaces by label.
+	// namespaceSelector selects the pods' namespaces by label, such as {matchLabels: {team: data}}.
 	// Absent or empty: every namespace.
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
@@ -208,7 +211,7 @@ type GateStatus struct {
 
 // SecretReference names a Secret in the operator's namespace.
 type SecretReference struct {
-	// name of the Secret.
+	// name of the Secret, such as credentials.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -28,7 +28,7 @@ type ObjectGate struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be a kind of the API, such as CephCluster"
 	Kind string `json:"kind"`
 
-	// namespace is the namespace of the objects.
+	// namespace is the namespace of the objects, such as rook-ceph.
 	// Absent: the kind has no namespaces, or, with selector, all namespaces.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -36,7 +36,7 @@ type ObjectGate struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, such as rook-ceph"
 	Namespace string `json:"namespace,omitempty"`
 
-	// name is the name of the one object.
+	// name is the name of the one object, such as rook-ceph.
 	// Absent: selector selects the objects.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -44,7 +44,8 @@ type ObjectGate struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%')",message="name must be the name of an object, such as rook-ceph: it has neither / nor %"
 	Name string `json:"name,omitempty"`
 
-	// selector selects objects by label: at least one, and at most 1000.
+	// selector selects objects by label, such as {matchLabels: {app: db}}.
+	// It must match at least one, and at most 1000.
 	// The expression must be true of each.
 	// An empty one selects all.
 	// Absent: name names the one object.

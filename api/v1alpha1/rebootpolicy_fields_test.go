@@ -156,6 +156,23 @@ var _ = Describe("What kubectl explain shows", func() {
 		})
 	})
 
+	It("gives an example of each field of the spec that is no section of others", func() {
+		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
+			_, selector := s.Properties["matchLabels"]
+			if section := len(s.Properties) > 0 && !selector; !section && !strings.HasSuffix(path, "[]") && !strings.Contains(path, ".match") {
+				Expect(s.Description).To(MatchRegexp(`For example|Example: |Examples are |such as `), path)
+			}
+		})
+	})
+
+	It("has at most 25 words in a sentence", func() {
+		each("", crdSchema(), func(path string, s schema) {
+			for _, sentence := range regexp.MustCompile(`[.:]\s+`).Split(s.Description, -1) {
+				Expect(len(strings.Fields(sentence))).To(BeNumerically("<=", 25), "%s: %s", path, sentence)
+			}
+		})
+	})
+
 	It("states the defaults that the accessors apply", func() {
 		var spec v1alpha1.RebootPolicySpec
 		limit, drain, reboot := spec.MaxUnavailableOrDefault(), spec.DrainOrDefault(), spec.RebootOrDefault()

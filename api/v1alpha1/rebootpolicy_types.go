@@ -83,6 +83,7 @@ type RebootPolicySpec struct {
 
 	// priority decides which policy governs a node that several policies select: the one with the highest priority.
 	// If two have the same priority, the node is not rebooted, and condition Accepted of both policies reports the conflict.
+	// For example: priority: 10.
 	// Absent: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000000
@@ -137,6 +138,7 @@ type RebootPolicySpec struct {
 	// windows are the hours in which reboots may start.
 	// Several windows form a union.
 	// A reboot in progress when a window closes is finished.
+	// Example: [{name: nights, days: [Mon, Tue], start: "22:00", duration: 6h}].
 	// Absent or empty: reboots may start at any time.
 	// +optional
 	// +listType=map
@@ -145,6 +147,7 @@ type RebootPolicySpec struct {
 	Windows []Window `json:"windows,omitempty"`
 
 	// blackouts are dates on which no reboot starts, even if a window is open.
+	// Example: [{name: year-end, from: "2026-12-19", to: "2027-01-04"}].
 	// Absent: none.
 	// +optional
 	// +listType=map
@@ -195,6 +198,7 @@ type RebootPolicySpec struct {
 	Gates *Gates `json:"gates,omitempty"`
 
 	// notify lists services that receive notifications of runs, failures and halts.
+	// Example: [{secretRef: {name: chat}, events: [Failed, Halted]}].
 	// Absent: none.
 	// +optional
 	// +listType=atomic
@@ -209,7 +213,7 @@ type RebootPolicySpec struct {
 
 // Pause stops new grants.
 type Pause struct {
-	// reason is shown wherever the pause is reported.
+	// reason is shown wherever the pause is reported, such as Black Friday.
 	// Absent: no reason is shown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -290,7 +294,8 @@ const (
 
 // Reboot states how the node is rebooted.
 type Reboot struct {
-	// timeout is how long a node may take from the point of no return until it is Ready on a new boot ID, such as 30m.
+	// timeout is how long a node may take to be Ready on a new boot ID, such as 30m.
+	// It counts from the point of no return.
 	// After that, the node counts as failed and keeps its slot.
 	// Absent: 30m.
 	// +optional

@@ -34,7 +34,8 @@ type Requests struct {
 	Urgent UrgentRequestPolicy `json:"urgent,omitempty"`
 
 	// maxUptime is how long a node may be up before it needs a reboot, such as 720h.
-	// Each node becomes due in the last tenth of it, at an instant that depends on its name, so that a fleet does not become due at once.
+	// Each node becomes due in the last tenth of it, at an instant that depends on its name.
+	// This keeps a fleet from becoming due at once.
 	// The need waits like any other, and condition RebootRequired has reason MaxUptime.
 	// Absent: no node needs a reboot because of its uptime.
 	// +optional

@@ -91,7 +91,7 @@ type Blackout struct {
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name such as UTC or Europe/Berlin"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// reason is shown wherever the blackout is reported.
+	// reason is shown wherever the blackout is reported, such as year-end freeze.
 	// Absent: no reason is shown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
