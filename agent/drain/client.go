@@ -29,14 +29,16 @@ const (
 type Client struct{ core, policy rest.Interface }
 
 var (
-	scheme     = runtime.NewScheme()
+	scheme     = kinds()
 	codecs     = serializer.NewCodecFactory(scheme)
 	parameters = runtime.NewParameterCodec(scheme)
 )
 
-func init() {
+func kinds() *runtime.Scheme {
+	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
 	utilruntime.Must(policyv1.AddToScheme(scheme))
+	return scheme
 }
 
 // NewClient makes the client of the identity that config names.
