@@ -209,12 +209,24 @@ func TestParseHookPhase(t *testing.T) {
 				Policy: "workers", Seq: 7, BootID: "b1", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: noon,
 			},
 		},
-		"no policy":  {`{"seq":7,"bootID":"b1","stage":"After","at":"2026-11-21T12:00:00Z"}`, nil, "seq, bootID and policy must be set"},
-		"no boot ID": {`{"policy":"workers","seq":7,"stage":"After","at":"2026-11-21T12:00:00Z"}`, nil, "seq, bootID and policy must be set"},
-		"as many of the longest keys as a policy may have": {longest().String(), longest(), ""},
-		"a stage nobody knows":                             {`{"seq":7,"stage":"before"}`, nil, `unknown stage "before"`},
-		"no time, from which their time-out would count":   {`{"policy":"workers","seq":7,"bootID":"b1","stage":"Before"}`, nil, "at must be set"},
-		"not even JSON": {`true`, nil, "json: cannot unmarshal bool into Go value of type protocol.HookPhase"},
+		"no policy": {
+			`{"seq":7,"bootID":"b1","stage":"After","at":"2026-11-21T12:00:00Z"}`, nil, "seq, bootID and policy must be set",
+		},
+		"no boot ID": {
+			`{"policy":"workers","seq":7,"stage":"After","at":"2026-11-21T12:00:00Z"}`, nil, "seq, bootID and policy must be set",
+		},
+		"as many of the longest keys as a policy may have": {
+			longest().String(), longest(), "",
+		},
+		"a stage nobody knows": {
+			`{"seq":7,"stage":"before"}`, nil, `unknown stage "before"`,
+		},
+		"no time, from which their time-out would count": {
+			`{"policy":"workers","seq":7,"bootID":"b1","stage":"Before"}`, nil, "at must be set",
+		},
+		"not even JSON": {
+			`true`, nil, "json: cannot unmarshal bool into Go value of type protocol.HookPhase",
+		},
 	}.each(t, v1alpha1.AnnotationHooks, protocol.ParseHookPhase)
 }
 
