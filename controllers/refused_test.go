@@ -517,6 +517,30 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 	}
 }
 
+// What the cache shows as done is decided again by the live Node: one that is not Ready any more is not put back in service.
+func TestConverge_FinishesByTheLiveNode(t *testing.T) {
+	for _, ready := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
+		s := newServer(t, 2*needy, clock.RealClock{})
+		e := s.ledger()[0]
+		s.back(t, e)
+		s.between = func(node *corev1.Node) {
+			for i := range node.Status.Conditions {
+				if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+					c.Status = ready
+				}
+			}
+		}
+		s.pass(t)
+		grant, err := protocol.ParseGrant(s.node(e.Node).Annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if finished := grant == nil || grant.State == protocol.GrantFinished; finished != (ready == corev1.ConditionTrue) {
+			t.Errorf("live Ready is %s; the grant is finished: %t", ready, finished)
+		}
+	}
+}
+
 func errIf(fails bool) error {
 	if fails {
 		return apierrors.NewInternalError(errors.New("etcd has no leader"))
