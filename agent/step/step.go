@@ -21,6 +21,9 @@ const (
 	policyRetry = 30 * time.Second
 	// confirmRetry is how soon an engine that did not answer before the start is asked again.
 	confirmRetry = 30 * time.Second
+	// confirmPatience is for how long one that does not answer is asked again: a need is on the host's disk and outlives its engine, and
+	// a node whose engine is broken must not be up for ever. The manager gives the agent five minutes.
+	confirmPatience = 2 * time.Minute
 	// heldUpRetry is how soon a node that is granted or drained looks again whether the host may go down.
 	heldUpRetry = 15 * time.Second
 	// drainRetry and drainRetryMax space drains that end with an error.
@@ -111,10 +114,6 @@ func resting(o Observation) Step {
 	progress.Update, _ = updateAsked(o)
 	return StartDrain{Progress: progress}
 }
-
-// confirmPatience is for how long an engine that does not answer is asked again: a need is on the host's disk and outlives its engine,
-// and a node whose engine is broken must not be up for ever. The manager gives the agent five minutes.
-const confirmPatience = 2 * time.Minute
 
 // confirmed reports whether the engines have answered once more, or one of them has not for so long that what it had reported counts.
 func confirmed(o Observation) bool {

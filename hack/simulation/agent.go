@@ -20,7 +20,7 @@ import (
 // noHostRoot is no folder, and takes no system call to find that out. Labels of the operating system are not simulated.
 const noHostRoot = "\x00"
 
-// runAgent is agent/agent.go with a simulated host.
+// runAgent is reboot.Assembly.New with a simulated host and API server.
 func (h *host) runAgent(p *process.Process) {
 	w := h.world
 	of := apiserver.Key{Kind: apiserver.Nodes, Name: h.name}
