@@ -277,7 +277,7 @@ func (a *announcer) aborted(s *state, t plan.Reboot) {
 
 // lost reports a reboot that failed because its Node was deleted in it. One that was overdue before has been reported as such.
 func (a *announcer) lost(s *state, t plan.Reboot) {
-	if a.metrics.times.wasOverdue(s.Policy.Name, t.Entry.Node) {
+	if a.metrics.gauges.wasOverdue(s.Policy.Name, t.Entry.Node) {
 		return
 	}
 	a.failed(s, t.Entry.Node, "lost", t.Message)

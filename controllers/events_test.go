@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 // announcing is an announcer with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
@@ -42,7 +43,7 @@ func emitted(recorder *events.FakeRecorder) (all []string) {
 func (a *announcer) measured(t *testing.T, name, by string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(a.metrics.nodes, a.metrics.reboots, a.metrics.phases, a.metrics.needAge)
+	registry.MustRegister(a.metrics.gauges, a.metrics.reboots, a.metrics.phases, a.metrics.needAge)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +303,7 @@ func TestObserveReleases_Lost(t *testing.T) {
 			r, recorder, s := announcing(t)
 			r.freed, s.Now = map[string]time.Time{}, now
 			e := v1alpha1.LedgerEntry{Node: "gone", Seq: 7, RebootingAt: &metav1.Time{Time: now.Add(-tc.since)}}
-			r.metrics.times.set(s.Policy.Name, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Node: &plan.Node{Name: "gone"}, FailedAt: tc.failedAt}}})
+			r.metrics.gauges.set(s.Policy.Name, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Node: &plan.Node{Name: "gone"}, FailedAt: tc.failedAt}}}, window.State{})
 			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Action: plan.ReleaseEntry, Reason: tc.reason}}})
 			if diff := cmp.Diff([]any{tc.counts, tc.events}, []any{r.measured(t, "reboots_total", "result"), emitted(recorder)}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

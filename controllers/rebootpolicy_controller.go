@@ -156,7 +156,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	if err := r.nodes.writeConditions(ctx, s, decisions); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.Metrics.observeUngoverned(decisions)
+	r.Metrics.gauges.setUngoverned(decisions)
 	_, err = r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	if err = errors.Join(err, s.refused); err != nil {
 		return ctrl.Result{}, err

@@ -1,0 +1,188 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// gauges report the last plan of each policy. The series of a plan change at once: a scrape never finds some of them missing. How long
+// something has lasted is computed at the scrape: between two plans nothing happens but time.
+type gauges struct {
+	nodes, blocked, limit, open, next, halted, run, gate *prometheus.Desc
+	// oldest is how long the longest-waiting node of a policy has waited. inProgress and overdue are of each node that holds a grant, and
+	// of no other.
+	oldest, inProgress, overdue *prometheus.Desc
+
+	mu       sync.Mutex
+	byPolicy map[string]policyGauges
+	// ungoverned are of the nodes that no policy selects.
+	ungoverned []prometheus.Metric
+}
+
+// policyGauges are what is kept of a plan: the plan itself would keep the whole snapshot alive.
+type policyGauges struct {
+	series  []prometheus.Metric
+	oldest  time.Time
+	reboots map[string]rebootTime // by node
+}
+
+type rebootTime struct {
+	phase           plan.RebootState
+	since, failedAt time.Time
+	reason          v1alpha1.Reason
+}
+
+func newGauges() *gauges {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prefix+name, help, labels, nil)
+	}
+	return &gauges{
+		nodes:      desc("nodes", "Nodes of the policy by state.", "policy", "state"),
+		blocked:    desc("blocked_nodes", "Nodes that need a reboot and may not now, by reason.", "policy", "reason"),
+		limit:      desc("limit", "maxUnavailable in nodes.", "policy"),
+		open:       desc("window_open", "1 while windows and blackouts allow a reboot to start.", "policy"),
+		next:       desc("window_next_transition_timestamp_seconds", "When the windows next open or close; 0: never.", "policy"),
+		halted:     desc("halted", "1 while the policy is halted after failures.", "policy"),
+		run:        desc("run_hooks_waiting", "1 while hooks of a run have not approved, by stage; none while no hook is asked.", "policy", "stage"),
+		gate:       desc("gate_up", "1 while the gate can be asked, else 0; none while nobody waits for it.", "policy", "gate"),
+		oldest:     desc("oldest_pending_seconds", "How long the longest-waiting node has waited; 0: none waits.", "policy"),
+		inProgress: desc("reboot_phase_seconds", "How long a node that holds a grant has been in its phase.", "policy", "node", "phase"),
+		overdue:    desc("overdue_seconds", "How long a node that holds a grant is past its deadline; its slot is kept.", "policy", "node", "reason"),
+		byPolicy:   map[string]policyGauges{},
+	}
+}
+
+// set keeps what a policy's plan reports, without reboots that are released already.
+func (g *gauges) set(policy string, p plan.Plan, w window.State) {
+	is := policyGauges{series: g.seriesOf(policy, p, w), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
+	for _, r := range p.UnderWay() {
+		if r.Node != nil && r.Action != plan.ReleaseEntry {
+			phase, at := r.State()
+			is.reboots[r.Entry.Node] = rebootTime{phase: phase, since: at, failedAt: r.FailedAt, reason: r.Reason}
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.byPolicy[policy] = is
+}
+
+// seriesOf are those that stay as they are until the next plan.
+func (g *gauges) seriesOf(policy string, p plan.Plan, w window.State) []prometheus.Metric {
+	var series []prometheus.Metric
+	add := func(desc *prometheus.Desc, value float64, labels ...string) {
+		series = append(series, gauge(desc, value, append([]string{policy}, labels...)...))
+	}
+	refused, _ := p.Refused()
+	counts := map[string]int32{
+		"selected": p.Counts.Selected, "reporting": p.Counts.Reporting, "reboot_required": p.Counts.RebootRequired,
+		"permitted": p.Counts.Permitted, "rebooting": p.Counts.Rebooting, "blocked": p.Counts.Blocked,
+		"unavailable": p.Counts.Unavailable, "failed": p.Counts.Failed, "node_write_refused": int32(refused),
+		"deadline_near": 0, "deadline_passed": 0,
+	}
+	if p.Agents != nil {
+		counts["agent_missing"] = p.Agents.Missing
+	}
+	if d := p.Deadlines; d != nil {
+		counts["deadline_near"], counts["deadline_passed"] = d.Near, d.Passed
+	}
+	for state, count := range counts {
+		add(g.nodes, float64(count), state)
+	}
+	for _, b := range p.Blocked {
+		add(g.blocked, float64(b.Count), string(b.Reason))
+	}
+	for _, asked := range p.Gates {
+		add(g.gate, boolean(asked.State != v1alpha1.GateUnreachable), asked.Name)
+	}
+	if p.RunWaits != "" {
+		add(g.run, 1, string(p.RunHooks.Stage))
+	}
+	add(g.limit, float64(p.Limit))
+	add(g.open, boolean(w.Open))
+	add(g.next, seconds(w.Next))
+	add(g.halted, boolean(p.Halt.Halted))
+	return series
+}
+
+// setUngoverned counts the nodes that need a reboot and that no policy selects: their policy has no name.
+func (g *gauges) setUngoverned(decisions []plan.Decision) {
+	count := 0
+	for _, d := range decisions {
+		if d.Reason == v1alpha1.ReasonNoPolicy {
+			count++
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ungoverned = nil; count > 0 {
+		g.ungoverned = []prometheus.Metric{gauge(g.blocked, float64(count), "", string(v1alpha1.ReasonNoPolicy))}
+	}
+}
+
+// wasOverdue reports whether the last plan had the reboot of a node past its deadline.
+func (g *gauges) wasOverdue(policy, node string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.byPolicy[policy].reboots[node].failedAt.IsZero()
+}
+
+func (g *gauges) forget(policy string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.byPolicy, policy)
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		g.nodes, g.blocked, g.limit, g.open, g.next, g.halted, g.run, g.gate, g.oldest, g.inProgress, g.overdue,
+	} {
+		descs <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(out chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.ungoverned {
+		out <- m
+	}
+	now := time.Now()
+	for policy, is := range g.byPolicy {
+		for _, m := range is.series {
+			out <- m
+		}
+		out <- gauge(g.oldest, since(is.oldest, now), policy)
+		for node, r := range is.reboots {
+			out <- gauge(g.inProgress, since(r.since, now), policy, node, string(r.phase))
+			if !r.failedAt.IsZero() {
+				out <- gauge(g.overdue, since(r.failedAt, now), policy, node, string(r.reason))
+			}
+		}
+	}
+}
+
+func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.Unix())
+}
