@@ -1,9 +1,12 @@
 package forecast
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -152,4 +155,153 @@ func (u *future) stays() []Stay {
 	}
 	slices.SortFunc(stays, byNode)
 	return stays
+}
+
+// extrapolate continues the queues where the effort has ended: each of the slots that were used at once goes to the next node
+// as it gets free and spec.concurrency.spacing is over, while a window is open for long enough, one domain and one ring after the
+// other. It returns how many nodes it continued.
+func (u *future) extrapolate() int {
+	if u.effort > 0 || u.beyond {
+		return 0
+	}
+	if u.reboots.most == 0 {
+		u.beyond = true
+		return 0
+	}
+	f, r := u.fleet, &u.reboots
+	rest, slots, reserve := u.waiting(), r.slots(), plan.Reserve(f.Policy)
+	r.started = slices.Grow(r.started, len(rest))
+	before, domain, ring := len(r.started), "", 0
+	if len(rest) > 0 {
+		f.Now, ring = u.afterRings(rest[0]), f.rings.Of(rest[0])
+	}
+	for i, n := range rest {
+		at := timing.Latest(slots[0], f.Now)
+		if limit := int(f.ofRings[f.rings.Of(n)]); 0 < limit && limit < len(slots) {
+			at = timing.Latest(slots[len(slots)-limit], at)
+		}
+		if is := plan.Domain(f.Policy, n); is != domain && i > 0 {
+			at = timing.Latest(slots[len(slots)-1], at)
+		}
+		if is := f.rings.Of(n); is != ring {
+			at = timing.Latest(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
+		}
+		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
+		if at = f.start(n, at, u.end, slots, reserve); at.IsZero() {
+			u.beyond = !f.pausedForGood()
+			break
+		}
+		f.Now = at
+		r.started = append(r.started, r.expected(n.Name))
+		f.queues.leave(n.Name)
+		delete(f.shown, n.Name)
+		slots = append(slots[1:], r.started[len(r.started)-1].EndsAt)
+	}
+	r.forget()
+	return len(r.started) - before
+}
+
+// afterRings is when the first node may start at the earliest: once the reboots in progress of earlier rings are done, and soaked.
+func (u *future) afterRings(n *plan.Node) time.Time {
+	f, at := u.fleet, u.fleet.Now
+	ring := f.rings.Of(n)
+	for _, other := range f.shown {
+		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == protocol.GrantFinished && !other.Paused {
+			at = timing.Latest(at, other.Grant.At.Add(f.rings.Soak(earlier)))
+		}
+	}
+	for name, t := range u.reboots.current {
+		if earlier := f.rings.Of(f.shown[name]); earlier < ring {
+			at = timing.Latest(at, t.EndsAt.Add(f.rings.Soak(earlier)))
+		}
+	}
+	return at
+}
+
+// waiting are those whose turn comes: the queues, and then those that wait for an hour of their own or for their quorum.
+func (u *future) waiting() []*plan.Node {
+	rest := u.fleet.queues.rest(false)
+	for _, name := range slices.Sorted(maps.Keys(u.fleet.shown)) {
+		if n := u.fleet.shown[name]; u.goes(n, u.blocked[name]) {
+			rest = append(rest, n)
+		}
+	}
+	rings, stranded := u.fleet.rings, u.strandedIn()
+	slices.SortStableFunc(rest, func(a, b *plan.Node) int { return cmp.Compare(rings.Of(a), rings.Of(b)) })
+	if i := slices.IndexFunc(rest, func(n *plan.Node) bool { return rings.Of(n) > stranded }); i >= 0 {
+		return rest[:i]
+	}
+	return rest
+}
+
+// strandedIn is the first ring with a node that waits for a person, and that later rings wait for.
+func (u *future) strandedIn() int {
+	first := len(u.fleet.Policy.Spec.Order)
+	for ring := range u.fleet.stranded {
+		first = min(first, ring)
+	}
+	for name, n := range u.fleet.shown {
+		if o := u.blocked[name]; o != nil && !n.Paused && !u.goes(n, o) {
+			first = min(first, u.fleet.rings.Of(n))
+		}
+	}
+	return first
+}
+
+// goes reports whether the turn of a node that the last plan looked at comes.
+func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
+	f := u.fleet
+	governed := f.Governor.Govern(n.Labels).Policy == f.Policy.Name
+	return governed && n.NeedsReboot() && n.Ready && !u.reboots.underWay(n.Name) && !f.holds(n.Name) &&
+		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
+}
+
+// start is the first instant from t on at which the reboot of a node may begin, as opening gives it, and spec.concurrency.spacing after the last end.
+// The ends are those that are known, in order.
+func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve time.Duration) time.Time {
+	spacing := f.Policy.Spec.Spacing()
+	for {
+		at := f.opening(n, t, end, reserve)
+		if at.IsZero() || spacing == 0 {
+			return at
+		}
+		t = timing.Latest(at, plan.LastReboot(f.Policy, f.Now).Add(spacing))
+		for _, back := range ends {
+			if !back.After(t) {
+				t = timing.Latest(t, back.Add(spacing))
+			}
+		}
+		if t.Equal(at) {
+			return at
+		}
+	}
+}
+
+// opening is the first instant from t on at which windows and pauses let the reboot of a node begin. Zero: none before the end.
+func (f *fleet) opening(n *plan.Node, t, end time.Time, reserve time.Duration) time.Time {
+	urgent, ignores := plan.Urgent(f.Policy, n), plan.IgnoresWindowsFrom(f.Policy, n)
+	for !t.IsZero() && t.Before(end) {
+		f.Now = t
+		if f.Policy.Spec.PausedAt(t) { // spec.urgent may have ignored the pause until now
+			t = f.Policy.Spec.Pause.End()
+			continue
+		}
+		f.look()
+		ignored := !ignores.IsZero() && !t.Before(ignores)
+		switch w := f.Window; {
+		case urgent:
+			return t
+		case ignored && w.Blackout:
+			t = w.Next
+		case ignored:
+			return t
+		case !w.Open:
+			t = timing.Earliest(w.OpensAt, ignores)
+		case w.ClosesAt.IsZero() || !t.Add(reserve).After(w.ClosesAt):
+			return t
+		default:
+			t = timing.Earliest(w.ClosesAt, ignores)
+		}
+	}
+	return time.Time{}
 }
