@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -163,4 +166,121 @@ func testQueries(a *asker) {
 	a.expect(address+"/nowhere", "up", "", mute, "the server refuses: client error: 404")
 	errors.Set(0)
 	a.expect(address, "test_errors > 2", "", isClear, "")
+}
+
+// Addresses come and go with edits of policies; what is kept for each does not pile up.
+func TestPrometheus_ForgetsServers(t *testing.T) {
+	p := &Prometheus{}
+	for i := range 10 * most {
+		if _, err := p.server(t.Context(), v1alpha1.PrometheusGate{URL: fmt.Sprintf("http://p%d.example.com", i)}); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.servers) > most {
+			t.Fatalf("%d servers are remembered after %d", len(p.servers), i+1)
+		}
+	}
+	last := v1alpha1.PrometheusGate{URL: fmt.Sprintf("http://p%d.example.com", 10*most-1)}
+	first, err := p.server(t.Context(), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := p.server(t.Context(), last); again != first {
+		t.Error("a server that is asked again is not kept")
+	}
+}
+
+// A querier before several stores answers for those that it reaches, and warns of the others: nothing is as good as unknown.
+func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
+	const warning = `"warnings": ["no StoreAPIs matched for this query: store prod-1 is down"]`
+	for name, tc := range map[string]struct {
+		result, warnings string
+		want             v1alpha1.GateState
+		message          string
+	}{
+		"nothing blocks":                  {`[]`, `"warnings": []`, v1alpha1.GateClear, ""},
+		"nothing blocks in what is there": {`[]`, warning, v1alpha1.GateUnreachable, "the answer may be incomplete: no StoreAPIs matched"},
+		"several are down, reported in one order": {
+			`[]`, `"warnings": ["store b is down", "PromQL warning: a", "store a is down"]`, v1alpha1.GateUnreachable, "the answer may be incomplete: store a is down",
+		},
+		"what is said about the query itself": {
+			`[]`, `"warnings": ["PromQL info: metric might not be a counter, name does not end in _total", "PromQL warning: mixed"]`, v1alpha1.GateClear, "",
+		},
+		"something blocks in what is there": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, err := fmt.Fprintf(w, `{"status": "success", "data": {"resultType": "vector", "result": %s}, %s}`, tc.result, tc.warnings)
+				if err != nil {
+					t.Error(err)
+				}
+			}))
+			t.Cleanup(s.Close)
+			got := (&Prometheus{}).Ask(t.Context(), v1alpha1.PrometheusGate{Name: "g", URL: s.URL, Query: "up == 0"})
+			if got.State != tc.want || !strings.Contains(got.Message, tc.message) {
+				t.Errorf("%s %q, want %s %q", got.State, got.Message, tc.want, tc.message)
+			}
+		})
+	}
+}
+
+func secret(keysAndValues ...string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "prom", Namespace: "reboot-operator-system", UID: "u", ResourceVersion: "1"}, Data: map[string][]byte{}}
+	for i := 0; i < len(keysAndValues); i += 2 {
+		s.Data[keysAndValues[i]] = []byte(keysAndValues[i+1])
+	}
+	return s
+}
+
+// TestCredentialsOf: what a Secret may hold, and which sentence names the key that is wrong. None reveals a value.
+func TestCredentialsOf(t *testing.T) {
+	ca := newAuthority(t)
+	certificate, key := ca.client("reboot-operator")
+	_, other := ca.client("somebody-else")
+	cert, priv := string(certificate), string(key)
+	for name, tc := range map[string]struct {
+		secret *corev1.Secret
+		// header is what the server sees, and wrong what the user does.
+		header, wrong string
+	}{
+		"no Secret":                         {},
+		"a token":                           {secret: secret("token", "hunter2"), header: "Bearer hunter2"},
+		"a token of a file":                 {secret: secret("token", "hunter2\n"), header: "Bearer hunter2"},
+		"name and password":                 {secret: secret("username", "me", "password", "hunter2"), header: "Basic bWU6aHVudGVyMg=="},
+		"an authority":                      {secret: secret("ca.crt", string(ca.pem))},
+		"a client's certificate":            {secret: secret("tls.crt", cert, "tls.key", priv)},
+		"all of TLS and a token":            {secret: secret("ca.crt", string(ca.pem), "tls.crt", cert, "tls.key", priv, "token", "hunter2"), header: "Bearer hunter2"},
+		"nothing":                           {secret: secret(), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
+		"other keys":                        {secret: secret("Token", "hunter2"), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
+		"an empty token":                    {secret: secret("token", ""), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
+		"two ways":                          {secret: secret("token", "hunter2", "username", "me", "password", "hunter2"), wrong: "Secret prom has both token and username: keep one"},
+		"a name alone":                      {secret: secret("username", "hunter2"), wrong: "Secret prom has one of the keys username and password: both belong together"},
+		"a password alone":                  {secret: secret("password", "hunter2"), wrong: "Secret prom has one of the keys username and password: both belong together"},
+		"a certificate alone":               {secret: secret("tls.crt", cert), wrong: "Secret prom has one of the keys tls.crt and tls.key: both belong together"},
+		"a key of another certificate":      {secret: secret("tls.crt", cert, "tls.key", string(other)), wrong: "Secret prom has no pair of certificate and key in PEM in keys tls.crt and tls.key"},
+		"a certificate that is none":        {secret: secret("tls.crt", "hunter2", "tls.key", "hunter2"), wrong: "Secret prom has no pair of certificate and key in PEM in keys tls.crt and tls.key"},
+		"an authority that is none":         {secret: secret("ca.crt", "hunter2"), wrong: "Secret prom has no certificate in PEM in key ca.crt"},
+		"an authority that is a key, twice": {secret: secret("ca.crt", priv+priv), wrong: "Secret prom has no certificate in PEM in key ca.crt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := credentialsOf(tc.secret)
+			if tc.wrong != "" {
+				if err == nil || err.Error() != tc.wrong {
+					t.Errorf("got %v, want %s", err, tc.wrong)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+			c.authorize(r)
+			if got := r.Header.Get("Authorization"); got != tc.header {
+				t.Errorf("got %q, want %q", got, tc.header)
+			}
+			if shown := c.redact("hunter2 is refused"); tc.header != "" && strings.Contains(shown, "hunter2") {
+				t.Error(shown)
+			}
+		})
+	}
 }
