@@ -4,12 +4,30 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
+
+// Decision is what condition RebootPermitted of one node should be. An empty Status means there should be none.
+type Decision struct {
+	Node    string
+	Status  corev1.ConditionStatus
+	Reason  v1alpha1.Reason
+	Message string
+	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
+	ShortLived bool
+	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the boot from before: a health
+	// controller must not power it off, because an inhibitor may hold the reboot up.
+	MachineLost bool
+	// PlanOver reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
+	PlanOver bool
+	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
+	Preflight string
+}
 
 // decisions states what condition RebootPermitted should be on each node this policy answers for. A node whose grant
 // is not published is still waiting: publishing it writes True.
@@ -132,4 +150,171 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 // sortDecisions puts them in the order of the nodes' names: where one pass cannot write all, the next one begins where it ended.
 func sortDecisions(decisions []Decision) {
 	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
+}
+
+// Result is how a check went.
+type Result string
+
+const (
+	// Passed means the check passes.
+	Passed Result = "Passed"
+	// Blocks means the check blocks the node.
+	Blocks Result = "Blocks"
+	// NotReached means an earlier check blocks the node.
+	NotReached Result = "NotReached"
+)
+
+// Outcome is how one check of the fixed order went for one node.
+type Outcome struct {
+	// Check is the check's reason in docs/reasons.md.
+	Check v1alpha1.Reason
+	// Result is Passed, Blocks or NotReached.
+	Result Result
+	// Message states what is well, or what blocks the node. Empty: not reached.
+	Message string
+}
+
+// Explanation is why one node is not rebooted now, or how far its reboot is. It comes from the same checks as a Plan.
+type Explanation struct {
+	// Decision is what condition RebootPermitted should be. An empty Status: there should be none, or the grant that is
+	// due writes it.
+	Decision Decision
+	// Until is the instant at which it ends by itself. Zero: none, or it needs an action.
+	Until time.Time
+	// Reboot is the granted reboot. Nil: the node holds no grant.
+	Reboot *Reboot
+	// Due reports that no check blocks: the manager's next pass grants the reboot.
+	Due bool
+	// Checks is every check in its order. Nil: none was asked, as the node needs no reboot or holds a grant.
+	Checks []Outcome
+}
+
+// before are the checks that come before those of any policy.
+var before = []check{
+	{reason: v1alpha1.ReasonNoPolicy, passed: "a policy selects the node"},
+	{reason: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
+}
+
+// Responsible is the policy whose plan answers for a node: the one that holds it in its ledger or has given it a grant,
+// otherwise the one that governs it, or the first of its rivals. Empty: none.
+func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
+	for i := range policies {
+		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {
+			return g.OwnerOf(policies[i].Name, policies[i].Status.Grants[e])
+		}
+	}
+	if n.Grant != nil && n.Outstanding() && g.knows(n.Grant.Policy) {
+		return n.Grant.Policy
+	}
+	at := g.Govern(n.Labels)
+	if len(at.Rivals) > 0 {
+		return at.Rivals[0]
+	}
+	return at.Policy
+}
+
+// Explain answers for one node, from the snapshot of the policy that is responsible for it, or one without a policy. The
+// zero Explanation: there is nothing to report, as the node needs no reboot or is not in the snapshot.
+func Explain(s Snapshot, node string) Explanation {
+	if s.Policy == nil {
+		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
+	}
+	d := Begin(s)
+	d.Complete()
+	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Reboot: d.rebootOf(node)}
+	passed := func(c check) string { return cmp.Or(d.f.overruled(c.reason, node), c.passed) }
+	switch o := d.waiting[node]; {
+	case e.Reboot != nil:
+	case o != nil:
+		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message, passed)
+	case slices.ContainsFunc(d.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
+		e.Due, e.Checks = true, outcomes("", "", passed)
+	default:
+		return ungoverned(e.Decision)
+	}
+	return e
+}
+
+// ungoverned explains a node that no policy governs, or that several select.
+func ungoverned(d Decision) Explanation {
+	if d.Status != corev1.ConditionFalse {
+		return Explanation{Decision: d}
+	}
+	return Explanation{Decision: d, Checks: outcomes(d.Reason, d.Message, func(c check) string { return c.passed })}
+}
+
+// overruled states of a check that passes what would block the node, by what that is ignored, and until when. Empty: nothing is ignored.
+func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
+	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == node })
+	if i < 0 {
+		return ""
+	}
+	n, spec, w := f.governed[i], &f.Policy.Spec, f.Window
+	urgently := func(what string, ignores v1alpha1.UrgentIgnore) string {
+		if !spec.Urgent.Ignores(ignores, f.Now) {
+			return ""
+		}
+		return what + " until " + f.instant(spec.Urgent.Until.Time)
+	}
+	switch reason {
+	case v1alpha1.ReasonPaused:
+		if spec.Pause.InForce(f.Now) {
+			return urgently("the policy is paused; spec.urgent ignores that", v1alpha1.UrgentIgnoresPause)
+		}
+	case v1alpha1.ReasonBlackout:
+		if w.Blackout {
+			return "blackout " + w.Name + " is in force; " + f.ignoresHours(n)
+		}
+		return urgently("spec.urgent ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
+	case v1alpha1.ReasonWindowClosed, v1alpha1.ReasonWindowTooShort:
+		switch {
+		case !w.Open:
+			return "no window is open; " + f.ignoresHours(n)
+		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.reserve).After(w.ClosesAt):
+			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.ignoresHours(n)
+		}
+		return urgently("spec.urgent ignores windows", v1alpha1.UrgentIgnoresWindows)
+	default:
+		for _, o := range n.Objection.All() {
+			if o.Reason == reason && ignores(f.Policy, reason) {
+				return o.Message + "; spec.reboot." + ignoredBy[reason] + " ignores that"
+			}
+		}
+	}
+	return ""
+}
+
+// ignoredBy are the fields of spec.reboot that may ignore what an agent objects to.
+var ignoredBy = map[v1alpha1.Reason]string{v1alpha1.ReasonInhibited: "inhibitors", v1alpha1.ReasonCoordinatorConflict: "coordinators"}
+
+// ignoresHours states why windows or blackouts do not count for a node, and until when.
+func (f *fleet) ignoresHours(n *Node) string {
+	if Urgent(f.Policy, n) {
+		return "the urgent request ignores that until the node is rebooted"
+	}
+	return "spec.deadline ignores that since " + f.instant(IgnoresWindowsFrom(f.Policy, n)) + ", until the node is rebooted"
+}
+
+func decisionFor(decisions []Decision, node string) Decision {
+	if i := slices.IndexFunc(decisions, func(d Decision) bool { return d.Node == node }); i >= 0 {
+		return decisions[i]
+	}
+	return Decision{}
+}
+
+// outcomes is the whole order with the one check that blocks; empty: no check blocks. passed is the message of a check that passes.
+func outcomes(objects v1alpha1.Reason, message string, passed func(check) string) []Outcome {
+	all := slices.CompactFunc(slices.Concat(before, inOrder), func(a, b check) bool { return a.reason == b.reason })
+	list, result := make([]Outcome, 0, len(all)), Passed
+	for _, c := range all {
+		o := Outcome{Check: c.reason, Result: result}
+		switch {
+		case c.reason == objects:
+			o.Result, o.Message, result = Blocks, message, NotReached
+		case result == Passed:
+			o.Message = passed(c)
+		}
+		list = append(list, o)
+	}
+	return list
 }

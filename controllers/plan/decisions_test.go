@@ -1,16 +1,21 @@
 package plan_test
 
 import (
-	"fmt"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 // shown is a condition RebootPermitted from before.
@@ -157,89 +162,229 @@ func TestUngoverned(t *testing.T) {
 	same(t, "decisions", want, plan.Ungoverned(s.Governor, s.Nodes))
 }
 
-// TestReboots_Counts: the numbers of status and metrics.
-func TestReboots_Counts(t *testing.T) {
-	const active = protocol.GrantActive
-	p := situation{
-		policies: []*v1alpha1.RebootPolicy{
-			policy("workers", atMost("5"), failuresMax(9), holding(4, entry("drains", 1), entry("late", 2), entry("back", 3), entry("gone", 4))),
-			policy("zoo", selects("zoo", "yes")),
-		},
-		hosts: []*host{
-			needy("drains", grant(1, active), progress(1, protocol.PhaseDraining)),
-			newHost("late", grant(2, active, grantedAt(-time.Hour)), progress(2, protocol.PhaseRebooting, phaseAt(-time.Hour)), notReady),
-			newHost("back", grant(3, protocol.GrantFinished), progress(3, protocol.PhaseRebooting)),
-			needy("next"), needy("failed", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, ""))),
-			newHost("broken", notReady), newHost("mute", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0)),
-			newHost("bare", func(h *host) { h.node.Status.Conditions = h.node.Status.Conditions[:1] }),
-			needy("disputed", label("zoo", "yes")),
-		},
-	}.plan()
-	want := v1alpha1.NodeCounts{
-		Selected: 8, Reporting: 6, RebootRequired: 3, Permitted: 3, Rebooting: 1, Blocked: 2, Unavailable: 4, Failed: 2,
-	}
-	same(t, "counts", want, p.Counts)
-	same(t, "conflicts", map[string][]string{"disputed": {"workers", "zoo"}}, p.Conflicts)
+// ungoverned is the situation without a policy that decides.
+func ungoverned(s situation) plan.Snapshot {
+	snapshot := s.snapshot()
+	snapshot.Policy = nil
+	return snapshot
 }
 
-// A dry run counts what is, not what would be.
-func TestReboots_CountsOfADryRun(t *testing.T) {
-	p := one(policy("workers", dryRun, atMost("1")), needy("a", needsSince(5*time.Hour)), needy("b")).plan()
-	want := v1alpha1.NodeCounts{Selected: 2, Reporting: 2, RebootRequired: 2, Blocked: 2}
-	same(t, "counts", want, p.Counts)
-	same(t, "since when the oldest waits", evening.Add(-5*time.Hour), p.OldestPending)
+// objects is the check that objects, and how many passed before it; every later one must not have been reached.
+func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
+	t.Helper()
+	var check v1alpha1.Reason
+	passed := 0
+	for _, c := range checks {
+		want := plan.Passed
+		switch {
+		case check != "":
+			want = plan.NotReached
+		case c.Result == plan.Blocks:
+			check, want = c.Check, plan.Blocks
+		default:
+			passed++
+		}
+		if c.Result != want || (c.Message == "") != (want == plan.NotReached) {
+			t.Errorf("%s: %s %q, want %s", c.Check, c.Result, c.Message, want)
+		}
+	}
+	return check, passed
 }
 
-// A status with more reasons than the API takes would be refused, and with it every grant.
-func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
-	var hosts []*host
-	for i := range 40 {
-		reason := string(rune('A'+i%26)) + strings.Repeat("x", i)
-		hosts = append(hosts, needy(fmt.Sprintf("n%02d", i), objecting(`{"reason":"`+reason+`","message":""}`)))
-	}
-	if p := one(policy("workers"), hosts...).plan(); len(p.Blocked) != 32 || p.Counts.Blocked != 40 {
-		t.Errorf("%d reasons for %d nodes, want 32 for 40", len(p.Blocked), p.Counts.Blocked)
-	}
-}
-
-// TestReboots_Blocked: why nodes wait: five names at most for a reason; the reasons that need somebody first, because kubectl has
-// room for one; then the most frequent, ties by name.
-func TestReboots_Blocked(t *testing.T) {
-	p := one(policy("workers", atMost("0")),
-		append(hosts(needy, "n7 n6 n5 n4 n3 n2 n1"), needy("p2", annotated(v1alpha1.AnnotationPaused, "true")),
-			needy("p1", annotated(v1alpha1.AnnotationPaused, "true")), needy("x", notReady), needy("y", objecting(`{"reason":"Inhibited"}`)))...,
-	).plan()
-	want := []v1alpha1.BlockedNodes{
-		{Reason: v1alpha1.ReasonInhibited, Count: 1, Nodes: []string{"y"}},
-		{Reason: v1alpha1.ReasonNodeUnavailable, Count: 1, Nodes: []string{"x"}},
-		{Reason: v1alpha1.ReasonBudgetExhausted, Count: 7, Nodes: []string{"n1", "n2", "n3", "n4", "n5"}},
-		{Reason: v1alpha1.ReasonNodePaused, Count: 2, Nodes: []string{"p1", "p2"}},
-	}
-	same(t, "blocked", want, p.Blocked)
-}
-
-// TestReboots_OldestPending: since when the node has waited that has waited longest.
-func TestReboots_OldestPending(t *testing.T) {
+// TestExplain: what is explained of worker-1, in the words of the plan.
+func TestExplain(t *testing.T) {
+	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}
+	cp, other := label(plan.ControlPlaneLabels[0], ""), label("pool", "other")
 	cases := map[string]struct {
-		situation situation
-		want      time.Time
+		snapshot plan.Snapshot
+		reason   v1alpha1.Reason
+		// check objects, after so many passed.
+		check  v1alpha1.Reason
+		passed int
+		until  time.Time
+		due    bool
+		reboot plan.Action
 	}{
-		"nobody waits":            {situation: one(policy("workers"), newHost("a"))},
-		"the only one is granted": {situation: one(policy("workers"), needy("a"))},
-		"the one that is not granted": {
-			one(policy("workers"), needy("a", needsSince(5*time.Hour)), needy("b", needsSince(3*time.Hour)), needy("c")), evening.Add(-3 * time.Hour),
+		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
+		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
+		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 28, due: true},
+		"a closed window": {
+			snapshot: one(policy("workers"), needy("worker-1")).in(closed).snapshot(),
+			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
 		},
-		"not one that reboots": {
-			one(policy("workers", holding(1, entry("a", 1))), needy("a", needsSince(5*time.Hour), grant(1, protocol.GrantActive)), needy("b")),
-			evening.Add(-time.Hour),
+		"a check that objects for another reason than its own word": {
+			snapshot: one(policy("cp", selects("pool", "cp")), needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)).with(policy("other", selects("pool", "other"))).snapshot(),
+			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 22,
 		},
-		"one that backs off": {
-			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), evening.Add(-time.Hour),
+		"no policy selects it": {
+			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), needy("worker-1"))),
+			reason:   v1alpha1.ReasonNoPolicy, check: v1alpha1.ReasonNoPolicy, passed: 0,
+		},
+		"no policy selects it, and it needs no reboot": {snapshot: ungoverned(one(policy("workers", selects("pool", "web")), newHost("worker-1")))},
+		"a grant that is in the ledger and not on the node": {
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), reboot: plan.PublishGrant,
+		},
+		"a drain": {
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))),
+				needy("worker-1", cordoned, grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))).snapshot(),
+			reason: v1alpha1.ReasonGranted, reboot: plan.Wait,
+		},
+		"hooks before the drain: the answer is no, and there are no checks": {
+			snapshot: one(policy("workers", hooked("example.com/a"), holding(7, entry("worker-1", 7))),
+				needy("worker-1", phase(7, v1alpha1.HooksBefore, 0))).snapshot(),
+			reason: v1alpha1.ReasonWaitingForHook, reboot: plan.Wait,
+		},
+		"a grant that the ledger has lost": {
+			snapshot: one(policy("workers"), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))).snapshot(),
+			reboot:   plan.Wait,
+		},
+		"a reboot that is over and still in the ledger": {
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), newHost("worker-1", grant(7, protocol.GrantFinished))).snapshot(),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same(t, "since when the oldest waits", tc.want, tc.situation.plan().OldestPending)
+			e := plan.Explain(tc.snapshot, "worker-1")
+			check, passed := objects(t, e.Checks)
+			var reboot plan.Action
+			if e.Reboot != nil {
+				reboot = e.Reboot.Action
+			}
+			got := []any{e.Decision.Reason, check, passed, e.Until, e.Due, reboot}
+			same(t, "explanation", []any{tc.reason, tc.check, tc.passed, tc.until, tc.due, tc.reboot}, got)
 		})
 	}
+}
+
+// TestExplain_Ignored: what a check reports that passes because what would block is ignored.
+func TestExplain_Ignored(t *testing.T) {
+	until := evening.Add(time.Hour)
+	closed, freeze := &window.State{OpensAt: evening.Add(24 * time.Hour)}, &window.State{OpensAt: evening.Add(24 * time.Hour), Name: "freeze", Blackout: true}
+	for name, tc := range map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		host   *host
+		window *window.State
+		want   map[v1alpha1.Reason]string
+	}{
+		"nothing is": {policy("workers"), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or there are none",
+		}},
+		"an urgent policy that is paused": {policy("workers", paused(nil, ""), urgent(until, "Pause", "Windows", "Blackouts")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonPaused:       "the policy is paused; spec.urgent ignores that until Mon 2026-06-01 23:00:00 UTC",
+			v1alpha1.ReasonBlackout:     "spec.urgent ignores blackouts until Mon 2026-06-01 23:00:00 UTC",
+			v1alpha1.ReasonWindowClosed: "spec.urgent ignores windows until Mon 2026-06-01 23:00:00 UTC",
+		}},
+		"an urgent policy that ignores no pause": {policy("workers", urgent(until, "Windows")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force",
+		}},
+		"an urgent request in a blackout": {policy("workers", allowsUrgent), needy("worker-1", urgently), freeze, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonBlackout:       "blackout freeze is in force; the urgent request ignores that until the node is rebooted",
+			v1alpha1.ReasonWindowClosed:   "no window is open; the urgent request ignores that until the node is rebooted",
+			v1alpha1.ReasonWindowTooShort: "no window is open; the urgent request ignores that until the node is rebooted",
+		}},
+		"an urgent request in a window": {policy("workers", allowsUrgent), needy("worker-1", urgently), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or there are none",
+		}},
+		"a window that is about to close": {policy("workers", allowsUrgent), needy("worker-1", urgently), &window.State{Open: true, ClosesAt: evening.Add(minute)}, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonWindowClosed:   "a window is open, or there are none",
+			v1alpha1.ReasonWindowTooShort: "the window closes Mon 2026-06-01 22:01:00 UTC; the urgent request ignores that until the node is rebooted",
+		}},
+		"a node past its deadline": {policy("workers", deadline(time.Hour), ignoresWindows), needy("worker-1", needsSince(2*time.Hour)), closed, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonWindowClosed: "no window is open; spec.deadline ignores that since Mon 2026-06-01 21:00:00 UTC, until the node is rebooted",
+		}},
+		"an inhibitor that the policy ignores": {policy("workers", ignoresInhibitors), needy("worker-1", objecting(`{"reason":"Inhibited","message":"dpkg"}`)), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonInhibited: "dpkg; spec.reboot.inhibitors ignores that", v1alpha1.ReasonCoordinatorConflict: "no other program may reboot the host",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := one(tc.policy, tc.host)
+			s.window = tc.window
+			for _, c := range plan.Explain(s.snapshot(), "worker-1").Checks {
+				if want, ok := tc.want[c.Check]; ok && (c.Message != want || c.Result != plan.Passed) {
+					t.Errorf("%s: %s %q, want %q", c.Check, c.Result, c.Message, want)
+				}
+			}
+		})
+	}
+}
+
+// TestExplain_Order: the checks run in the order of docs/reasons.md, and of the constants in api/v1alpha1.
+func TestExplain_Order(t *testing.T) {
+	var run []v1alpha1.Reason
+	for _, c := range plan.Explain(one(policy("workers"), needy("worker-1")).snapshot(), "worker-1").Checks {
+		run = append(run, c.Check)
+	}
+	for path, find := range map[string]struct{ from, to, reason string }{
+		"../../docs/reasons.md":                         {"## The order of checks", "\n## ", "(?m)^\\| [0-9]+ \\| `([A-Za-z]+)` \\|"},
+		"../../api/v1alpha1/rebootpolicy_conditions.go": {"RebootPermitted=False", "\n)", `(?m)^\tReason[A-Za-z]+ Reason = "([A-Za-z]+)"$`},
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, list, _ := strings.Cut(string(text), find.from)
+		list, _, _ = strings.Cut(list, find.to)
+		var listed []v1alpha1.Reason
+		for _, row := range regexp.MustCompile(find.reason).FindAllStringSubmatch(list, -1) {
+			listed = append(listed, v1alpha1.Reason(row[1]))
+		}
+		if diff := cmp.Diff(listed, run); diff != "" {
+			t.Errorf("the order of %s and that of the checks (-listed +run):\n%s", path, diff)
+		}
+	}
+}
+
+// TestResponsible: one policy answers for a node.
+func TestResponsible(t *testing.T) {
+	all, web := policy("all"), policy("web", selects("pool", "web"), priority(1))
+	held, gone := policy("held", selects("pool", "none"), holding(7, entry("worker-1", 7))), givenBy("gone")
+	cases := map[string]struct {
+		policies []*v1alpha1.RebootPolicy
+		host     *host
+		want     string
+	}{
+		"nobody":                             {[]*v1alpha1.RebootPolicy{web}, newHost("worker-1"), ""},
+		"who governs":                        {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1"), "all"},
+		"the first of rivals":                {[]*v1alpha1.RebootPolicy{policy("b"), policy("a")}, newHost("worker-1"), "a"},
+		"who holds it in the ledger":         {[]*v1alpha1.RebootPolicy{all, held}, newHost("worker-1"), "held"},
+		"whose grant is outstanding":         {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantActive, givenBy("web"))), "web"},
+		"a grant that is over does not bind": {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantFinished, givenBy("web"))), "all"},
+		"a grant of a policy that is gone":   {[]*v1alpha1.RebootPolicy{all}, newHost("worker-1", grant(7, protocol.GrantActive, gone)), "all"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := situation{policies: tc.policies, hosts: []*host{tc.host}}.snapshot()
+			policies := make([]v1alpha1.RebootPolicy, len(tc.policies))
+			for i, p := range tc.policies {
+				policies[i] = *p
+			}
+			same(t, "responsible", tc.want, plan.Responsible(policies, s.Governor, s.Nodes[0]))
+		})
+	}
+}
+
+// Whatever a cluster looks like, a node's explanation is what the plan decides about it: the same reason in the same words,
+// and of its checks one objects exactly where that is why the node waits.
+func TestExplain_IsThePlan(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		for _, n := range snapshot.Nodes {
+			e := plan.Explain(snapshot, n.Name)
+			if diff := cmp.Diff(decided(p, n.Name), e.Decision); diff != "" {
+				t.Fatalf("node %s is decided and explained otherwise (-plan +explanation):\n%s\n%v", n.Name, diff, s)
+			}
+			granted := slices.ContainsFunc(p.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == n.Name })
+			if e.Due != granted {
+				t.Fatalf("node %s: due %t, granted %t\n%v", n.Name, e.Due, granted, s)
+			}
+			objecting := 0
+			for _, c := range e.Checks {
+				if c.Result == plan.Blocks {
+					objecting++
+				}
+			}
+			if waits := e.Reboot == nil && e.Decision.Status == corev1.ConditionFalse; waits != (objecting == 1) || objecting > 1 {
+				t.Fatalf("node %s: %d checks object, decision %+v\n%v", n.Name, objecting, e.Decision, s)
+			}
+		}
+	})
 }

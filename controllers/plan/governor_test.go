@@ -107,3 +107,10 @@ func values(policies []*v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy {
 	}
 	return values
 }
+
+// TestGovernor_Selecting: all that select the node are reported, who wins first.
+func TestGovernor_Selecting(t *testing.T) {
+	s := one(policy("b")).with(policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web")))
+	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}
+	same(t, "selecting", want, s.snapshot().Governor.Selecting(map[string]string{"pool": "db"}))
+}

@@ -3,7 +3,6 @@ package plan_test
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 func lasts(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
@@ -121,63 +119,46 @@ func TestPlan_HistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestReboots_WindowTooShort: how much of a window has to be left to begin a reboot.
-func TestReboots_WindowTooShort(t *testing.T) {
-	remembers := func(history ...v1alpha1.PastReboot) func(*v1alpha1.RebootPolicy) {
-		return func(p *v1alpha1.RebootPolicy) { p.Status.History = history }
+// running is a run that began an hour ago, of which two nodes are back.
+func running(p *v1alpha1.RebootPolicy) {
+	p.Status.Run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(evening.Add(-time.Hour)), Seq: 4, Rebooted: 2}
+}
+
+// TestPlan_Run: a run begins with the first grant, counts what ends, and is over when no node holds a grant.
+func TestPlan_Run(t *testing.T) {
+	run := func(ago time.Duration, seq int64, rebooted, failed int32) *v1alpha1.RunStatus {
+		return &v1alpha1.RunStatus{StartedAt: metav1.NewTime(evening.Add(-ago)), Seq: seq, Rebooted: rebooted, Failed: failed}
 	}
-	took := func(drain, reboot time.Duration) v1alpha1.PastReboot {
-		return v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, Drain: lasts(drain), Reboot: lasts(reboot)}
-	}
-	open := func(length time.Duration) func(*v1alpha1.RebootPolicy) {
-		return func(p *v1alpha1.RebootPolicy) {
-			p.Spec.Windows = []v1alpha1.Window{
-				{Name: "short", Start: "00:00", Duration: metav1.Duration{Duration: minute}},
-				{Name: "w", Start: "22:00", Duration: metav1.Duration{Duration: length}},
-			}
-		}
-	}
-	nine := slices.Repeat([]v1alpha1.PastReboot{took(minute, minute)}, 9)
-	blackouts := func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Drain = &v1alpha1.Drain{Timeout: lasts(20 * minute), VolumeDetachTimeout: lasts(5 * minute)}
-		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: lasts(15 * minute)}
-	}
-	cases := map[string]struct {
-		policy *v1alpha1.RebootPolicy
-		left   time.Duration
-		short  bool
+	inProgress := holding(7, entry("worker-1", 7))
+	back := newHost("worker-1", grant(7, protocol.GrantFinished), progress(7, protocol.PhaseRebooting))
+	aborted := needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))
+	for name, tc := range map[string]struct {
+		situation situation
+		want      *v1alpha1.RunStatus
+		over      bool
 	}{
-		"without windows, before a blackout, all the time-outs":   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40 * minute, false},
-		"and no more than they":                                   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40*minute - time.Second, true},
-		"before the first reboot, five minutes":                   {policy("workers", open(4*time.Hour)), 5 * minute, false},
-		"before the first reboot, a second less":                  {policy("workers", open(4*time.Hour)), 5*minute - time.Second, true},
-		"before the first reboot, the lead time and five minutes": {policy("workers", open(4*time.Hour), leads(10*minute)), 15 * minute, false},
-		"and a second less":                                       {policy("workers", open(4*time.Hour), leads(10*minute)), 15*minute - time.Second, true},
-		"a lead time that no reboot has had yet":                  {policy("workers", open(4*time.Hour), leads(10*minute), remembers(took(minute, 10*minute))), 20*minute - time.Second, true},
-		"what the last reboot took":                               {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30 * minute, false},
-		"a second less than that":                                 {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30*minute - time.Second, true},
-		"one slow reboot in ten is left out":                      {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0))...)), 2 * minute, false},
-		"two in eleven count":                                     {policy("workers", open(4*time.Hour), remembers(append(nine, took(20*minute, 0), took(20*minute, 0))...)), 19 * minute, true},
-		"a drain that was given up counts nothing":                {policy("workers", open(4*time.Hour), remembers(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, Drain: lasts(time.Hour)})), 5 * minute, false},
-		"half of the longest window is always there":              {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30 * minute, false},
-		"and no more than half":                                   {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30*minute - time.Second, true},
-	}
-	for name, tc := range cases {
+		"nobody needs a reboot": {one(policy("workers"), newHost("worker-1")), nil, true},
+		"nobody may go":         {one(policy("workers", atMost("0")), needy("worker-1")), nil, true},
+		"the first grant":       {one(policy("workers", holding(7)), needy("worker-1")), run(0, 7, 0, 0), false},
+		"the status has no run, and a node holds a grant": {one(policy("workers", inProgress), needy("worker-1")), run(0, 7, 0, 0), false},
+		"in progress":                        {one(policy("workers", inProgress, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
+		"one is back, and the next one goes": {one(policy("workers", inProgress, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},
+		"the last one is back":               {one(policy("workers", inProgress, running), back), run(time.Hour, 4, 3, 0), true},
+		"one is back, and the next one goes after the spacing": {
+			one(policy("workers", spacing(10*minute), inProgress, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false,
+		},
+		"within the spacing, without a run": {one(policy("workers", spacing(10*minute), lastReboot(-minute)), needy("worker-1")), nil, true},
+		"the last one failed":               {one(policy("workers", inProgress, running), aborted), run(time.Hour, 4, 2, 1), true},
+		"the last one was deleted":          {one(policy("workers", inProgress, running)), run(time.Hour, 4, 2, 1), true},
+		"the grant was taken back before it began": {
+			one(policy("workers", inProgress, running), newHost("worker-1", grant(7, protocol.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := one(tc.policy, needy("a"))
-			s.window = &window.State{Open: true, Name: "w", ClosesAt: evening.Add(tc.left), Next: evening.Add(tc.left)}
-			p := s.plan()
-			got := refusals(p)
-			closes := evening.Add(tc.left).UTC().Format("Mon 2006-01-02 15:04:05 UTC")
-			want := map[string]string{"a": "WindowTooShort: no reboot is begun so shortly before the end: the window closes " + closes +
-				", and status.history shows how long a drain and a reboot take"}
-			if !tc.short {
-				want = nil
-			}
-			same(t, "waits", want, got)
-			if turns := evening.Add(tc.left); !tc.short && (p.Next.IsZero() || p.Next.After(turns)) {
-				t.Errorf("the plan is looked at again %v, after the window is too short", p.Next)
-			}
+			p := tc.situation.plan()
+			got, over := p.Run(tc.situation.policies[0].Status, evening)
+			same(t, "run", tc.want, got)
+			same(t, "over", tc.over, over)
 		})
 	}
 }

@@ -2,8 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -13,6 +17,13 @@ import (
 
 // hookBackOff keeps a node whose before-hooks refuse from taking a slot again and again.
 const hookBackOff = 15 * time.Minute
+
+const (
+	// maxAnswer bounds, in bytes, what one hook may put into a condition's message.
+	maxAnswer = 128
+	// maxMessage bounds, in bytes, what a record reports.
+	maxMessage = 512
+)
 
 // runHooks reports whether every hook of a stage has approved. While one has not, the reboot begins the phase, waits, or is
 // failed, with the reason and the instant.
@@ -91,9 +102,214 @@ func isNo(value string) bool { return value == "false" || strings.HasPrefix(valu
 // IsAnswer reports whether the value of an annotation may be the answer of a hook. Their keys are the users'.
 func IsAnswer(value string) bool { return value == yes || isNo(value) }
 
-const (
-	// maxAnswer bounds, in bytes, what one hook may put into a condition's message.
-	maxAnswer = 128
-	// maxMessage bounds, in bytes, what a record reports.
-	maxMessage = 512
-)
+// runHooks is what hooks.runBefore and hooks.runAfter mean for a plan, as far as it is known before nodes are chosen.
+type runHooks struct {
+	// is how far the run is, as the status has it or by what has been answered since. Nil: no run with hooks goes on.
+	is *v1alpha1.RunHooks
+	// asks is the stage that begins, whatever is decided about the nodes. Empty: none.
+	asks v1alpha1.RunStage
+	// over reports that all hooks after the run have approved, or have had their time and the policy is being deleted.
+	over bool
+	// waits is why no node is granted. Nil: nodes may be.
+	waits *Blocked
+	// until is when time alone changes the stage. Zero: never.
+	until time.Time
+}
+
+// runHooks reads the hooks of the run.
+func (f *fleet) runHooks() runHooks {
+	hooks := f.Policy.Spec.HooksOrDefault()
+	before, after := hooks.RunBefore, hooks.RunAfter
+	if f.Policy.Status.Run == nil || f.Policy.Status.Run.Hooks == nil {
+		if len(before) == 0 || f.dryRun() {
+			return runHooks{}
+		}
+		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(before))}
+	}
+	is := f.Policy.Status.Run.Hooks.DeepCopy()
+	if is.At.Sub(f.Now) > clockAhead {
+		// The clock of the leader that wrote it was ahead, and the stage would last until then: it begins again.
+		is.Asked, is.At = nil, metav1.NewTime(f.Now)
+	}
+	switch r := (runHooks{is: is, until: is.At.Add(hooks.TimeoutOrDefault())}); is.Stage {
+	case v1alpha1.RunBefore:
+		return f.beforeRun(r, before)
+	case v1alpha1.RunAfter:
+		return f.afterRun(r, after)
+	case v1alpha1.RunIdle:
+		return r
+	case v1alpha1.RunRunning:
+	}
+	return runHooks{is: is}
+}
+
+// beforeRun: a hook that refuses, or nothing in time, ends the run before it begins. Some hooks may have done their work, so those
+// after the run are asked.
+func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
+	if !askedAll(r.is, keys) {
+		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(keys))
+		return r
+	}
+	waiting, refused := f.runAnswers(r.is, keys)
+	switch {
+	case len(waiting)+len(refused) == 0:
+		r.is.Stage, r.is.Asked, r.is.At = v1alpha1.RunRunning, nil, metav1.Time{}
+	case len(refused) > 0 || !f.Now.Before(r.until):
+		f.fail(&r, "hooks.runBefore", waiting, refused)
+		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("the run has not begun: %s", r.is.Message)
+	default:
+		r.waits = f.unanswered(r.is, "hooks.runBefore of policy "+f.name+" are asked", waiting)
+	}
+	return r
+}
+
+// afterRun: the next run waits for every hook after this one, so that none undoes what a hook of the next run has done. A policy that is being
+// deleted waits no longer than the timeout.
+func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
+	deleted, again := f.Policy.DeletionTimestamp != nil, r.is.At.Add(hookBackOff)
+	waiting, refused := f.runAnswers(r.is, keys)
+	switch {
+	case !askedAll(r.is, keys):
+		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("hooks.runAfter of policy %s are asked: %s", f.name, someOf(keys))
+		return r
+	case len(waiting)+len(refused) > 0 && (!deleted || f.Now.Before(r.until)):
+		if len(refused) > 0 || !f.Now.Before(r.until) {
+			f.fail(&r, "hooks.runAfter", waiting, refused)
+		}
+		r.waits = f.unanswered(r.is, "the last run is not over: hooks.runAfter of policy "+f.name+" are asked", slices.Concat(refused, waiting))
+	case r.is.Reason != "" && f.Now.Before(again) && !deleted:
+		r.until = again
+		r.waits = f.runWaits("hooks of the last run failed, and the next run may begin %s: %s", f.instant(again), r.is.Message).until(again)
+	default:
+		r.over, r.waits = true, f.runWaits("hooks.runAfter of policy %s have approved", f.name)
+	}
+	return r
+}
+
+// fail records which hooks refused, or did not answer in time.
+func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
+	r.is.Reason = v1alpha1.ReasonHookTimedOut
+	text := fmt.Sprintf("%s have not approved by %s: %s", field, f.instant(r.until), someOf(waiting))
+	if len(refused) > 0 {
+		r.is.Reason, text = v1alpha1.ReasonHookFailed, field+": a hook refused: "+someOf(refused)
+	}
+	r.is.Message = message.Shorten(maxMessage, text)
+}
+
+// unanswered names the hooks that have not approved, since when they are asked, and what answers for one.
+func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *Blocked {
+	key, _, _ := strings.Cut(strings.ReplaceAll(hooks[0], ":", " "), " ")
+	return f.runWaits(`%s since %s: waiting for %s; this answers for one: kubectl annotate rebootpolicy %s %s="%s" --overwrite`,
+		what, f.instant(is.At.Time), someOf(hooks), f.name, key, RunAnswer(is, yes))
+}
+
+func (f *fleet) runWaits(format string, args ...any) *Blocked {
+	return blocked(v1alpha1.ReasonRunHookWaits, format, args...)
+}
+
+// RunAnswer is the value of an annotation that answers for a stage of a run.
+func RunAnswer(is *v1alpha1.RunHooks, answer string) string {
+	return fmt.Sprintf("%d: %s", is.Number, answer)
+}
+
+// runAnswers sorts out the hooks of the run that have not approved. What does not begin with the number of the stage is an answer of
+// an earlier one, or none.
+func (f *fleet) runAnswers(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
+	given := map[string]string{}
+	for _, key := range keys {
+		if answer, ok := strings.CutPrefix(f.Policy.Annotations[string(key)], RunAnswer(is, "")); ok {
+			given[string(key)] = answer
+		}
+	}
+	return answers(given, keys)
+}
+
+// askedAll reports whether each of the hooks has been asked. One that the policy names later may have done nothing yet.
+func askedAll(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) bool {
+	return !slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(is.Asked, key) })
+}
+
+// runHookWaits keeps the first nodes of a run waiting for its hooks, and those of the next run for the hooks after this one.
+func runHookWaits(v view, _ *Node) *Blocked { return v.run.waits }
+
+// nextRun is how far the run is after the plan, once nodes are chosen. A stage that begins has no instant: that of the write is its.
+func (d *Draft) nextRun() *v1alpha1.RunHooks {
+	r, hooks := d.f.run, d.f.Policy.Spec.HooksOrDefault()
+	switch {
+	case r.over:
+		return nil
+	case r.asks == v1alpha1.RunBefore, r.is == nil && d.waitsForRun():
+		return d.ask(v1alpha1.RunBefore, hooks.RunBefore)
+	case r.asks == v1alpha1.RunAfter:
+		return d.askAfter()
+	case r.is == nil && len(d.plan.Ledger()) > 0 && len(hooks.RunAfter) > 0: // there are no hooks before it, or the status was lost
+		return d.ask(v1alpha1.RunRunning, nil)
+	case r.is == nil || r.is.Stage == v1alpha1.RunAfter:
+		return r.is
+	}
+	switch stage := d.stageOf(r.is); {
+	case stage == v1alpha1.RunAfter:
+		return d.askAfter()
+	case stage != r.is.Stage && r.is.Stage != v1alpha1.RunBefore:
+		r.is.Stage, r.is.At = stage, metav1.Time{}
+	}
+	return r.is
+}
+
+// ask begins a stage with a number of its own, which only grows.
+func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
+	d.plan.Seq++
+	return &v1alpha1.RunHooks{Stage: stage, Number: d.plan.Seq, Asked: keys}
+}
+
+// askAfter ends the run. Without hooks to ask it is over at once, unless the next one has to wait because this one did not begin.
+func (d *Draft) askAfter() *v1alpha1.RunHooks {
+	keys, is := d.f.Policy.Spec.HooksOrDefault().RunAfter, d.f.run.is
+	if len(keys) == 0 && is.Reason == "" {
+		return nil
+	}
+	after := d.ask(v1alpha1.RunAfter, keys)
+	after.Reason, after.Message = is.Reason, is.Message
+	return after
+}
+
+// waitsForRun reports whether a node would be granted but for the hooks before the run.
+func (d *Draft) waitsForRun() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(d.waiting)), func(o *Blocked) bool { return o.check == v1alpha1.ReasonRunHookWaits })
+}
+
+// stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots do;
+// what else ends by itself, such as a gate, may last for as long as hooks may take.
+func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
+	if len(d.plan.Ledger())+len(d.f.orphans)+len(d.plan.Unlisted) > 0 {
+		return v1alpha1.RunRunning
+	}
+	stage := v1alpha1.RunAfter
+	if d.f.dryRun() {
+		return stage
+	}
+	for _, n := range d.f.governed {
+		switch o := d.waiting[n.Name]; {
+		case o == nil:
+		case o.check == v1alpha1.ReasonSpacing, o.check == v1alpha1.ReasonRingWaits && !o.Until.IsZero(), o.shortLived:
+			return v1alpha1.RunRunning
+		case o.mayPass() && !d.slots.never(d.f.rings.Of(n)) && (is.Stage != v1alpha1.RunIdle || d.f.Now.Before(d.f.run.until)):
+			stage = v1alpha1.RunIdle
+		}
+	}
+	return stage
+}
+
+// mayPass reports whether what blocks the node ends by itself, at an unknown time.
+func (o *Blocked) mayPass() bool {
+	return o.check == v1alpha1.ReasonBackingOff || o.check == v1alpha1.ReasonBlockingPod || o.reaches(gateChecks)
+}
+
+// sameStage reports whether a run is at a stage already, or neither is there.
+func sameStage(run *v1alpha1.RunStatus, is *v1alpha1.RunHooks) bool {
+	if run == nil || run.Hooks == nil || is == nil {
+		return (run == nil || run.Hooks == nil) && is == nil
+	}
+	was := run.Hooks
+	return was.Stage == is.Stage && was.Number == is.Number && was.At.Equal(&is.At) && was.Reason == is.Reason && was.Message == is.Message
+}

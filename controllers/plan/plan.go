@@ -1,11 +1,26 @@
+// Package plan decides which nodes may be rebooted now, and why each other node may not.
+//
+// It is pure: a Snapshot goes in, a Plan comes out, and the same snapshot always gives the same plan. It has no client,
+// no context, no clock and no logger; a linter proves it. Conditions, status, events and metrics are views of a Plan.
+//
+// A plan names three kinds of writes, and the order in which they may happen is what keeps the limit:
+//
+//	finish, cancel, publish  on Nodes: only for entries that are in the ledger already
+//	release, adopt, grant    in the ledger (policy status), in one compare-and-swap
+//	conditions               on waiting Nodes: reports, which permit nothing
+//
+// The caller applies the first kind, plans again, applies the second, plans again, until a plan has nothing left to do.
+// The life of one grant:
+//
+//	grant ──► publish ──► (agent: Draining) ──► (agent: Rebooting) ──► new boot ID, settled ──► finish ──► release
+//	            │                │
+//	            └──── cancel ────┴──► (agent: Aborted, or cannot start any more) ─────────────────────────► release
 package plan
 
 import (
 	"cmp"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -76,23 +91,6 @@ type Plan struct {
 	notes bool
 	// learned: Seq has grown by what is on Nodes, and the ledger must know before more can be adopted.
 	learned bool
-}
-
-// Decision is what condition RebootPermitted of one node should be. An empty Status means there should be none.
-type Decision struct {
-	Node    string
-	Status  corev1.ConditionStatus
-	Reason  v1alpha1.Reason
-	Message string
-	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
-	ShortLived bool
-	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the boot from before: a health
-	// controller must not power it off, because an inhibitor may hold the reboot up.
-	MachineLost bool
-	// PlanOver reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
-	PlanOver bool
-	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
-	Preflight string
 }
 
 // Of decides about one policy.

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,4 +128,130 @@ func (d *Draft) next() time.Time {
 		consider(n.credibleFrom(d.f.Now))
 	}
 	return next
+}
+
+const (
+	// maxSystems is how many operating systems a status counts, and maxVersions how many versions beside the newest of each.
+	maxSystems  = 8
+	maxVersions = 5
+)
+
+// system is what has versions that are compared: an operating system, and the channel that it is updated from.
+type system struct{ os, group string }
+
+// running is what a node runs, as its agent labels it.
+type running struct {
+	system
+
+	version string
+}
+
+// versionCount counts nodes by what they run.
+type versionCount struct {
+	counts map[running]*v1alpha1.VersionNodes
+	// last is what the node before runs, and of is its count: most nodes run the same.
+	last running
+	of   *v1alpha1.VersionNodes
+}
+
+// versionsOf is what status.versions should be for these nodes.
+func versionsOf(nodes []*Node) []v1alpha1.SystemVersions {
+	var c versionCount
+	for _, n := range nodes {
+		c.add(n)
+	}
+	return c.report()
+}
+
+// add counts a node. One whose agent has not reported a version, or runs a system that has none, is left out.
+func (c *versionCount) add(n *Node) {
+	is := running{system{n.OS, n.OSGroup}, n.OSVersion}
+	if is.os == "" || is.version == "" {
+		return
+	}
+	if c.of == nil || is != c.last {
+		if c.counts == nil {
+			c.counts = map[running]*v1alpha1.VersionNodes{}
+		}
+		if c.counts[is] == nil {
+			c.counts[is] = &v1alpha1.VersionNodes{Version: is.version}
+		}
+		c.last, c.of = is, c.counts[is]
+	}
+	c.of.Nodes++
+	if !n.NeedsReboot() {
+		c.of.WithoutNeed++
+	}
+}
+
+// report lists the systems with the most nodes first.
+func (c *versionCount) report() []v1alpha1.SystemVersions {
+	bySystem := map[system][]v1alpha1.VersionNodes{}
+	for is, count := range c.counts {
+		bySystem[is.system] = append(bySystem[is.system], *count)
+	}
+	if len(bySystem) == 0 {
+		return nil
+	}
+	all := make([]v1alpha1.SystemVersions, 0, len(bySystem))
+	for is, versions := range bySystem {
+		all = append(all, systemVersions(is, versions))
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.SystemVersions) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.OS, b.OS), cmp.Compare(a.Group, b.Group))
+	})
+	return all[:min(len(all), maxSystems)]
+}
+
+// systemVersions sorts the versions of one system: those that compare first, the newest in front.
+func systemVersions(is system, versions []v1alpha1.VersionNodes) v1alpha1.SystemVersions {
+	slices.SortFunc(versions, func(a, b v1alpha1.VersionNodes) int { return compareVersions(b.Version, a.Version) })
+	s := v1alpha1.SystemVersions{OS: is.os, Group: is.group}
+	for _, v := range versions {
+		s.Nodes += v.Nodes
+	}
+	if newest := versions[0]; isNumbers(newest.Version) {
+		s.Newest, s.OnNewest = newest.Version, newest.Nodes
+		versions = versions[1:]
+	}
+	for more := len(versions) - maxVersions; more > 0; more-- {
+		i := leastTelling(versions)
+		versions = slices.Delete(versions, i, i+1)
+	}
+	s.Others = append(s.Others, versions...)
+	return s
+}
+
+// leastTelling is the version to leave out of those that are too many: the oldest whose nodes all need a reboot, or where there is
+// none the newest. So those stay whose nodes have asked for nothing, and of them the oldest.
+func leastTelling(versions []v1alpha1.VersionNodes) int {
+	for i, v := range slices.Backward(versions) {
+		if v.WithoutNeed == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// compareVersions compares two versions number by number; where one has more of them and the others are the same, it is the newer one.
+// A version that is anything but numbers between dots compares with none, and comes before all that do.
+func compareVersions(a, b string) int {
+	if isNumbers(a) != isNumbers(b) || !isNumbers(a) {
+		return cmp.Or(compareBools(isNumbers(a), isNumbers(b)), cmp.Compare(a, b))
+	}
+	byNumber := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) int {
+		a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0") // a number may have more digits than any integer
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+	return cmp.Or(byNumber, cmp.Compare(a, b))
+}
+
+// isNumbers reports whether a version is numbers between dots, such as 4593.1.0.
+func isNumbers(version string) bool {
+	for number := range strings.SplitSeq(version, ".") {
+		if number == "" || strings.Trim(number, "0123456789") != "" {
+			return false
+		}
+	}
+	return true
 }

@@ -1,14 +1,54 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
+
+// TestReboots_Window: what a person did is reported before the hours.
+func TestReboots_Window(t *testing.T) {
+	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
+	open, closed := window.State{Open: true}, window.State{}
+	cases := map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		window window.State
+		want   v1alpha1.WindowState
+	}{
+		"no windows":                {policy("workers"), window.State{Open: true, Always: true}, v1alpha1.WindowAlways},
+		"an open window":            {policy("workers"), open, v1alpha1.WindowOpen},
+		"a closed window":           {policy("workers"), closed, v1alpha1.WindowClosed},
+		"a blackout":                {policy("workers"), window.State{Always: true, Blackout: true}, v1alpha1.WindowClosed},
+		"paused in an open window":  {policy("workers", paused(nil, "")), open, v1alpha1.WindowPaused},
+		"paused for an hour":        {policy("workers", paused(&soon, "")), closed, v1alpha1.WindowPaused},
+		"a pause that is over":      {policy("workers", paused(&past, "")), open, v1alpha1.WindowOpen},
+		"urgent":                    {policy("workers"), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
+		"urgent, and paused":        {policy("workers", paused(nil, ""), urgent(soon.Time, "Windows")), window.State{Open: true, Urgent: true}, v1alpha1.WindowPaused},
+		"urgent in spite of pauses": {policy("workers", paused(nil, ""), urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
+		"urgent no more":            {policy("workers", paused(nil, ""), urgent(past.Time, "Pause")), open, v1alpha1.WindowPaused},
+		"urgent, and halted":        {policy("workers", halted, urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowHalted},
+		"halted, paused and closed": {policy("workers", halted, paused(nil, "")), closed, v1alpha1.WindowHalted},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			same(t, "window", tc.want, one(tc.policy).in(tc.window).plan().Window)
+		})
+	}
+}
+
+// urgent ignores windows, blackouts or a pause until an instant.
+func urgent(until time.Time, ignore ...v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(until), Reason: "CVE-2026-12345", Ignore: ignore}
+	}
+}
 
 func TestReboots_ReportsDeadlines(t *testing.T) {
 	const day = 24 * time.Hour
@@ -146,6 +186,67 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 				t.Errorf("granted %+v, decided %+v, want %s: %s", p.Granted, p.Decisions, tc.reason, tc.message)
 			}
 			same(t, "next", tc.next, p.Next)
+		})
+	}
+}
+
+// TestReboots_WindowTooShort: how much of a window has to be left to begin a reboot.
+func TestReboots_WindowTooShort(t *testing.T) {
+	remembers := func(history ...v1alpha1.PastReboot) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) { p.Status.History = history }
+	}
+	took := func(drain, reboot time.Duration) v1alpha1.PastReboot {
+		return v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, Drain: lasts(drain), Reboot: lasts(reboot)}
+	}
+	open := func(length time.Duration) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Windows = []v1alpha1.Window{
+				{Name: "short", Start: "00:00", Duration: metav1.Duration{Duration: minute}},
+				{Name: "w", Start: "22:00", Duration: metav1.Duration{Duration: length}},
+			}
+		}
+	}
+	nine := slices.Repeat([]v1alpha1.PastReboot{took(minute, minute)}, 9)
+	blackouts := func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Drain = &v1alpha1.Drain{Timeout: lasts(20 * minute), VolumeDetachTimeout: lasts(5 * minute)}
+		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: lasts(15 * minute)}
+	}
+	cases := map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		left   time.Duration
+		short  bool
+	}{
+		"without windows, before a blackout, all the time-outs":   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40 * minute, false},
+		"and no more than they":                                   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40*minute - time.Second, true},
+		"before the first reboot, five minutes":                   {policy("workers", open(4*time.Hour)), 5 * minute, false},
+		"before the first reboot, a second less":                  {policy("workers", open(4*time.Hour)), 5*minute - time.Second, true},
+		"before the first reboot, the lead time and five minutes": {policy("workers", open(4*time.Hour), leads(10*minute)), 15 * minute, false},
+		"and a second less":                                       {policy("workers", open(4*time.Hour), leads(10*minute)), 15*minute - time.Second, true},
+		"a lead time that no reboot has had yet":                  {policy("workers", open(4*time.Hour), leads(10*minute), remembers(took(minute, 10*minute))), 20*minute - time.Second, true},
+		"what the last reboot took":                               {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30 * minute, false},
+		"a second less than that":                                 {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30*minute - time.Second, true},
+		"one slow reboot in ten is left out":                      {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0))...)), 2 * minute, false},
+		"two in eleven count":                                     {policy("workers", open(4*time.Hour), remembers(append(nine, took(20*minute, 0), took(20*minute, 0))...)), 19 * minute, true},
+		"a drain that was given up counts nothing":                {policy("workers", open(4*time.Hour), remembers(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, Drain: lasts(time.Hour)})), 5 * minute, false},
+		"half of the longest window is always there":              {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30 * minute, false},
+		"and no more than half":                                   {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30*minute - time.Second, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := one(tc.policy, needy("a"))
+			s.window = &window.State{Open: true, Name: "w", ClosesAt: evening.Add(tc.left), Next: evening.Add(tc.left)}
+			p := s.plan()
+			got := refusals(p)
+			closes := evening.Add(tc.left).UTC().Format("Mon 2006-01-02 15:04:05 UTC")
+			want := map[string]string{"a": "WindowTooShort: no reboot is begun so shortly before the end: the window closes " + closes +
+				", and status.history shows how long a drain and a reboot take"}
+			if !tc.short {
+				want = nil
+			}
+			same(t, "waits", want, got)
+			if turns := evening.Add(tc.left); !tc.short && (p.Next.IsZero() || p.Next.After(turns)) {
+				t.Errorf("the plan is looked at again %v, after the window is too short", p.Next)
+			}
 		})
 	}
 }
