@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -108,46 +107,6 @@ type Update struct {
 	// VainReboots counts the confirmed reboots before this attempt, in a row, that were for Version, left Running as it was
 	// and did not end the need.
 	VainReboots int32 `json:"vainReboots,omitempty"`
-}
-
-// AgentReport is what the agent finds against a reboot of its node. Absent: nothing.
-type AgentReport struct {
-	// Objection is the agent's own reason. Absent: it has none.
-	Objection *Objection `json:"objection,omitempty"`
-	// Preflight is the answer to the manager's question about the pods of the node. Absent: it has not been given.
-	Preflight *PreflightReport `json:"preflight,omitempty"`
-}
-
-// Objection is the agent's own reason why the node should not be rebooted now.
-type Objection struct {
-	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
-	Reason v1alpha1.Reason `json:"reason"`
-	// Message is a sentence for people that names who objects and what to do.
-	Message string `json:"message"`
-	// Also are further objections, in the order of the checks, for the manager whose policy ignores this one. Absent: none.
-	Also []Objection `json:"also,omitempty"`
-}
-
-// JoinObjections makes one record of objections in the order of the checks. It returns nil for none.
-func JoinObjections(all []Objection) *Objection {
-	if len(all) == 0 {
-		return nil
-	}
-	first := all[0]
-	first.Also = all[1:]
-	return &first
-}
-
-// All are this objection and the further ones, in the order of the checks; none for nil. There is one level of them.
-func (o *Objection) All() []Objection {
-	if o == nil {
-		return nil
-	}
-	all := []Objection{{Reason: o.Reason, Message: o.Message}}
-	for _, also := range o.Also {
-		all = append(all, Objection{Reason: also.Reason, Message: also.Message})
-	}
-	return all
 }
 
 // HookPhase is the phase of hooks that a node is in. It begins with the removal of every stale answer. It names all that it
@@ -258,34 +217,6 @@ func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	return nil
 }
 
-// ParseAgentReport reads what the agent finds. It returns the zero AgentReport when there is none, and with an error when it is
-// not one of ours: then nothing is known.
-func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
-	r, err := parse[AgentReport](annotations, v1alpha1.AnnotationReport)
-	if r == nil || err != nil {
-		return AgentReport{}, err
-	}
-	return *r, nil
-}
-
-func (r *AgentReport) validate() error { return cmp.Or(r.Objection.validate(), r.Preflight.validate()) }
-
-// validate refuses an objection that no condition would take. Nil is valid.
-func (o *Objection) validate() error {
-	for _, one := range o.All() {
-		if one.Reason == "" {
-			return errors.New("reason must be set")
-		}
-		if !one.Reason.IsValid() {
-			return errReason
-		}
-	}
-	if o != nil && slices.ContainsFunc(o.Also, func(also Objection) bool { return len(also.Also) > 0 }) {
-		return errors.New("a further objection has further ones")
-	}
-	return nil
-}
-
 // LedgerName is the policy whose ledger has the grant.
 func (g *Grant) LedgerName() string { return cmp.Or(g.Ledger, g.Policy) }
 
@@ -295,8 +226,41 @@ func (g Grant) String() string { return format(g) }
 // String formats the progress as its annotation's value.
 func (p Progress) String() string { return format(p) }
 
-// String formats the report as its annotation's value.
-func (r AgentReport) String() string { return format(r) }
+// Engines is what the engines of the agent have reported, for the next process of the agent: an engine may not repeat what it
+// reported, may have forgotten the version, or may be gone. In another boot none of that holds. Absent: none has reported.
+type Engines struct {
+	// BootID is the boot in which they reported.
+	BootID string `json:"bootID"`
+	// Reported are the engines that the host has, in their order.
+	Reported []EngineRecord `json:"reported"`
+}
+
+// EngineRecord is what one engine has reported.
+type EngineRecord struct {
+	Name string `json:"name"`
+	// Asks reports whether it asks for a reboot.
+	Asks bool `json:"asks,omitempty"`
+	// Again reports whether it has asked since before the last granted reboot, which has not ended the need.
+	Again bool `json:"again,omitempty"`
+	// Until is when a need ends by itself that was received in a broadcast. Absent: it lasts.
+	Until *metav1.Time `json:"until,omitempty"`
+	// Version is what runs after the reboot. Absent: unknown.
+	Version string `json:"version,omitempty"`
+	// Running is what Version is to replace, as the engine names it. Absent: unknown, or the version of os-release.
+	Running string `json:"running,omitempty"`
+}
+
+// ParseEngines reads what the engines have reported. It returns nil, nil when there is none, and an error when it is not one of
+// ours: then nothing is known.
+func ParseEngines(annotations map[string]string) (*Engines, error) {
+	return parse[Engines](annotations, v1alpha1.AnnotationEngines)
+}
+
+// validate accepts any content: the agent compares the boot by itself.
+func (*Engines) validate() error { return nil }
+
+// String formats what the engines have reported as its annotation's value.
+func (e Engines) String() string { return format(e) }
 
 // parse reads an annotation. It returns nil, nil when there is none, and an error when the value is not valid.
 func parse[T any, P interface {

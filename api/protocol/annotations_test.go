@@ -142,65 +142,6 @@ func TestParseProgress(t *testing.T) {
 	}.each(t, v1alpha1.AnnotationProgress, protocol.ParseProgress)
 }
 
-func TestParseAgentReport_Objection(t *testing.T) {
-	parsed[protocol.Objection]{
-		"an inhibitor": {
-			`{"objection":{"reason":"Inhibited","message":"apt holds a block inhibitor"}}`,
-			&protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"}, "",
-		},
-		"two objections": {
-			value: `{"objection":{"reason":"Inhibited","message":"apt","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}}`,
-			want: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt", Also: []protocol.Objection{
-				{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"},
-			}},
-		},
-		"a further one without a reason": {`{"objection":{"reason":"Inhibited","also":[{"message":"because"}]}}`, nil, "reason must be set"},
-		"one within a further one: as deep as a record is long, reading it would take hundreds of megabytes": {
-			`{"objection":{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{"reason":"Inhibited"}]}]}}`,
-			nil, "a further objection has further ones",
-		},
-		"a reason that no condition would take": {`{"objection":{"reason":"Inhibited","also":[{"reason":"not now"}]}}`, nil, "the reason must be letters and digits, such as Inhibited"},
-		"no reason":                             {`{"objection":{"message":"because"}}`, nil, "reason must be set"},
-		"not even JSON":                         {`true story`, nil, "invalid character 's' after top-level value"},
-	}.each(t, v1alpha1.AnnotationReport, func(annotations map[string]string) (*protocol.Objection, error) {
-		report, err := protocol.ParseAgentReport(annotations)
-		return report.Objection, err
-	})
-}
-
-func TestJoinObjections(t *testing.T) {
-	long := strings.Repeat("<", 512)
-	one, two, three := protocol.Objection{Reason: "A", Message: long}, protocol.Objection{Reason: "B", Message: long}, protocol.Objection{Reason: "C", Message: long}
-	for name, tc := range map[string]struct {
-		all  []protocol.Objection
-		want string
-	}{
-		"one is written as ever": {[]protocol.Objection{{Reason: "A", Message: "a"}}, `{"objection":{"reason":"A","message":"a"}}`},
-		"the first is read by all": {
-			[]protocol.Objection{{Reason: "A", Message: "a"}, {Reason: "B", Message: "b"}},
-			`{"objection":{"reason":"A","message":"a","also":[{"reason":"B","message":"b"}]}}`,
-		},
-		"three of the longest are read back": {[]protocol.Objection{one, two, three}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			value := protocol.AgentReport{Objection: protocol.JoinObjections(tc.all)}.String()
-			if tc.want != "" && value != tc.want {
-				t.Errorf("written as %s, want %s", value, tc.want)
-			}
-			read, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.all, read.Objection.All()); diff != "" {
-				t.Errorf("read back (-want +got):\n%s", diff)
-			}
-		})
-	}
-	if none := protocol.JoinObjections(nil); none != nil || none.All() != nil {
-		t.Errorf("no objections make %v, want none", none)
-	}
-}
-
 func TestParseHookPhase(t *testing.T) {
 	parsed[protocol.HookPhase]{
 		"before the drain": {
@@ -272,31 +213,6 @@ func FuzzParseProgress(f *testing.F) {
 	f.Add(`{"seq":9223372036854775807,"phase":"Aborted","bootID":"b","failures":-1}`)
 	f.Fuzz(func(t *testing.T, value string) {
 		checkRoundTrip(t, v1alpha1.AnnotationProgress, protocol.ParseProgress, value)
-	})
-}
-
-func FuzzParseAgentReport(f *testing.F) {
-	f.Add(`{"objection":{"reason":"Inhibited","message":"held by backup"}}`)
-	f.Add(`{"objection":{"reason":"A","message":"<","also":[{"reason":"B","message":"\ud800","also":[{"reason":"C"}]},{"reason":"D"}]}}`)
-	f.Add(`{"objection":{"reason":"A","also":[{}]}}`)
-	f.Add(`{"objection":{"reason":"a b","message":""}}`)
-	f.Fuzz(func(t *testing.T, value string) {
-		checkRoundTrip(t, v1alpha1.AnnotationReport, func(annotations map[string]string) (*protocol.AgentReport, error) {
-			r, err := protocol.ParseAgentReport(annotations)
-			if err != nil {
-				return nil, err
-			}
-			return &r, nil
-		}, value)
-		r, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
-		if err != nil {
-			return
-		}
-		for _, one := range r.Objection.All() {
-			if one.Reason == "" || len(one.Reason) > 64 || strings.ContainsAny(string(one.Reason), " \n\"\x00") {
-				t.Errorf("%q objects for the reason %q", value, one.Reason)
-			}
-		}
 	})
 }
 
