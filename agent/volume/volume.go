@@ -4,9 +4,13 @@
 package volume
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -47,4 +51,94 @@ func Unaccounted(inUse, accounted []corev1.UniqueVolumeName) []corev1.UniqueVolu
 	}
 	slices.Sort(rest)
 	return slices.Compact(rest)
+}
+
+// Name is the name under which a kubelet of Kubernetes 1.30 or later lists a volume in status.volumesInUse: the plugin's, a
+// slash, and what the plugin calls the volume, which for CSI is driver^handle. The kinds of clouds are CSI by now, with the
+// handles that their migration gives them (k8s.io/csi-translation-lib). Empty: such a volume, of NFS for one, is never
+// attached. A CSI driver need not attach either; then the kubelet lists the name nowhere.
+func Name(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
+	switch s := pv.Spec.PersistentVolumeSource; {
+	case s.CSI != nil:
+		return csi(s.CSI.Driver, s.CSI.VolumeHandle)
+	case s.ISCSI != nil:
+		return named("kubernetes.io/iscsi", fmt.Sprintf("%s:%s:%d", s.ISCSI.TargetPortal, s.ISCSI.IQN, s.ISCSI.Lun))
+	case s.FC != nil:
+		return fibreChannel(s.FC)
+	}
+	return migrated(pv)
+}
+
+// migrated is the name of a kind that is deprecated, and still what the volumes of old clusters are.
+func migrated(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
+	switch s := pv.Spec.PersistentVolumeSource; {
+	case s.AWSElasticBlockStore != nil:
+		id := s.AWSElasticBlockStore.VolumeID // a bare one, or aws://zone/id
+		return csi("ebs.csi.aws.com", id[strings.LastIndex(id, "/")+1:])
+	case s.AzureDisk != nil:
+		return csi("disk.csi.azure.com", s.AzureDisk.DataDiskURI)
+	case s.Cinder != nil:
+		return csi("cinder.csi.openstack.org", s.Cinder.VolumeID)
+	case s.VsphereVolume != nil:
+		return csi("csi.vsphere.vmware.com", s.VsphereVolume.VolumePath)
+	case s.PortworxVolume != nil:
+		return csi("pxd.portworx.com", s.PortworxVolume.VolumeID)
+	case s.GCEPersistentDisk != nil:
+		return persistentDisk(pv.Labels, s.GCEPersistentDisk.PDName)
+	case s.RBD != nil: // gone since Kubernetes 1.31
+		return named("kubernetes.io/rbd", s.RBD.RBDPool+":"+s.RBD.RBDImage)
+	case s.FlexVolume != nil:
+		return named(s.FlexVolume.Driver, pv.Name)
+	}
+	return ""
+}
+
+func csi(driver, handle string) corev1.UniqueVolumeName {
+	return named("kubernetes.io/csi", driver+"^"+handle)
+}
+
+func named(plugin, volume string) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName(plugin + "/" + volume)
+}
+
+func fibreChannel(s *corev1.FCVolumeSource) corev1.UniqueVolumeName {
+	switch {
+	case len(s.TargetWWNs) > 0 && s.Lun != nil:
+		return named("kubernetes.io/fc", fmt.Sprintf("%v:%d", s.TargetWWNs, *s.Lun))
+	case len(s.WWIDs) > 0:
+		return named("kubernetes.io/fc", fmt.Sprint(s.WWIDs))
+	}
+	return ""
+}
+
+// persistentDisk is a disk of GCE in the zone of its label, or in the region of its zones. The migration leaves the project
+// open, and the zone where the volume has no label.
+func persistentDisk(labels map[string]string, disk string) corev1.UniqueVolumeName {
+	zone := cmp.Or(labels[corev1.LabelFailureDomainBetaZone], labels[corev1.LabelTopologyZone], "UNSPECIFIED")
+	place := "zones/" + zone
+	if first, _, several := strings.Cut(zone, "__"); several {
+		place = "regions/" + first[:max(strings.LastIndex(first, "-"), 0)]
+	}
+	return csi("pd.csi.storage.gke.io", "projects/UNSPECIFIED/"+place+"/disks/"+disk)
+}
+
+// described is a volume that a pod describes itself, as the PersistentVolume that would be named alike.
+func described(v corev1.Volume) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: v.Name}}
+	s := &pv.Spec.PersistentVolumeSource
+	s.FC, s.AWSElasticBlockStore, s.AzureDisk = v.FC, v.AWSElasticBlockStore, v.AzureDisk
+	s.VsphereVolume, s.PortworxVolume, s.GCEPersistentDisk = v.VsphereVolume, v.PortworxVolume, v.GCEPersistentDisk
+	if i := v.ISCSI; i != nil {
+		s.ISCSI = &corev1.ISCSIPersistentVolumeSource{TargetPortal: i.TargetPortal, IQN: i.IQN, Lun: i.Lun}
+	}
+	if c := v.Cinder; c != nil {
+		s.Cinder = &corev1.CinderPersistentVolumeSource{VolumeID: c.VolumeID}
+	}
+	if r := v.RBD; r != nil {
+		s.RBD = &corev1.RBDPersistentVolumeSource{RBDPool: r.RBDPool, RBDImage: r.RBDImage}
+	}
+	if f := v.FlexVolume; f != nil {
+		s.FlexVolume = &corev1.FlexPersistentVolumeSource{Driver: f.Driver}
+	}
+	return pv
 }

@@ -82,3 +82,88 @@ func TestUnaccounted(t *testing.T) {
 		})
 	}
 }
+
+type source = corev1.PersistentVolumeSource
+
+// The wanted names are those that the kubelet's plugins and k8s.io/csi-translation-lib, both of 1.36, give.
+func TestName(t *testing.T) {
+	disk := source{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "d"}}
+	for name, tc := range map[string]struct {
+		source source
+		labels map[string]string
+		want   corev1.UniqueVolumeName
+	}{
+		"CSI": {
+			source: source{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "a/b^c"}},
+			want:   "kubernetes.io/csi/disk.example.com^a/b^c",
+		},
+		"NFS is never attached":   {source: source{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}},
+		"local is never attached": {source: source{Local: &corev1.LocalVolumeSource{Path: "/p"}}},
+		"iSCSI": {
+			source: source{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.1:3260", IQN: "iqn.2026-11.com.example:d", Lun: 3}},
+			want:   "kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026-11.com.example:d:3",
+		},
+		"fibre channel by target": {
+			source: source{FC: &corev1.FCVolumeSource{TargetWWNs: []string{"50060e801049cfd1", "50060e801049cfd2"}, Lun: new(int32)}},
+			want:   "kubernetes.io/fc/[50060e801049cfd1 50060e801049cfd2]:0",
+		},
+		"fibre channel by identifier": {
+			source: source{FC: &corev1.FCVolumeSource{WWIDs: []string{"3600508b400105e21"}}},
+			want:   "kubernetes.io/fc/[3600508b400105e21]",
+		},
+		"fibre channel by nothing": {source: source{FC: &corev1.FCVolumeSource{}}},
+		"AWS with a zone": {
+			source: source{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://eu-west-1a/vol-0123"}},
+			want:   "kubernetes.io/csi/ebs.csi.aws.com^vol-0123",
+		},
+		"AWS": {
+			source: source{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-0123"}},
+			want:   "kubernetes.io/csi/ebs.csi.aws.com^vol-0123",
+		},
+		"Azure": {
+			source: source{AzureDisk: &corev1.AzureDiskVolumeSource{DiskName: "d", DataDiskURI: "/subscriptions/s/disks/d"}},
+			want:   "kubernetes.io/csi/disk.csi.azure.com^/subscriptions/s/disks/d",
+		},
+		"OpenStack": {
+			source: source{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: "id"}},
+			want:   "kubernetes.io/csi/cinder.csi.openstack.org^id",
+		},
+		"vSphere": {
+			source: source{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "[store] volumes/d.vmdk"}},
+			want:   "kubernetes.io/csi/csi.vsphere.vmware.com^[store] volumes/d.vmdk",
+		},
+		"Portworx": {
+			source: source{PortworxVolume: &corev1.PortworxVolumeSource{VolumeID: "id"}},
+			want:   "kubernetes.io/csi/pxd.portworx.com^id",
+		},
+		"GCE without a zone": {source: disk, want: "kubernetes.io/csi/pd.csi.storage.gke.io^projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"},
+		"GCE in a zone": {
+			source: disk, labels: map[string]string{corev1.LabelTopologyZone: "europe-west1-b"},
+			want: "kubernetes.io/csi/pd.csi.storage.gke.io^projects/UNSPECIFIED/zones/europe-west1-b/disks/d",
+		},
+		"GCE in a region": {
+			source: disk, labels: map[string]string{corev1.LabelFailureDomainBetaZone: "europe-west1-b__europe-west1-c"},
+			want: "kubernetes.io/csi/pd.csi.storage.gke.io^projects/UNSPECIFIED/regions/europe-west1/disks/d",
+		},
+		"GCE with a label that is nonsense": {
+			source: disk, labels: map[string]string{corev1.LabelTopologyZone: "a__"},
+			want: "kubernetes.io/csi/pd.csi.storage.gke.io^projects/UNSPECIFIED/regions//disks/d",
+		},
+		"Ceph": {
+			source: source{RBD: &corev1.RBDPersistentVolumeSource{RBDPool: "p", RBDImage: "i"}},
+			want:   "kubernetes.io/rbd/p:i",
+		},
+		"FlexVolume": {
+			source: source{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "example.com/d"}},
+			want:   "example.com/d/pv",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", Labels: tc.labels}}
+			pv.Spec.PersistentVolumeSource = tc.source
+			if diff := cmp.Diff(tc.want, Name(pv)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
