@@ -1,3 +1,20 @@
+// Package reboot is the agent's core: it reports on the Node whether the host needs a reboot, and acts on the manager's
+// grant. One reconcile observes, decides and applies:
+//
+//	Node, host, logind, engines, drain ──► Observation ──► Next (pure) ──► Step ──► one write, one call or nothing
+//	                                            └────────► NodeStatusOf (pure) ► one patch of nodes/status, or none
+//
+// An attempt is the progress annotation, and nothing else: a process that was killed anywhere goes on from there.
+//
+//	               grant Active, unseen, for this boot
+//	(none, Aborted, Rebooting of an earlier boot) ────────► Draining ────────► Rebooting ──► logind, the host goes down
+//	                      ▲                                    │      drained, grant still Active
+//	                      └──────────────── Aborted ◄──────────┘
+//	                               cancelled, timed out, undrainable, uncordoned, inhibited
+//
+// Every write of the progress carries the Node's resourceVersion, so none is made on an old view of the grant. logind is
+// called in phase Rebooting only, and only while the host still runs the boot in which the attempt began: that a process
+// has started proves nothing, a new boot ID proves a reboot.
 package reboot
 
 import (
@@ -21,10 +38,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -205,25 +220,6 @@ func until(d step.Decision, now time.Time) time.Duration {
 		return 0
 	}
 	return max(due.Sub(now), time.Millisecond)
-}
-
-// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been
-// received. A state other than Needed is Unknown.
-func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
-	bootID, err := host.BootID(r.Host.BootIDFile)
-	if err != nil {
-		return engine.Report{}, err
-	}
-	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); client.IgnoreNotFound(err) != nil {
-		return engine.Report{}, fmt.Errorf("reading the Node: %w", err)
-	}
-	before, err := protocol.ParseEngines(node.Annotations)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Cannot read what the engines reported before", "reason", err.Error())
-		return engine.Report{}, nil // It is replaced with the first report.
-	}
-	return step.Before(before, name, bootID), nil
 }
 
 // Wake lets what happens outside the API server (an engine's report, the end of a drain) cause a reconcile.

@@ -478,32 +478,6 @@ func TestEvent_IsCutToFit(t *testing.T) {
 	}
 }
 
-func TestReconciler_Before(t *testing.T) {
-	r, api, _ := makeReconciler(t, protocol.Record{})
-	api.node.Annotations = map[string]string{v1alpha1.AnnotationEngines: `{"bootID":"boot-2","reported":[{"name":"update-engine","asks":true,"version":"1"}]}`}
-	got, err := r.Before(t.Context(), "update-engine")
-	want := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1"}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("Before: %v (-want +got):\n%s", err, diff)
-	}
-	api.node.Annotations[v1alpha1.AnnotationEngines] = `{"reported":1}`
-	if got, err := r.Before(t.Context(), "update-engine"); err != nil || got != (engine.Report{}) {
-		t.Errorf("a record that cannot be read: %v, %v", got, err)
-	}
-	api.getErr = apierrors.NewNotFound(schema.GroupResource{}, "n1")
-	if got, err := r.Before(t.Context(), "update-engine"); err != nil || got != (engine.Report{}) {
-		t.Errorf("a Node that is not there: %v, %v", got, err)
-	}
-	api.getErr = errAPI
-	if _, err := r.Before(t.Context(), "update-engine"); !errors.Is(err, errAPI) {
-		t.Errorf("a Node that cannot be read: %v", err)
-	}
-	r.Host.BootIDFile += ".gone"
-	if _, err := r.Before(t.Context(), "update-engine"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a boot ID that cannot be read: %v", err)
-	}
-}
-
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)

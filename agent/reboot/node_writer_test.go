@@ -1,12 +1,14 @@
 package reboot
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -146,58 +148,71 @@ func TestAddReport(t *testing.T) {
 	}
 }
 
-func TestOfInterest(t *testing.T) {
-	labelled := func(key string) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Labels = map[string]string{key: "x"} }
+func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
+	r, api, _ := makeReconciler(t, granted())
+	begun := api.node.DeepCopy()
+	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
+	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
+	r.writer.written, r.writer.writtenAt = begun, now
+	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainRunning}}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.writer.written == nil {
+		t.Errorf("error %v, patches %q", err, api.patches)
 	}
-	conditioned := func(kind corev1.NodeConditionType) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: kind}} }
+	for _, patch := range api.patches {
+		if strings.HasPrefix(patch, "node") {
+			t.Errorf("began twice: %s", patch)
+		}
 	}
-	using := func(volumes ...corev1.UniqueVolumeName) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Status.VolumesInUse = volumes }
+	api.node.ResourceVersion = "12"
+	if node, err := r.writer.node(t.Context()); err != nil || node.ResourceVersion != "12" || r.writer.written != nil {
+		t.Errorf("the cache is ahead, and still the write counts: %v, %v", node, err)
 	}
+}
+
+// TestReconcile_OutlivesARestore: after one the versions are lower than that of the agent's own write, and may stay
+// so. A cache that is only slow must not be believed all the same, so the API server is asked.
+func TestReconcile_OutlivesARestore(t *testing.T) {
 	cases := map[string]struct {
-		change func(*corev1.Node)
-		want   bool
+		at   time.Time
+		want string
 	}{
-		"another order of volumes in use": {using("b", "a"), false},
-		"as many, and other ones":         {using("a", "c"), true},
-		"a heartbeat (behaviour 56)":      {conditioned(corev1.NodeReady), false},
-		"somebody else's label":           {labelled("x"), false},
-		"our label":                       {labelled(v1alpha1.LabelRebootRequired), true},
-		"our condition":                   {conditioned(v1alpha1.NodeRebootRequired), true},
-		"a cordon":                        {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
-		"a grant":                         {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationGrant: "x"} }, true},
+		"its own write counts at first":        {now.Add(-writtenLasts + 1), "90"},
+		"for long: what the API server shows":  {now.Add(-writtenLasts), "30"},
+		"after a conflict: the same, and soon": {time.Time{}, "30"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before, after := &corev1.Node{}, &corev1.Node{}
-			using("a", "b")(before)
-			using("a", "b")(after)
-			tc.change(after)
-			if got := interesting(before, after); got != tc.want {
-				t.Errorf("interesting = %v, want %v", got, tc.want)
+			r, api, _ := makeReconciler(t, protocol.Record{})
+			live := *api
+			live.node = api.node.DeepCopy()
+			live.node.ResourceVersion, api.node.ResourceVersion = "30", "20"
+			r.writer.live, r.writer.written, r.writer.writtenAt = &live, api.node.DeepCopy(), tc.at
+			r.writer.written.ResourceVersion = "90"
+			for range 2 {
+				if node, err := r.writer.node(t.Context()); err != nil || node.ResourceVersion != tc.want {
+					t.Errorf("goes by %v, want %s: %v", node, tc.want, err)
+				}
+			}
+			api.node.ResourceVersion, live.getErr = "30", errAPI
+			if node, err := r.writer.node(t.Context()); tc.want == "30" && (err != nil || r.writer.written != nil) {
+				t.Errorf("the cache is there, and still goes by %v: %v", node, err)
 			}
 		})
 	}
 }
 
-func TestTrimNode(t *testing.T) {
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", ManagedFields: []metav1.ManagedFieldsEntry{{}}},
-		Status: corev1.NodeStatus{
-			Images: []corev1.ContainerImage{{}}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
-		},
+func TestReconcile_SpacesConflictsInARow(t *testing.T) {
+	r, api, _ := makeReconciler(t, granted())
+	r.writer.written, r.writer.writtenAt = api.node.DeepCopy(), now
+	var waits []time.Duration
+	for _, api.patchErr = range []error{conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, nil, conflict} {
+		got, err := r.Reconcile(t.Context(), ctrl.Request{})
+		if err != nil || api.patchErr != nil && !r.writer.writtenAt.IsZero() {
+			t.Errorf("%v, and a write that was refused counts on since %s", err, r.writer.writtenAt)
+		}
+		waits = append(waits, got.RequeueAfter/conflictRetry)
 	}
-	want := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}},
-	}
-	got, err := TrimNode(node)
-	if diff := cmp.Diff(any(want), got); diff != "" || err != nil {
-		t.Errorf("TrimNode: %v (-want +got):\n%s", err, diff)
-	}
-	if got, err := TrimNode("tombstone"); got != "tombstone" || err != nil {
-		t.Errorf("TrimNode of something else: %v, %v", got, err)
+	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 100, 100, time.Minute / conflictRetry, 1}, waits); diff != "" {
+		t.Errorf("waits, in 100 ms (-want +got):\n%s", diff)
 	}
 }
