@@ -1,12 +1,15 @@
 package sentinel
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -193,4 +196,202 @@ func TestLook_ReadsTheBeginningOfALongList(t *testing.T) {
 	h.write("run/reboot-required.pkgs", "libc6\n"+strings.Repeat("\n", 8<<10-9)+"dbus\n")
 	// The last line is cut in two, and half a name is not one.
 	h.looksLike(observation{present: Defaults[:1], packages: []string{"libc6"}}.report())
+}
+
+func TestEngine_AHostWithoutRunIsUnknown_Behaviours7And25(t *testing.T) {
+	h := newHarness(t)
+	h.remove("run")
+	h.run()
+	h.Expect(noRun)
+	h.mkdir("run")
+	h.ExpectAfter(time.Minute, noFile)
+	h.write("run/reboot-required", "")
+	h.Expect(present)
+	h.remove("run")
+	// First the file goes, then its folder.
+	h.Until("the end of /run to be noticed", func() bool { return len(h.Reports) > 0 && <-h.Reports == noRun }, time.Minute)
+	if got := []bool{<-h.Reachable, <-h.Reachable, <-h.Reachable}; got[0] || !got[1] || got[2] {
+		t.Errorf("reachable %v, want false, true and false", got)
+	}
+}
+
+func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
+	for name, spoil := range map[string]func(*harness){
+		"nothing":     func(h *harness) { h.remove("run") },
+		"a file":      func(h *harness) { h.remove("run"); h.write("run", "") },
+		"no host":     func(h *harness) { h.root = h.path("missing") },
+		"a dead link": func(h *harness) { h.remove("run"); h.Must(os.Symlink("missing", h.path("run"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.optional = true
+			spoil(h)
+			h.run()
+			if r := h.next(); r.State != engine.Absent {
+				t.Errorf("reported %+v, want it absent", r)
+			}
+			h.remove("")
+			h.mkdir("run")
+			// In between it may be noticed that there is nothing at all.
+			h.Until("/run to be found", func() bool { return len(h.Reports) > 0 && <-h.Reports == noFile }, time.Minute)
+			h.remove("run")
+			h.ExpectAfter(time.Minute, noRun)
+			if got := []bool{<-h.Reachable, <-h.Reachable}; !got[0] || got[1] {
+				t.Errorf("reachable %v, want true and then false", got)
+			}
+		})
+	}
+}
+
+// The mounts of a pod change with a new process of the agent only.
+func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.optional, h.before = true, present
+	h.remove("run")
+	h.run()
+	h.Expect(noRun)
+}
+
+// Reports that the tests want.
+var (
+	noFile = engine.Report{
+		Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
+		Message: "Neither /run/reboot-required nor /run/reboot-needed exists on the host.",
+	}
+	noRun = engine.Report{
+		Engine: "sentinel", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
+		Message: "The host's /run cannot be read: no such file or directory.",
+	}
+	present = needed("/run/reboot-required exists on the host.")
+)
+
+func needed(message string) engine.Report {
+	return engine.Report{
+		Engine: "sentinel", State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: message,
+	}
+}
+
+func TestReport(t *testing.T) {
+	cases := map[string]struct {
+		seen observation
+		want engine.Report
+	}{
+		"no file is no need":             {observation{files: Defaults}, noFile},
+		"a file is one (behaviour 12)":   {observation{present: Defaults[:1]}, present},
+		"what cannot be read is unknown": {observation{unreadable: "no such file or directory", folder: "/run"}, noRun},
+		"a file is a need beside a folder that cannot be read": {
+			observation{unreadable: "no such file or directory", folder: "/run", present: Defaults[:1]}, needed(present.Message + " " + noRun.Message),
+		},
+		"the message names the packages":        {observation{present: Defaults[:1], packages: []string{"libc6", "dbus"}}, needed("/run/reboot-required exists on the host, because of libc6, dbus.")},
+		"packages without the file are no need": {observation{files: Defaults, packages: []string{"libc6"}}, noFile},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.seen.report()); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMessage_NamesAsManyPackagesAsThereIsRoomFor(t *testing.T) {
+	names := func(n, size int) []string {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("p%0*d", size-1, i))
+		}
+		return names
+	}
+	cases := map[string]struct {
+		packages []string
+		end      string
+	}{
+		"one":       {names(1, 3), "because of p00."},
+		"sixteen":   {names(16, 3), "p14, p15."},
+		"seventeen": {names(17, 3), "p14, p15 and 1 more."},
+		"too long":  {names(40, 40), " and 36 more."},
+		"very long": {names(3, 64), "p000000000000000000000000000000000000000000000000000000000000002."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := message(Defaults[:1], tc.packages)
+			if !strings.HasSuffix(got, tc.end) || len(got) > engine.MaxMessageBytes {
+				t.Errorf("%d bytes: %q, want an end of %q", len(got), got, tc.end)
+			}
+		})
+	}
+}
+
+func TestAppendPackages(t *testing.T) {
+	cases := map[string]struct {
+		content string
+		want    []string
+	}{
+		"empty":                     {"", nil},
+		"one, without a line break": {"dbus", []string{"dbus"}},
+		"Ubuntu's": {
+			"linux-image-6.8.0-45-generic\nlinux-base\nlibc6\nlibc6\n", []string{"linux-image-6.8.0-45-generic", "linux-base", "libc6"},
+		},
+		"Debian's":                          {"linux-image-6.12.43+deb13-cloud-amd64\n", []string{"linux-image-6.12.43+deb13-cloud-amd64"}},
+		"with an architecture or a version": {"libc6:amd64\nopenssl=3.0.17-1~deb12u3\n", []string{"libc6:amd64", "openssl=3.0.17-1~deb12u3"}},
+		"white space around it":             {" dbus \r\n\n\t\nlibc6", []string{"dbus", "libc6"}},
+		"sentences are no packages":         {"*** System restart required ***\nRebooted.  All is well\ndbus", []string{"dbus"}},
+		"nor is anything that is not text":  {"\xff\x00\n\u202edbus\nd\x00bus\n", nil},
+		"nor options and paths":             {"-rf\n/etc/passwd\n..\n", nil},
+		"nor what has no end":               {strings.Repeat("x", 65) + "\n", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, appendPackages(nil, tc.content)); diff != "" {
+				t.Errorf("packages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzAppendPackages(f *testing.F) {
+	f.Add("linux-image-6.8.0-45-generic\nlinux-base\nlibc6\nlibc6\n")
+	f.Add("*** System restart required ***\n")
+	f.Add("\xff\n-\n" + strings.Repeat("x", 65))
+	f.Fuzz(func(t *testing.T, content string) {
+		packages := appendPackages(nil, content)
+		got := observation{present: Defaults[:1], packages: packages}.report()
+		if len(got.Message) > engine.MaxMessageBytes || !utf8.ValidString(got.Message) || strings.ContainsAny(got.Message, "\n\x00") {
+			t.Errorf("message of %d bytes: %q", len(got.Message), got.Message)
+		}
+		again := appendPackages(nil, strings.Join(packages, "\n"))
+		if diff := cmp.Diff(packages, again); diff != "" {
+			t.Errorf("packages do not read as themselves (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// FuzzLook: whatever the host's files hold, and however much, the file counts, and the message fits into the Node.
+func FuzzLook(f *testing.F) {
+	f.Add("*** System restart required ***\n", "linux-image-6.1.0-37-amd64\nlibc6\n", uint16(1))
+	f.Add("", "libc6\n", uint16(3000))
+	f.Add("", "a-name-without-an-end", uint16(1000))
+	f.Add("\x00", "\xff\n\n", uint16(2))
+	f.Fuzz(func(t *testing.T, text, packages string, times uint16) {
+		root := t.TempDir()
+		all := strings.Repeat(packages, min(int(times), 64<<10/max(1, len(packages))))
+		for name, content := range map[string]string{"run/reboot-required": text, "run/reboot-required.pkgs": all} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen := look(root, Defaults)
+		for _, name := range seen.packages {
+			if !slices.ContainsFunc(strings.Split(all, "\n"), func(line string) bool { return strings.TrimSpace(line) == name }) {
+				t.Errorf("%q was made up, or cut", name)
+			}
+		}
+		r := seen.report()
+		if r.State != engine.Needed || len(r.Message) > engine.MaxMessageBytes || !utf8.ValidString(r.Message) {
+			t.Errorf("report %+v", r)
+		}
+	})
 }
