@@ -15,6 +15,9 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "cos-update-engine"
 
+// title is what people call the service: Flatcar's has the same name and may be reported beside it.
+const title = "COS update_engine"
+
 // https://chromium.googlesource.com/aosp/platform/system/update_engine/ (dbus_bindings). Platforms up to about 2020 have
 // GetStatus and StatusUpdate, at first alone and then beside the advanced ones.
 const (
