@@ -3,12 +3,19 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 const (
@@ -74,4 +81,140 @@ func (w Watch) rules() [][]dbus.MatchOption {
 		rules = append(rules, rule)
 	}
 	return rules
+}
+
+const errNoReply = busDaemon + ".Error.NoReply"
+
+// session is what is received and read on one link.
+type session struct {
+	Link
+
+	watch    Watch
+	listener Listener
+
+	// read is when the last status was answered. What the service broadcast between Found and read may be newer or older than
+	// that: it is read once more.
+	read dbus.Sequence
+}
+
+func (s *session) run(ctx context.Context) error {
+	return s.Follow(ctx, Occasions{Clock: s.watch.Clock, Again: s.watch.Again, Rules: s.watch.rules(), Receive: s.receive},
+		func(ctx context.Context, _ bool) (time.Duration, error) { return s.ask(ctx) })
+}
+
+// receive takes one signal and reports whether the service should be asked.
+func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
+	switch {
+	case signal == nil:
+		Ignore(ctx, s.watch.Malformed, errors.New("no signal"))
+	case IsOwnerChange(signal):
+		return signal.Sequence > s.Found
+	case signal.Path == s.watch.Path:
+		return s.receiveStatus(ctx, signal)
+	}
+	return false
+}
+
+// receiveStatus passes a signal on if it is newer than the last answer. It reports whether the service should be asked, because the
+// signal may be newer or older than that answer.
+func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
+	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
+	fromOwner := s.Owner != "" && signal.Sender == s.Owner
+	switch {
+	case !ours || !slices.Contains(s.watch.Signals, member):
+		return false
+	case s.watch.OwnerOnly && !fromOwner:
+		return false // A rule does not hold back what is sent straight to us.
+	case fromOwner && signal.Sequence < s.read:
+		return signal.Sequence > s.Found
+	}
+	if err := s.listener.Receive(member, signal.Body, fromOwner); err != nil {
+		Ignore(ctx, s.watch.Malformed, err)
+	}
+	return false
+}
+
+// ask finds out who the service is and what it reports, and returns when to ask again. An error means that the connection
+// is of no more use; that the service does not answer is something learnt.
+func (s *session) ask(ctx context.Context) (time.Duration, error) {
+	if err := s.FindOwner(ctx); err != nil {
+		return 0, err
+	}
+	if s.Owner == "" {
+		return PollInterval, s.ownerless(ctx) // NameOwnerChanged reports when it comes.
+	}
+	err := s.listener.Read(ctx, s.call)
+	if err == nil {
+		return PollInterval, nil
+	}
+	failed, ok := errors.AsType[*unansweredError](err)
+	switch {
+	case ctx.Err() != nil || !ok || !failed.malformed && host.IsBroken(err):
+		return 0, err
+	case host.NoOwner(err):
+		return retryInterval, nil // It left between the look-up and the question: NameOwnerChanged is on its way.
+	}
+	if host.ErrorName(err) == errNoReply {
+		// The bus reports it for a service that left before it answered, too.
+		asked := s.Owner
+		if err := s.FindOwner(ctx); err != nil {
+			return 0, err
+		}
+		if s.Owner != asked {
+			return s.ask(ctx)
+		}
+	}
+	if failed.malformed {
+		Ignore(ctx, s.watch.Malformed, failed.cause)
+	} else {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
+	}
+	s.Silent = true
+	s.listener.Lost(s.watch.Title+" "+failed.why, engine.Silent)
+	return retryInterval, nil
+}
+
+// ownerless reports that the name has no owner. A service that the bus could start is not started.
+func (s *session) ownerless(ctx context.Context) error {
+	startable, err := s.Startable(ctx)
+	switch {
+	case err != nil:
+		return err
+	case startable:
+		s.listener.Lost(s.watch.Title+" is not running.", engine.Silent)
+	default:
+		s.listener.Lost(s.watch.Title+" is not on the system bus.", engine.Missing)
+	}
+	return nil
+}
+
+// unansweredError is a call that gave no status.
+type unansweredError struct {
+	// why is half a sentence about the service.
+	why string
+	// malformed reports that there was an answer.
+	malformed bool
+	cause     error
+}
+
+func (e *unansweredError) Error() string { return e.why + " " + e.cause.Error() }
+func (e *unansweredError) Unwrap() error { return e.cause }
+
+// IsUnknownMethod reports whether a Call failed because the service is of a version without the method.
+func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
+
+// call calls a method of the owner just found, so that the answer is surely its.
+func (s *session) call(ctx context.Context, method string, take func(body []any) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	call := s.Conn.Object(s.Owner, s.watch.Path).CallWithContext(ctx, s.watch.Interface+"."+method, dbus.FlagNoAutoStart)
+	if call.Err != nil {
+		why := fmt.Sprintf("does not answer %s: %s.", method, cmp.Or(host.ErrorName(call.Err), "no reply in time"))
+		return &unansweredError{why: why, cause: call.Err}
+	}
+	s.read = call.ResponseSequence
+	if err := take(call.Body); err != nil {
+		return &unansweredError{why: fmt.Sprintf("answers %s with something that is no status.", method), malformed: true, cause: err}
+	}
+	return nil
 }
