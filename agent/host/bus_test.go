@@ -3,10 +3,13 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -210,4 +213,67 @@ func TestSupervisor_StartsOverAfterASessionThatLasted(t *testing.T) {
 	if len(broken) > 0 {
 		t.Errorf("the stop was notified as a break: %v", <-broken)
 	}
+}
+
+func TestErrorName(t *testing.T) {
+	const failed = "org.freedesktop.DBus.Error.Failed"
+	cases := map[string]struct {
+		err  error
+		want string
+	}{
+		"no answer":        {errors.New("timeout"), ""},
+		"no error":         {nil, ""},
+		"a name":           {fmt.Errorf("asking: %w", dbus.Error{Name: "org.example.No_1", Body: []any{"pid 7"}}), "org.example.No_1"},
+		"logind refuses":   {fmt.Errorf("calling: %w", &RefusedError{Name: "org.example.No_1", Message: "pid 7"}), "org.example.No_1"},
+		"no name":          {dbus.Error{}, failed},
+		"a sentence":       {dbus.Error{Name: "org.example. Reported in boot 1"}, failed},
+		"not even UTF-8":   {dbus.Error{Name: "org.example.\xff"}, failed},
+		"an endless name":  {dbus.Error{Name: "org." + strings.Repeat("x", 252)}, failed},
+		"the longest name": {dbus.Error{Name: "org." + strings.Repeat("x", 251)}, "org." + strings.Repeat("x", 251)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := ErrorName(tc.err); got != tc.want {
+				t.Errorf("name %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestIsBroken(t *testing.T) {
+	cases := map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":           {nil, false},
+		"an answer":          {fmt.Errorf("asking: %w", dbus.Error{Name: "org.example.No"}), false},
+		"logind refuses":     {&RefusedError{Name: "org.example.No"}, false},
+		"no answer in time":  {fmt.Errorf("asking: %w", context.DeadlineExceeded), false},
+		"it cannot be sent":  {fmt.Errorf("asking: %w", syscall.EPIPE), true},
+		"it ended meanwhile": {fmt.Errorf("asking: %w", io.EOF), true},
+		"it had ended":       {dbus.ErrClosed, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := IsBroken(tc.err); got != tc.want {
+				t.Errorf("broken %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// FuzzErrorName: whatever name an error has, what is passed on is a name of D-Bus.
+func FuzzErrorName(f *testing.F) {
+	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "", "a b", "\xff", strings.Repeat("a", 256)} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		got := ErrorName(dbus.Error{Name: name})
+		if got == "" || len(got) > 255 || strings.ContainsFunc(got, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Errorf("%q is reported as %q", name, got)
+		}
+		if again := ErrorName(dbus.Error{Name: got}); again != got {
+			t.Errorf("%q is reported as %q", got, again)
+		}
+	})
 }

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
@@ -288,4 +290,78 @@ func TestLogind_WorksAgainAfterARestartOfTheBus(t *testing.T) {
 	must(t, bus.Restart())
 	must(t, server.Start())
 	must(t, client.Reboot(t.Context(), respect))
+}
+
+// answering is logind's object, which answers every call with the same body.
+type answering struct {
+	dbus.BusObject
+	body []any
+}
+
+func (a answering) CallWithContext(context.Context, string, dbus.Flags, ...any) *dbus.Call {
+	return &dbus.Call{Body: a.body}
+}
+
+// FuzzLogind builds answers of any shape: they are read or refused, and never a reason for a reboot.
+func FuzzLogind(f *testing.F) {
+	f.Add("shutdown:sleep", "backup", "block", []byte{0})
+	f.Add("yes", "challenge", "block", []byte{1})
+	f.Add("\xff", "\x00", "block", []byte{2})
+	f.Add("shutdown", "", "delay", []byte{3, 4, 5})
+	f.Fuzz(func(t *testing.T, what, who, mode string, shape []byte) {
+		lock := []any{what, who, "why", mode, uint32(0), uint32(1)}
+		// What godbus makes of the types of the wire, which has no nil and no arrays of unequal structures.
+		values := []any{
+			[][]any{lock},
+			what,
+			[][]any{lock[:4]},
+			[][]any{{uint32(1), who, "why", mode, what, what}},
+			[]string{what},
+			dbus.MakeVariant(true), dbus.MakeVariant(what), true, lock,
+			[]any{},
+			[][]any{lock, lock},
+			[][]any{},
+			[][]any{{}},
+			map[string]dbus.Variant{what: dbus.MakeVariant(who)},
+			[]dbus.Variant{dbus.MakeVariant(lock)},
+			[][]string{{what}},
+			[]byte(what), dbus.ObjectPath(what), uint64(1),
+			[]map[string]dbus.Variant{{}},
+		}
+		body := make([]any, 0, len(shape))
+		for _, b := range shape {
+			body = append(body, values[int(b)%len(values)])
+		}
+		m := manager{answering{body: body}}
+		locks, err := m.blockInhibitors(t.Context())
+		for _, lock := range locks {
+			if err != nil || mode != "block" && mode != "block-weak" {
+				t.Errorf("%#v blocks as %+v, %v", body, lock, err)
+			}
+		}
+		if refusal, err := m.canReboot(t.Context(), respect); err == nil && refusal == nil && (len(body) != 1 || body[0] != "yes") {
+			t.Errorf("%#v permits a reboot", body)
+		}
+		if err := m.alreadyGoingDown(t.Context(), &RefusedError{}); err == nil && len(body) != 1 {
+			t.Errorf("%#v goes down", body)
+		}
+	})
+}
+
+// FuzzRefused: whatever error logind answers with, it can be reported.
+func FuzzRefused(f *testing.F) {
+	f.Add("org.freedesktop.DBus.Error.AccessDenied", "Permission denied", true)
+	f.Add("org.freedesktop.DBus.Error.NoReply", "", false)
+	f.Add("", "\xff", true)
+	f.Fuzz(func(t *testing.T, name, text string, worded bool) {
+		answer := dbus.Error{Name: name}
+		if worded {
+			answer.Body = []any{text}
+		}
+		if err := refused(answer); err == nil {
+			t.Errorf("%#v is no error", answer)
+		} else if words := err.Error(); utf8.ValidString(name) && utf8.ValidString(text) && !utf8.ValidString(words) {
+			t.Errorf("%#v is reported as %q", answer, words)
+		}
+	})
 }

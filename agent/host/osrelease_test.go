@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 const flatcar = `NAME="Flatcar Container Linux by Kinvolk"
@@ -188,6 +189,47 @@ func FuzzOSRelease(f *testing.F) {
 			if !isName(key) || len(value) > len(content) {
 				t.Errorf("assignment %q=%q", key, value)
 			}
+		}
+	})
+}
+
+// FuzzLabelValue: any text, also one that no decoder has looked at, makes a value that the API server takes.
+func FuzzLabelValue(f *testing.F) {
+	for _, text := range []string{"", `"4230.2.0"`, "_.-", "\xff\x00a", "Ubuntu 24.04.1 LTS (Noble Numbat)", "ä", "a\u2028b"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		label := LabelValue(text)
+		if problems := validation.IsValidLabelValue(label); len(problems) > 0 {
+			t.Errorf("%q became %q: %v", text, label, problems)
+		}
+		if again := LabelValue(label); again != label {
+			t.Errorf("%q became %q", label, again)
+		}
+		if len(validation.IsValidLabelValue(text)) == 0 && label != text {
+			t.Errorf("%q was fit and became %q", text, label)
+		}
+	})
+}
+
+// FuzzReadBelow: wherever a host's file points to, nothing above the host's root is read.
+func FuzzReadBelow(f *testing.F) {
+	for _, target := range []string{"../usr/lib/os-release", "/usr/lib/os-release", "../../secret", "/../../secret", "os-release", "", "../../root/../secret"} {
+		f.Add(target)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		top := t.TempDir()
+		root := filepath.Join(top, "root")
+		for _, dir := range []string{"etc", "usr/lib"} {
+			must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
+		}
+		must(t, os.WriteFile(filepath.Join(top, "secret"), []byte("secret"), 0o600))
+		must(t, os.WriteFile(filepath.Join(root, "usr/lib/os-release"), []byte("ID=x"), 0o600))
+		if err := os.Symlink(target, filepath.Join(root, "etc/os-release")); err != nil {
+			t.Skip("no target of a symbolic link")
+		}
+		if content, err := readBelow(root, "/etc/os-release"); err == nil && content != "ID=x" {
+			t.Errorf("%q led to %q", target, content)
 		}
 	})
 }
