@@ -229,3 +229,8 @@ func (e *COSUpdateEngine) drive() *dbus.Error {
 	e.set(func() { e.driven++ })
 	return nil
 }
+
+// ForgeCOS emits a StatusUpdateAdvanced of COS from a connection of its own, which is not update_engine's.
+func (b *Bus) ForgeCOS(status COSStatus) error {
+	return b.forge(cosPath, cosInterface+".StatusUpdateAdvanced", []any{status.message()})
+}

@@ -163,3 +163,14 @@ func namedError(name, message string) *dbus.Error {
 	}
 	return dbus.NewError(name, []any{message})
 }
+
+// SendNeedReboot does what `locksmithctl send-need-reboot` does: on a connection of its own, and so under a name that is
+// not update_engine's, it broadcasts one StatusUpdate that reports a reboot is needed. update_engine knows nothing of it.
+func (b *Bus) SendNeedReboot() error {
+	return b.Broadcast(NeedReboot("").body()...)
+}
+
+// Broadcast emits a StatusUpdate with any body, fit or not, from a connection of its own.
+func (b *Bus) Broadcast(body ...any) error {
+	return b.forge(enginePath, engineInterface+".StatusUpdate", body)
+}

@@ -7,6 +7,12 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
+// What every service has that has properties.
+const (
+	propertiesIface   = "org.freedesktop.DBus.Properties"
+	propertiesChanged = propertiesIface + ".PropertiesChanged"
+)
+
 // guarded is the lock for all that a service has, which calls of the bus and tests share.
 type guarded struct{ mu sync.Mutex }
 
@@ -99,4 +105,25 @@ func (s *service) signal(path dbus.ObjectPath, name string, body []any) error {
 func (s *service) isRunning() bool {
 	conn, err := s.current()
 	return err == nil && conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err == nil
+}
+
+func (b *Bus) forge(path dbus.ObjectPath, name string, body []any) error {
+	conn, err := b.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return emit(conn, path, name, body)
+}
+
+func emit(conn *dbus.Conn, path dbus.ObjectPath, name string, body []any) error {
+	if err := conn.Emit(path, name, body...); err != nil {
+		return fmt.Errorf("broadcasting %s: %w", name, err)
+	}
+	// The bus handles messages of one connection in order: with this answer it has taken the signal, so closing the
+	// connection cannot lose it. (locksmithctl sleeps for a second.)
+	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil {
+		return fmt.Errorf("flushing %s: %w", name, err)
+	}
+	return nil
 }
