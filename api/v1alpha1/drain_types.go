@@ -2,43 +2,6 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DrainTimeoutAction states what happens when a drain takes too long.
-// +kubebuilder:validation:Enum=Abort;Reboot
-type DrainTimeoutAction string
-
-const (
-	// DrainTimeoutAbort uncordons the node at once and backs off: 5 minutes, doubling to 6 hours.
-	DrainTimeoutAbort DrainTimeoutAction = "Abort"
-	// DrainTimeoutReboot reboots the node with the pods that are left on it.
-	DrainTimeoutReboot DrainTimeoutAction = "Reboot"
-)
-
-// PodDisposal states what happens to pods that lose something by leaving.
-// +kubebuilder:validation:Enum=Delete;Block
-type PodDisposal string
-
-const (
-	// PodDisposalDelete lets them go.
-	PodDisposalDelete PodDisposal = "Delete"
-	// PodDisposalBlock keeps them, which blocks the drain.
-	PodDisposalBlock PodDisposal = "Block"
-)
-
-// DrainAction states how a pod leaves the node.
-// +kubebuilder:validation:Enum=Evict;WaitCompleted;Skip;Delete
-type DrainAction string
-
-const (
-	// DrainEvict evicts the pod; PodDisruptionBudgets are respected.
-	DrainEvict DrainAction = "Evict"
-	// DrainWaitCompleted waits until the pod has completed by itself.
-	DrainWaitCompleted DrainAction = "WaitCompleted"
-	// DrainSkip leaves the pod on the node.
-	DrainSkip DrainAction = "Skip"
-	// DrainDelete deletes the pod: the one way round a PodDisruptionBudget.
-	DrainDelete DrainAction = "Delete"
-)
-
 // Drain configures how pods leave the node.
 // DaemonSet pods, mirror pods and completed pods stay.
 type Drain struct {
@@ -121,6 +84,28 @@ type Drain struct {
 	Rules []DrainRule `json:"rules,omitempty"`
 }
 
+// DrainTimeoutAction states what happens when a drain takes too long.
+// +kubebuilder:validation:Enum=Abort;Reboot
+type DrainTimeoutAction string
+
+const (
+	// DrainTimeoutAbort uncordons the node at once and backs off: 5 minutes, doubling to 6 hours.
+	DrainTimeoutAbort DrainTimeoutAction = "Abort"
+	// DrainTimeoutReboot reboots the node with the pods that are left on it.
+	DrainTimeoutReboot DrainTimeoutAction = "Reboot"
+)
+
+// PodDisposal states what happens to pods that lose something by leaving.
+// +kubebuilder:validation:Enum=Delete;Block
+type PodDisposal string
+
+const (
+	// PodDisposalDelete lets them go.
+	PodDisposalDelete PodDisposal = "Delete"
+	// PodDisposalBlock keeps them, which blocks the drain.
+	PodDisposalBlock PodDisposal = "Block"
+)
+
 // DrainRule handles certain pods differently.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriodSeconds goes with action Evict or Delete only"
@@ -162,3 +147,70 @@ type DrainRule struct {
 	// +kubebuilder:validation:Maximum=604800
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 }
+
+// DrainAction states how a pod leaves the node.
+// +kubebuilder:validation:Enum=Evict;WaitCompleted;Skip;Delete
+type DrainAction string
+
+const (
+	// DrainEvict evicts the pod; PodDisruptionBudgets are respected.
+	DrainEvict DrainAction = "Evict"
+	// DrainWaitCompleted waits until the pod has completed by itself.
+	DrainWaitCompleted DrainAction = "WaitCompleted"
+	// DrainSkip leaves the pod on the node.
+	DrainSkip DrainAction = "Skip"
+	// DrainDelete deletes the pod: the one way round a PodDisruptionBudget.
+	DrainDelete DrainAction = "Delete"
+)
+
+// Reboot states how the node is rebooted.
+type Reboot struct {
+	// timeout is how long a node may take to be Ready on a new boot ID, such as 30m.
+	// It counts from the point of no return.
+	// After that, the node counts as failed and keeps its slot.
+	// Absent: 30m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
+	// - Respect: no reboot is granted or begun while anything on the host blocks a shutdown.
+	// - Ignore: the host is rebooted regardless.
+	// For example: inhibitors: Ignore.
+	// Absent: Respect.
+	// +optional
+	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`
+
+	// coordinators configures what it means that another program may reboot the host.
+	// Examples are an active locksmithd, or another update coordinator that holds /run/update-engine/coordinator.conf.
+	// - Respect: no reboot is granted until no other program may reboot the host.
+	// - Ignore: the host is rebooted regardless, by two programs that do not know of each other.
+	// For example: coordinators: Ignore.
+	// Absent: Respect.
+	// +optional
+	Coordinators CoordinatorPolicy `json:"coordinators,omitempty"`
+}
+
+// InhibitorPolicy states what logind block inhibitors mean.
+// +kubebuilder:validation:Enum=Respect;Ignore
+type InhibitorPolicy string
+
+const (
+	// InhibitorsRespect waits until nothing on the host blocks a shutdown.
+	InhibitorsRespect InhibitorPolicy = "Respect"
+	// InhibitorsIgnore reboots all the same.
+	InhibitorsIgnore InhibitorPolicy = "Ignore"
+)
+
+// CoordinatorPolicy states what it means that another program on the host may reboot it.
+// +kubebuilder:validation:Enum=Respect;Ignore
+type CoordinatorPolicy string
+
+const (
+	// CoordinatorsRespect waits until no other program on the host may reboot it.
+	CoordinatorsRespect CoordinatorPolicy = "Respect"
+	// CoordinatorsIgnore reboots all the same: two that do not know of each other then reboot the host.
+	CoordinatorsIgnore CoordinatorPolicy = "Ignore"
+)

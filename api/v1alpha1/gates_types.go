@@ -1,72 +1,13 @@
 package v1alpha1
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// Hooks are checks of your own before the drain and after the boot of each node, or before and after each run.
-// For each phase of a node it gets a label, and earlier answers are removed.
-// The reboot goes on when each annotation is "true".
-// The value "false", or one that begins with "failed", refuses at once.
-type Hooks struct {
-	// before are annotation keys that must be "true" before the drain, such as example.com/backup-done.
-	// While they are awaited, the node has label reboot-operator.io/before-reboot=true.
-	// Absent: none.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=20
-	Before []AnnotationKey `json:"before,omitempty"`
-
-	// after are annotation keys that must be "true" after the boot, before the node is back in service.
-	// Example: [example.com/storage-healthy].
-	// While they are awaited, the node has label reboot-operator.io/after-reboot=true.
-	// Absent: none.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=20
-	After []AnnotationKey `json:"after,omitempty"`
-
-	// runBefore are annotation keys of this policy that must answer before the first node of a run is granted.
-	// An answer begins with status.run.hooks.number: "7: true" approves, and "7: false" or "7: failed: why" refuses.
-	// A refusal, or none in time, ends the run before it begins; the next may begin 15 minutes later.
-	// Example: [example.com/noout-set].
-	// Absent: none.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=20
-	RunBefore []AnnotationKey `json:"runBefore,omitempty"`
-
-	// runAfter are annotation keys of this policy that must answer when a run ends, also by a pause or a halt.
-	// The next run begins once they have.
-	// Example: [example.com/noout-unset].
-	// Absent: none.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=20
-	RunAfter []AnnotationKey `json:"runAfter,omitempty"`
-
-	// timeout is how long each phase may take, of a node or of a run, such as 30m.
-	// After that, a node counts as failed, and a run does not begin.
-	// Hooks after a run are reported then, and still waited for.
-	// Absent: 1h.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
-}
-
-// AnnotationKey is the key of an annotation, such as example.com/backup-done.
-// Keys of the operator, of Kubernetes and of autoscalers are refused, because other programs write them.
-// When a phase of a node begins, the operator removes earlier answers.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=317
-// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="must be an annotation key such as example.com/backup-done"
-// +kubebuilder:validation:XValidation:rule="!self.startsWith('reboot-operator.io/')",message="keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"
-// +kubebuilder:validation:XValidation:rule="!self.matches('^([^/]*[.])?(kubernetes[.]io|(x-)?k8s[.]io|karpenter[.]sh)/')",message="keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to others, and an answer is removed: use a domain of yours, such as example.com/backup-done"
-type AnnotationKey string
 
 // Gates are conditions that are checked before each grant.
 // A condition that cannot be checked blocks the grant.
@@ -122,17 +63,6 @@ type BlockingPod struct {
 	Meanwhile corev1.TaintEffect `json:"meanwhile,omitempty"`
 }
 
-// GateFailurePolicy states what a gate that cannot be asked means.
-// +kubebuilder:validation:Enum=Block;Allow
-type GateFailurePolicy string
-
-const (
-	// GateFailureBlock treats it as a no.
-	GateFailureBlock GateFailurePolicy = "Block"
-	// GateFailureAllow treats it as a yes.
-	GateFailureAllow GateFailurePolicy = "Allow"
-)
-
 // PrometheusGate is a query that blocks when it has a result.
 // While a node waits for nothing else, the query runs every 30 seconds, once for all nodes, and has 10 seconds to answer.
 // Series whose alertname begins with RebootOperator do not count: alerts about waiting nodes would keep them waiting.
@@ -174,20 +104,87 @@ type PrometheusGate struct {
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 }
 
-// GateState is what a gate reported last.
-// +kubebuilder:validation:Enum=Clear;Firing;NotReady;Unreachable
-type GateState string
+// GateFailurePolicy states what a gate that cannot be asked means.
+// +kubebuilder:validation:Enum=Block;Allow
+type GateFailurePolicy string
 
 const (
-	// GateClear means that the query has no result, or that the expression is true of every object.
-	GateClear GateState = "Clear"
-	// GateFiring means that the query has a result.
-	GateFiring GateState = "Firing"
-	// GateNotReady means that the expression is false of an object.
-	GateNotReady GateState = "NotReady"
-	// GateUnreachable means that it is not known.
-	GateUnreachable GateState = "Unreachable"
+	// GateFailureBlock treats it as a no.
+	GateFailureBlock GateFailurePolicy = "Block"
+	// GateFailureAllow treats it as a yes.
+	GateFailureAllow GateFailurePolicy = "Allow"
 )
+
+// ObjectGate is an expression that must be true of objects of the cluster before a reboot is granted.
+// While a node waits for nothing else, the objects are read every 30 seconds, once for all nodes, within 10 seconds.
+// The manager may read only what a ClusterRole with label rbac.reboot-operator.io/aggregate-to-manager=true lets it.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.selector)",message="give name for one object, or selector for several"
+// +kubebuilder:validation:XValidation:rule="self.apiVersion != 'v1' || self.kind != 'Secret'",message="a Secret cannot be a gate: an expression could find out what is in it"
+type ObjectGate struct {
+	// apiVersion is the API group and version of the objects, such as ceph.rook.io/v1.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+$')",message="apiVersion must be an API group and a version, such as ceph.rook.io/v1, or v1"
+	APIVersion string `json:"apiVersion"`
+
+	// kind is the kind of the objects, such as CephCluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be a kind of the API, such as CephCluster"
+	Kind string `json:"kind"`
+
+	// namespace is the namespace of the objects, such as rook-ceph.
+	// Absent: the kind has no namespaces, or, with selector, all namespaces.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, such as rook-ceph"
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the one object, such as rook-ceph.
+	// Absent: selector selects the objects.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%')",message="name must be the name of an object, such as rook-ceph: it has neither / nor %"
+	Name string `json:"name,omitempty"`
+
+	// selector selects objects by label, such as {matchLabels: {app: db}}.
+	// It must match at least one, and at most 1000.
+	// The expression must be true of each.
+	// An empty one selects all.
+	// Absent: name names the one object.
+	// +optional
+	Selector *LabelSelector `json:"selector,omitempty"`
+
+	// expression is a CEL expression about object that gives true or false, such as object.status.ceph.health == 'HEALTH_OK'.
+	// It has the functions that validation rules of Kubernetes have.
+	// A reboot is granted only while it is true.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Expression string `json:"expression"`
+}
+
+// ObjectGateNames are the names that gates of objects have in status, messages and metrics, in the order of the gates: kind and
+// object, such as CephCluster/rook-ceph, or Volume/* for several objects. A second gate of that name ends in #2. No gate of
+// gates.prometheus has such a name.
+func ObjectGateNames(gates []ObjectGate) []string {
+	names := make([]string, 0, len(gates))
+	for _, g := range gates {
+		name := g.Kind + "/" + cmp.Or(g.Name, "*")
+		free := name
+		for n := 2; slices.Contains(names, free); n++ { // an object's own name may end in #2
+			free = name + "#" + strconv.Itoa(n)
+		}
+		names = append(names, free)
+	}
+	return names
+}
+
+// LabelAggregateToManager with value "true" on a ClusterRole gives its rights to the manager: gates of objects read with them.
+const LabelAggregateToManager = "rbac.reboot-operator.io/aggregate-to-manager"
 
 // GateStatus is what one gate of gates.prometheus or gates.objects reported last.
 type GateStatus struct {
@@ -208,6 +205,21 @@ type GateStatus struct {
 	// +required
 	At metav1.Time `json:"at"`
 }
+
+// GateState is what a gate reported last.
+// +kubebuilder:validation:Enum=Clear;Firing;NotReady;Unreachable
+type GateState string
+
+const (
+	// GateClear means that the query has no result, or that the expression is true of every object.
+	GateClear GateState = "Clear"
+	// GateFiring means that the query has a result.
+	GateFiring GateState = "Firing"
+	// GateNotReady means that the expression is false of an object.
+	GateNotReady GateState = "NotReady"
+	// GateUnreachable means that it is not known.
+	GateUnreachable GateState = "Unreachable"
+)
 
 // SecretReference names a Secret in the operator's namespace.
 type SecretReference struct {

@@ -1,33 +1,6 @@
 package v1alpha1
 
-import (
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
-
-// NotifyEvent is an event that a service receives.
-// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted;Urgent;Deadline;Rebooting;Back
-type NotifyEvent string
-
-const (
-	// NotifyStarted means that a run has begun: the first node got its grant.
-	NotifyStarted NotifyEvent = "Started"
-	// NotifyFinished means that a run is over: no node holds a grant, and none may be granted now.
-	NotifyFinished NotifyEvent = "Finished"
-	// NotifyFailed means that the reboots of nodes failed.
-	NotifyFailed NotifyEvent = "Failed"
-	// NotifyHalted means that the policy halted after failures.
-	NotifyHalted NotifyEvent = "Halted"
-	// NotifyUrgent means that reboots may start at hours that are forbidden otherwise, or that one was granted then.
-	NotifyUrgent NotifyEvent = "Urgent"
-	// NotifyDeadline means that nodes come close to spec.deadline, or are past it.
-	NotifyDeadline NotifyEvent = "Deadline"
-	// NotifyRebooting means that a node has its grant: its agent drains it and reboots it.
-	NotifyRebooting NotifyEvent = "Rebooting"
-	// NotifyBack means that a node is back in service after its reboot.
-	NotifyBack NotifyEvent = "Back"
-)
+import "slices"
 
 // Notification is a service and the events that it receives.
 type Notification struct {
@@ -64,31 +37,33 @@ type Notification struct {
 	Template string `json:"template,omitempty"`
 }
 
+// NotifyEvent is an event that a service receives.
+// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted;Urgent;Deadline;Rebooting;Back
+type NotifyEvent string
+
+const (
+	// NotifyStarted means that a run has begun: the first node got its grant.
+	NotifyStarted NotifyEvent = "Started"
+	// NotifyFinished means that a run is over: no node holds a grant, and none may be granted now.
+	NotifyFinished NotifyEvent = "Finished"
+	// NotifyFailed means that the reboots of nodes failed.
+	NotifyFailed NotifyEvent = "Failed"
+	// NotifyHalted means that the policy halted after failures.
+	NotifyHalted NotifyEvent = "Halted"
+	// NotifyUrgent means that reboots may start at hours that are forbidden otherwise, or that one was granted then.
+	NotifyUrgent NotifyEvent = "Urgent"
+	// NotifyDeadline means that nodes come close to spec.deadline, or are past it.
+	NotifyDeadline NotifyEvent = "Deadline"
+	// NotifyRebooting means that a node has its grant: its agent drains it and reboots it.
+	NotifyRebooting NotifyEvent = "Rebooting"
+	// NotifyBack means that a node is back in service after its reboot.
+	NotifyBack NotifyEvent = "Back"
+)
+
 // Wants reports whether the service is notified of an event.
 func (n Notification) Wants(event NotifyEvent) bool {
 	if len(n.Events) == 0 {
 		return event != NotifyRebooting && event != NotifyBack
 	}
 	return slices.Contains(n.Events, event)
-}
-
-// RunStatus is a run: from the first grant until no node holds a grant and none may be granted.
-// With hooks.runBefore or hooks.runAfter it also lasts while these are asked, and through soaks, spacing and gates.
-type RunStatus struct {
-	// startedAt is when the first grant was given, or hooks.runBefore were asked.
-	// +required
-	StartedAt metav1.Time `json:"startedAt"`
-	// seq is status.seq before it: reboots with greater numbers belong to the run.
-	// +required
-	Seq int64 `json:"seq"`
-	// rebooted is how many nodes came back so far.
-	// +required
-	Rebooted int32 `json:"rebooted"`
-	// failed is how many attempts ended otherwise.
-	// +required
-	Failed int32 `json:"failed"`
-	// hooks is how far hooks.runBefore and hooks.runAfter are.
-	// Absent: the run has none.
-	// +optional
-	Hooks *RunHooks `json:"hooks,omitempty"`
 }

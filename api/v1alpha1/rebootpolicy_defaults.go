@@ -85,24 +85,6 @@ func (s *RebootPolicySpec) HooksOrDefault() Hooks { return section(s.Hooks) }
 // TimeoutOrDefault is how long each phase of hooks may take.
 func (h Hooks) TimeoutOrDefault() time.Duration { return durationOr(h.Timeout, DefaultHooksTimeout) }
 
-// HookStage is before the drain, or after the boot.
-type HookStage string
-
-const (
-	// HooksBefore run before the grant is shown to the node.
-	HooksBefore HookStage = "Before"
-	// HooksAfter run after the boot, while the node is still cordoned.
-	HooksAfter HookStage = "After"
-)
-
-// Of is the hooks of one stage.
-func (h Hooks) Of(stage HookStage) []AnnotationKey {
-	if stage == HooksBefore {
-		return h.Before
-	}
-	return h.After
-}
-
 // PrometheusGates are the queries that are asked before each grant.
 func (s *RebootPolicySpec) PrometheusGates() []PrometheusGate { return section(s.Gates).Prometheus }
 
@@ -162,6 +144,9 @@ func (r Reboot) CoordinatorsOrDefault() CoordinatorPolicy {
 	return cmp.Or(r.Coordinators, CoordinatorsRespect)
 }
 
+// SoakOrDefault is how long each rebooted node of the ring must be back in service before a later ring starts. 0: it need not.
+func (r Ring) SoakOrDefault() time.Duration { return durationOr(r.Soak, 0) }
+
 // TimeZoneOrDefault is the zone of the window's wall clock.
 func (w Window) TimeZoneOrDefault() string { return cmp.Or(w.TimeZone, DefaultTimeZone) }
 
@@ -181,19 +166,6 @@ func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {
 		return fallback
 	}
 	return d.Duration
-}
-
-// InForce reports whether the pause stops new grants at an instant. An absent one does not.
-func (p *Pause) InForce(now time.Time) bool {
-	return p != nil && (p.Until == nil || now.Before(p.Until.Time))
-}
-
-// End is when the pause ends by itself. Zero: it does not, or only beyond the year 9999, which JSON cannot write.
-func (p *Pause) End() time.Time {
-	if p.Until == nil || p.Until.UTC().Year() > LastYear {
-		return time.Time{}
-	}
-	return p.Until.Time
 }
 
 // PodsRevision represents what the spec specifies about pods: it is another one where the answer to a Preflight may be.

@@ -1,22 +1,10 @@
 package v1alpha1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-)
-
-// MaxBootIDBytes is the longest boot ID that a ledger takes.
-const MaxBootIDBytes = 64
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FirstYear and LastYear bound the times of records: a clock that shows an earlier year was never set, and JSON cannot write a
 // later one.
 const FirstYear, LastYear = 2000, 9999
-
-// MaxHistory is the most reboots a policy remembers.
-const MaxHistory = 20
-
-// MaxGrants is the most grants one ledger holds; a higher limit is used up to it.
-const MaxGrants = 1000
 
 // RebootPolicyStatus is what the manager observed, decided and granted.
 // Only the manager writes it, always with the resourceVersion that it read.
@@ -232,101 +220,4 @@ type VersionNodes struct {
 	// withoutNeed is how many of them have not reported that they need a reboot: no update waits there for one.
 	// +required
 	WithoutNeed int32 `json:"withoutNeed"`
-}
-
-// LedgerEntry is one reboot that was granted and is not finished.
-type LedgerEntry struct {
-	// node is the name of the Node.
-	// +required
-	// +kubebuilder:validation:MaxLength=253
-	Node string `json:"node"`
-	// nodeUID is metadata.uid of that Node.
-	// A Node that is registered again under the same name has another one, and the grant does not apply to it.
-	// Absent: the grant applies to no Node.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	NodeUID types.UID `json:"nodeUID,omitempty"`
-	// seq is the grant's sequence number.
-	// The first is 1.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	Seq int64 `json:"seq"`
-	// bootID is the boot for which the grant was given. It ends with this boot.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	BootID string `json:"bootID,omitempty"`
-	// at is when the grant was given.
-	// +required
-	At metav1.Time `json:"at"`
-	// needSince is since when the node had waited for a reboot at that time.
-	// Absent: unknown.
-	// +optional
-	NeedSince metav1.Time `json:"needSince,omitempty,omitzero"`
-	// osVersion is label os-version of the node at that time.
-	// Absent: unknown.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	OSVersion string `json:"osVersion,omitempty"`
-	// policy is the RebootPolicy that granted, where that one shares the limit of this one.
-	// Absent: this policy.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Policy string `json:"policy,omitempty"`
-	// withdrawnAt is when the manager withdrew the grant in this ledger: from then on no agent begins under it.
-	// Absent: the grant holds.
-	// +optional
-	WithdrawnAt *metav1.Time `json:"withdrawnAt,omitempty"`
-	// rebootingAt is when the node passed the point of no return.
-	// It is also set while it is unknown how far the reboot is.
-	// If such a Node is deleted, its reboot counts as failed.
-	// Absent: the node is not rebooting yet.
-	// +optional
-	RebootingAt *metav1.Time `json:"rebootingAt,omitempty"`
-	// ring is the ring of spec.order in which the node was when it was granted.
-	// Absent: in none.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Ring string `json:"ring,omitempty"`
-}
-
-// WindowState is the state of the windows in one word.
-type WindowState string
-
-const (
-	// WindowAlways means there are no windows: always open.
-	WindowAlways WindowState = "Always"
-	// WindowOpen means a window is open.
-	WindowOpen WindowState = "Open"
-	// WindowClosed means no window is open, or a blackout is in force.
-	WindowClosed WindowState = "Closed"
-	// WindowPaused means the policy is paused, regardless of the windows.
-	WindowPaused WindowState = "Paused"
-	// WindowUrgent means reboots may start under spec.urgent.
-	WindowUrgent WindowState = "Urgent"
-	// WindowHalted means the policy halted after failures, regardless of the windows.
-	WindowHalted WindowState = "Halted"
-)
-
-// WindowStatus is the state of the windows.
-type WindowStatus struct {
-	// state is Always, Open, Closed, Paused, Urgent or Halted.
-	// +required
-	// +kubebuilder:validation:MaxLength=16
-	State WindowState `json:"state"`
-	// open is whether windows and blackouts allow a reboot to start now.
-	// +required
-	Open bool `json:"open"`
-	// name of the open window, or of the blackout in force.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name,omitempty"`
-	// closesAt is when the open window closes.
-	// Absent: never, or closed.
-	// +optional
-	ClosesAt *metav1.Time `json:"closesAt,omitempty"`
-	// opensAt is the next opening.
-	// Absent: open, or never.
-	// +optional
-	OpensAt *metav1.Time `json:"opensAt,omitempty"`
 }

@@ -211,21 +211,6 @@ type RebootPolicySpec struct {
 	Failures *Failures `json:"failures,omitempty"`
 }
 
-// Pause stops new grants.
-type Pause struct {
-	// reason is shown wherever the pause is reported, such as Black Friday.
-	// Absent: no reason is shown.
-	// +optional
-	// +kubebuilder:validation:MaxLength=256
-	Reason string `json:"reason,omitempty"`
-
-	// until is when the pause ends by itself, such as 2026-12-27T00:00:00Z.
-	// Absent: the pause lasts until you remove it.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-27T00:00:00Z"
-	Until *metav1.Time `json:"until,omitempty"` // the format allows times that Go cannot read; the rule refuses them
-}
-
 // Concurrency limits how many nodes may be down at once.
 type Concurrency struct {
 	// maxUnavailable is the most nodes that may be unavailable at once, such as 2, or 10% of the selected nodes.
@@ -270,56 +255,35 @@ type Concurrency struct {
 	Shared string `json:"shared,omitempty"`
 }
 
-// InhibitorPolicy states what logind block inhibitors mean.
-// +kubebuilder:validation:Enum=Respect;Ignore
-type InhibitorPolicy string
+// Ring is a group of nodes that reboots before the rings after it.
+type Ring struct {
+	// name identifies the ring in messages, such as canary.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as canary"
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
 
-const (
-	// InhibitorsRespect waits until nothing on the host blocks a shutdown.
-	InhibitorsRespect InhibitorPolicy = "Respect"
-	// InhibitorsIgnore reboots all the same.
-	InhibitorsIgnore InhibitorPolicy = "Ignore"
-)
+	// nodeSelector selects the nodes of this ring among those that no earlier ring has, such as {matchLabels: {stage: canary}}.
+	// Empty: all of them.
+	// +required
+	NodeSelector LabelSelector `json:"nodeSelector"`
 
-// CoordinatorPolicy states what it means that another program on the host may reboot it.
-// +kubebuilder:validation:Enum=Respect;Ignore
-type CoordinatorPolicy string
+	// maxUnavailable is the most nodes of this ring that may be unavailable at once, such as 2, or 10% of its nodes.
+	// It counts as concurrency.maxUnavailable does, which limits all rings together.
+	// Absent: only concurrency.maxUnavailable counts.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? (self >= 0 && self <= 1000) : self == '100%' || self.matches(r'^\d\d?%$')`,message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:MaxLength=4
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-const (
-	// CoordinatorsRespect waits until no other program on the host may reboot it.
-	CoordinatorsRespect CoordinatorPolicy = "Respect"
-	// CoordinatorsIgnore reboots all the same: two that do not know of each other then reboot the host.
-	CoordinatorsIgnore CoordinatorPolicy = "Ignore"
-)
-
-// Reboot states how the node is rebooted.
-type Reboot struct {
-	// timeout is how long a node may take to be Ready on a new boot ID, such as 30m.
-	// It counts from the point of no return.
-	// After that, the node counts as failed and keeps its slot.
-	// Absent: 30m.
+	// soak is how long each rebooted node of this ring must be back in service before a later ring starts, such as 24h.
+	// Absent: a later ring starts at once.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
-
-	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
-	// - Respect: no reboot is granted or begun while anything on the host blocks a shutdown.
-	// - Ignore: the host is rebooted regardless.
-	// For example: inhibitors: Ignore.
-	// Absent: Respect.
-	// +optional
-	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`
-
-	// coordinators configures what it means that another program may reboot the host.
-	// Examples are an active locksmithd, or another update coordinator that holds /run/update-engine/coordinator.conf.
-	// - Respect: no reboot is granted until no other program may reboot the host.
-	// - Ignore: the host is rebooted regardless, by two programs that do not know of each other.
-	// For example: coordinators: Ignore.
-	// Absent: Respect.
-	// +optional
-	Coordinators CoordinatorPolicy `json:"coordinators,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('720h')",message="soak must be a duration of at most 720h, such as 30m or 24h"
+	Soak *metav1.Duration `json:"soak,omitempty"`
 }
 
 // Autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node that is being rebooted.

@@ -1,10 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
 
-// Day is a day of the week.
-// +kubebuilder:validation:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
-type Day string
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Window is a period that begins on certain days at a wall-clock time and lasts a fixed elapsed time.
 //
@@ -60,6 +60,10 @@ type Window struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
+// Day is a day of the week.
+// +kubebuilder:validation:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
+type Day string
+
 // Blackout is a range of civil dates on which no reboot starts.
 //
 // +kubebuilder:validation:XValidation:rule="self.to > self.from",message="to must be after from: it is the first day on which reboots may start again"
@@ -97,3 +101,72 @@ type Blackout struct {
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
 }
+
+// Pause stops new grants.
+type Pause struct {
+	// reason is shown wherever the pause is reported, such as Black Friday.
+	// Absent: no reason is shown.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+
+	// until is when the pause ends by itself, such as 2026-12-27T00:00:00Z.
+	// Absent: the pause lasts until you remove it.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-27T00:00:00Z"
+	Until *metav1.Time `json:"until,omitempty"` // the format allows times that Go cannot read; the rule refuses them
+}
+
+// InForce reports whether the pause stops new grants at an instant. An absent one does not.
+func (p *Pause) InForce(now time.Time) bool {
+	return p != nil && (p.Until == nil || now.Before(p.Until.Time))
+}
+
+// End is when the pause ends by itself. Zero: it does not, or only beyond the year 9999, which JSON cannot write.
+func (p *Pause) End() time.Time {
+	if p.Until == nil || p.Until.UTC().Year() > LastYear {
+		return time.Time{}
+	}
+	return p.Until.Time
+}
+
+// WindowStatus is the state of the windows.
+type WindowStatus struct {
+	// state is Always, Open, Closed, Paused, Urgent or Halted.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	State WindowState `json:"state"`
+	// open is whether windows and blackouts allow a reboot to start now.
+	// +required
+	Open bool `json:"open"`
+	// name of the open window, or of the blackout in force.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+	// closesAt is when the open window closes.
+	// Absent: never, or closed.
+	// +optional
+	ClosesAt *metav1.Time `json:"closesAt,omitempty"`
+	// opensAt is the next opening.
+	// Absent: open, or never.
+	// +optional
+	OpensAt *metav1.Time `json:"opensAt,omitempty"`
+}
+
+// WindowState is the state of the windows in one word.
+type WindowState string
+
+const (
+	// WindowAlways means there are no windows: always open.
+	WindowAlways WindowState = "Always"
+	// WindowOpen means a window is open.
+	WindowOpen WindowState = "Open"
+	// WindowClosed means no window is open, or a blackout is in force.
+	WindowClosed WindowState = "Closed"
+	// WindowPaused means the policy is paused, regardless of the windows.
+	WindowPaused WindowState = "Paused"
+	// WindowUrgent means reboots may start under spec.urgent.
+	WindowUrgent WindowState = "Urgent"
+	// WindowHalted means the policy halted after failures, regardless of the windows.
+	WindowHalted WindowState = "Halted"
+)

@@ -64,12 +64,3 @@ func TestParseMaxUptime(t *testing.T) {
 		t.Errorf("without the annotation: %s", got)
 	}
 }
-
-// status.gates is a map by name: two gates of one name would make the API server refuse the status.
-func TestObjectGateNames_AreUnique(t *testing.T) {
-	gate := func(name string) v1alpha1.ObjectGate { return v1alpha1.ObjectGate{Kind: "K", Name: name} }
-	got := v1alpha1.ObjectGateNames([]v1alpha1.ObjectGate{gate("a"), gate("a"), gate("a#2"), gate(""), gate("a")})
-	if want := []string{"K/a", "K/a#2", "K/a#2#2", "K/*", "K/a#3"}; !slices.Equal(got, want) {
-		t.Errorf("names %v, want %v", got, want)
-	}
-}

@@ -1,0 +1,133 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Hooks are checks of your own before the drain and after the boot of each node, or before and after each run.
+// For each phase of a node it gets a label, and earlier answers are removed.
+// The reboot goes on when each annotation is "true".
+// The value "false", or one that begins with "failed", refuses at once.
+type Hooks struct {
+	// before are annotation keys that must be "true" before the drain, such as example.com/backup-done.
+	// While they are awaited, the node has label reboot-operator.io/before-reboot=true.
+	// Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	Before []AnnotationKey `json:"before,omitempty"`
+
+	// after are annotation keys that must be "true" after the boot, before the node is back in service.
+	// Example: [example.com/storage-healthy].
+	// While they are awaited, the node has label reboot-operator.io/after-reboot=true.
+	// Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	After []AnnotationKey `json:"after,omitempty"`
+
+	// runBefore are annotation keys of this policy that must answer before the first node of a run is granted.
+	// An answer begins with status.run.hooks.number: "7: true" approves, and "7: false" or "7: failed: why" refuses.
+	// A refusal, or none in time, ends the run before it begins; the next may begin 15 minutes later.
+	// Example: [example.com/noout-set].
+	// Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	RunBefore []AnnotationKey `json:"runBefore,omitempty"`
+
+	// runAfter are annotation keys of this policy that must answer when a run ends, also by a pause or a halt.
+	// The next run begins once they have.
+	// Example: [example.com/noout-unset].
+	// Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	RunAfter []AnnotationKey `json:"runAfter,omitempty"`
+
+	// timeout is how long each phase may take, of a node or of a run, such as 30m.
+	// After that, a node counts as failed, and a run does not begin.
+	// Hooks after a run are reported then, and still waited for.
+	// Absent: 1h.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// AnnotationKey is the key of an annotation, such as example.com/backup-done.
+// Keys of the operator, of Kubernetes and of autoscalers are refused, because other programs write them.
+// When a phase of a node begins, the operator removes earlier answers.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=317
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="must be an annotation key such as example.com/backup-done"
+// +kubebuilder:validation:XValidation:rule="!self.startsWith('reboot-operator.io/')",message="keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"
+// +kubebuilder:validation:XValidation:rule="!self.matches('^([^/]*[.])?(kubernetes[.]io|(x-)?k8s[.]io|karpenter[.]sh)/')",message="keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to others, and an answer is removed: use a domain of yours, such as example.com/backup-done"
+type AnnotationKey string
+
+// HookStage is before the drain, or after the boot.
+type HookStage string
+
+const (
+	// HooksBefore run before the grant is shown to the node.
+	HooksBefore HookStage = "Before"
+	// HooksAfter run after the boot, while the node is still cordoned.
+	HooksAfter HookStage = "After"
+)
+
+// Of is the hooks of one stage.
+func (h Hooks) Of(stage HookStage) []AnnotationKey {
+	if stage == HooksBefore {
+		return h.Before
+	}
+	return h.After
+}
+
+// RunHooks is how far the hooks of a run are.
+type RunHooks struct {
+	// stage is one of:
+	// - Before: hooks.runBefore are asked, and no node is granted.
+	// - Running: nodes hold a grant, or the next one waits for a soak or spacing.
+	// - Idle: the next node waits for something else, such as a gate. After hooks.timeout the run ends.
+	// - After: hooks.runAfter are asked, and no node is granted.
+	// +required
+	Stage RunStage `json:"stage"`
+	// number is what an answer has to begin with, such as the 7 of "7: true".
+	// Each stage that asks has its own, so an earlier answer never counts.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Number int64 `json:"number"`
+	// asked are the annotations of this policy in which hooks have to answer.
+	// Absent: no hook is asked.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Asked []AnnotationKey `json:"asked,omitempty"`
+	// at is since when the run is in this stage.
+	// +required
+	At metav1.Time `json:"at"`
+	// reason is HookFailed or HookTimedOut: a hook of runBefore, and so the run did not begin, or one of runAfter.
+	// Absent: no hook has refused or timed out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason Reason `json:"reason,omitempty"`
+	// message names the hooks that reason is about.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+}
+
+// RunStage is how far the hooks of a run are.
+// +kubebuilder:validation:Enum=Before;Running;Idle;After
+type RunStage string
+
+const (
+	// RunBefore asks hooks.runBefore. No node is granted meanwhile.
+	RunBefore RunStage = "Before"
+	// RunRunning has nodes that hold a grant, or waits for a soak or spacing.
+	RunRunning RunStage = "Running"
+	// RunIdle waits for what ends at no known time, such as a gate, for hooks.timeout at most.
+	RunIdle RunStage = "Idle"
+	// RunAfter asks hooks.runAfter. No node is granted meanwhile.
+	RunAfter RunStage = "After"
+)
