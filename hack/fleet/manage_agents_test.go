@@ -16,7 +16,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
-	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
 // rolledWorkload is a shop that nobody may disturb, so that drains last until the test reports otherwise; and a policy that
@@ -57,15 +56,12 @@ var path = []timeline.State{
 }
 
 // rollout is a fleet of three machines whose agents are replaced while two of them drain.
-type rollout struct {
-	*trial
-	witness *feed.Feed
-}
+type rollout struct{ *trial }
 
 func newRollout(t *testing.T) *rollout {
 	t.Helper()
 	o := Options{Nodes: 3, Components: []string{"manage-agents"}, Workload: []byte(rolledWorkload)}
-	r := &rollout{trial: newTrial(t, o, func(spec *v1alpha1.RebootPolicySpec) {
+	r := &rollout{newTrial(t, o, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Priority = 10
 		spec.NodeSelector = onNodes("node-1", "node-2", "node-3")
 		two := intstr.FromInt32(2)
@@ -74,7 +70,6 @@ func newRollout(t *testing.T) *rollout {
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} // with Abort a node would wait before its drain
 	})}
 	t.Cleanup(r.story)
-	r.witness = newWitness(t, r.fleet)
 	return r
 }
 
@@ -166,7 +161,6 @@ func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]
 	if diff := cmp.Diff(begun, r.begun(grants)); diff != "" {
 		r.Errorf("the drains began (-before +now):\n%s", diff)
 	}
-	check(r.T, r.witness)
 }
 
 // finish lets the drains go on, waits until all is done, and looks at how.
@@ -174,7 +168,6 @@ func (r *rollout) finish() {
 	r.Helper()
 	r.kubectl("delete", "poddisruptionbudget", "-n", "default", "shop")
 	r.awaitFinished()
-	check(r.T, r.witness)
 	expectRights(r.T, r.fleet)
 	seen := r.fleet.Recorder.Read()
 	for _, v := range seen.Views {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -76,11 +77,6 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if f.Client, err = testenv.NewClient(f.Cluster.Config()); err != nil {
 		return err
 	}
-	nodes, err := feed.Watch(ctx, f.Client, feed.Kind{List: &corev1.NodeList{}})
-	if err != nil {
-		return err
-	}
-	f.Recorder = &Recorder{Feed: nodes}
 	f.kubelet = &kubelet{
 		cluster: f.Cluster, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
@@ -118,6 +114,11 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if err := f.Cluster.AwaitKinds(ctx); err != nil {
 		return err
 	}
+	seen, err := feed.Watch(ctx, f.Client, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}})
+	if err != nil {
+		return err
+	}
+	f.Recorder = &Recorder{Feed: seen}
 	return f.Cluster.ApplyManifest(ctx, o.Workload)
 }
 

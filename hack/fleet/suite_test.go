@@ -59,7 +59,8 @@ type trial struct {
 	policy *Policy
 }
 
-// newTrial starts a fleet in an empty cluster: the programs that ship, and machines that are down for a moment only.
+// newTrial starts a fleet in an empty cluster: the programs that ship, and machines that are down for a moment only. In the end the
+// judge looks at all that has happened.
 func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *trial {
 	t.Helper()
 	s := &trial{T: t}
@@ -76,6 +77,7 @@ func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *
 			must(t, err)
 		}
 	})
+	t.Cleanup(func() { check(t, s.fleet) })
 	s.policy, err = s.fleet.ApplyPolicy(t.Context(), adapt)
 	must(t, err)
 	return s
