@@ -1,11 +1,15 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -69,4 +73,176 @@ func (s Status) notices(l terminal.Look) []string {
 		}
 	}
 	return lines
+}
+
+func (s Status) policies(l terminal.Look) []string {
+	rows := make([][]terminal.Cell, len(s.Policies))
+	for i, p := range s.Policies {
+		rows[i] = p.row(l, s.At)
+	}
+	return l.Table([]string{
+		"POLICY", "+MODE", "+>MAX", "+>REPORTING", ">LIMIT", ">NODES", ">AGENTS", ">PENDING", ">REBOOTING", ">FAILED", ">DONE IN", "+DONE",
+		"WINDOW", "+UNAVAILABLE",
+	}, rows)
+}
+
+func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
+	text, style := p.windowCell(l.Zone, now)
+	return []terminal.Cell{
+		{Text: p.Name, Style: terminal.Strong},
+		{Text: string(p.Mode)},
+		{Text: p.MaxUnavailable},
+		number(p.Nodes.Reporting, terminal.Plain),
+		number(int(p.Limit), terminal.Plain),
+		number(p.Nodes.Selected, terminal.Plain),
+		p.agents(),
+		number(p.Nodes.Pending, terminal.Wait),
+		number(p.Nodes.InProgress, terminal.Busy),
+		number(p.Nodes.Failed, terminal.Bad),
+		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }),
+		p.done(func(at time.Time) string { return moment.At(at, now, l.Zone) }),
+		{Text: text, Style: style},
+		{Text: cmp.Or(p.Unavailable, "none")},
+	}
+}
+
+// done is when all is expected to be, written as it is asked for.
+func (p Policy) done(write func(at time.Time) string) terminal.Cell {
+	switch {
+	case !p.CompletionAt.IsZero():
+		return terminal.Cell{Text: write(p.CompletionAt)}
+	case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InProgress == 0:
+		return terminal.Cell{Text: "-", Style: terminal.Quiet}
+	}
+	return terminal.Cell{Text: "?", Style: terminal.Wait}
+}
+
+// agents is how many of the nodes have an agent that works.
+func (p Policy) agents() terminal.Cell {
+	switch {
+	case p.Agents == nil:
+		return terminal.Cell{Text: "?", Style: terminal.Quiet}
+	case p.Agents.Missing > 0:
+		return terminal.Cell{Text: p.Agents.Summary, Style: terminal.Bad}
+	}
+	return terminal.Cell{Text: p.Agents.Summary}
+}
+
+// number is painted where it is not nothing.
+func number(n int, style terminal.Style) terminal.Cell {
+	if n == 0 {
+		style = terminal.Plain
+	}
+	return terminal.Cell{Text: strconv.Itoa(n), Style: style}
+}
+
+// phaseStyle is how a phase looks.
+var phaseStyle = map[plan.RebootState]terminal.Style{
+	plan.StateGranted: terminal.Busy, plan.StateHooks: terminal.Wait, plan.StateDraining: terminal.Busy, plan.StateRebooting: terminal.Away,
+	plan.StateBooted: terminal.Away, plan.StateSettling: terminal.Good, plan.StateAborted: terminal.Wait,
+}
+
+func (s Status) inProgress(l terminal.Look) []string {
+	var rows [][]terminal.Cell
+	for _, p := range s.Policies {
+		for _, t := range p.InProgress {
+			rows = append(rows, rebootRow(t, p.Name, s.At))
+		}
+	}
+	return l.Table([]string{"IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE"}, rows)
+}
+
+// rebootRow is a row for a granted reboot. Its note states what the phase does not.
+func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
+	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
+	switch {
+	case t.Overdue:
+		style, note = terminal.Bad, terminal.Cell{Text: t.Note(), Style: terminal.Bad}
+	case t.Phase == plan.StateSettling && !t.Until.IsZero():
+		note.Text = "back in service " + moment.Until(t.Until, now)
+	case strings.EqualFold(t.Message, string(t.Phase)):
+		note.Text = timesOut(t, now)
+		if t.Drain != "" {
+			note.Text += ": " + strings.TrimPrefix(t.Drain, "The drain ") // which the phase reports already
+		}
+	case !t.Until.IsZero():
+		note.Text += "; " + timesOut(t, now)
+	}
+	return []terminal.Cell{
+		{Text: t.Node},
+		{Text: policy},
+		{Text: string(t.Phase), Style: style},
+		{Text: moment.Span(now.Sub(t.Since))},
+		note,
+	}
+}
+
+// timesOut is when the phase times out. A drain does by drain.timeout, and is overdue where its agent has not reported that.
+func timesOut(t fleet.Reboot, now time.Time) string {
+	switch {
+	case t.Until.IsZero():
+		return ""
+	case !t.DrainUntil.IsZero():
+		return "times out " + moment.Until(t.DrainUntil, now) + ", overdue " + moment.Until(t.Until, now)
+	}
+	return "times out " + moment.Until(t.Until, now)
+}
+
+func (s Status) waiting(l terminal.Look) []string {
+	var rows [][]terminal.Cell
+	add := func(reason, policy string, nodes []string, style terminal.Style) {
+		if len(nodes) == 0 {
+			return
+		}
+		names := terminal.Some(nodes)
+		if l.Wide {
+			names = strings.Join(nodes, ", ")
+		}
+		rows = append(rows, []terminal.Cell{{Text: reason, Style: style}, {Text: policy}, number(len(nodes), terminal.Plain), {Text: names}})
+	}
+	for _, p := range s.Policies {
+		add("the manager", p.Name, p.Due, terminal.Good)
+		for _, w := range p.Waiting {
+			add(string(w.Reason), p.Name, w.Nodes, terminal.Wait)
+		}
+	}
+	add(string(v1alpha1.ReasonNoPolicy), "-", s.Ungoverned, terminal.Wait)
+	return l.Table([]string{"WAITING FOR", "POLICY", ">NODES", "WHICH"}, rows)
+}
+
+// versions are what the nodes run. A policy whose nodes report none has no row.
+func (s Status) versions(l terminal.Look) []string {
+	var rows [][]terminal.Cell
+	for _, p := range s.Policies {
+		for _, v := range p.Versions {
+			rows = append(rows, []terminal.Cell{
+				{Text: strings.TrimSpace(v.OS + " " + v.Group)},
+				{Text: p.Name},
+				{Text: cmp.Or(v.Newest, "?")},
+				{Text: fmt.Sprintf("%d of %d", v.OnNewest, v.Nodes)},
+				{Text: others(v)},
+			})
+		}
+	}
+	return l.Table([]string{"SYSTEM", "POLICY", "NEWEST", ">ON IT", "OTHERS"}, rows)
+}
+
+// others are the versions beside the newest, and how many of their nodes wait for no reboot: there the update has not been staged.
+func others(v v1alpha1.SystemVersions) string {
+	rest, parts := v.Nodes-v.OnNewest, make([]string, 0, len(v.Others)+1)
+	for _, o := range v.Others {
+		rest -= o.Nodes
+		part := fmt.Sprintf("%d on %s", o.Nodes, o.Version)
+		switch {
+		case o.WithoutNeed == o.Nodes:
+			part += " asked for nothing"
+		case o.WithoutNeed > 0:
+			part += fmt.Sprintf(" (%d asked for nothing)", o.WithoutNeed)
+		}
+		parts = append(parts, part)
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d on others", rest))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
