@@ -2,16 +2,21 @@
 package timetable
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // mostOpenings is the most windows that a picture is drawn over; a forecast ends within a year.
@@ -73,4 +78,144 @@ func (t Timetable) end() time.Time {
 		end = timing.Latest(end, w.ClosesAt)
 	}
 	return end
+}
+
+// Lines is the timetable for people.
+func (t Timetable) Lines(l terminal.Look) []string {
+	summary := terminal.Wrap(t.Verdict(l.Zone), l.Width)
+	paint := func(style terminal.Style, sentence string) {
+		for _, line := range terminal.Wrap(sentence, l.Width) {
+			summary = append(summary, l.Theme.Paint(style, line))
+		}
+	}
+	if late := t.late(); late != "" {
+		paint(terminal.Bad, late)
+	}
+	for _, note := range t.notes() {
+		paint(terminal.Quiet, note)
+	}
+	blocks := terminal.Blocks(t.reboots(l), t.stays(l), t.due(l), summary)
+	return slices.Insert(blocks, 0, l.Theme.Paint(terminal.Strong, "policy "+t.Policy))
+}
+
+func (t Timetable) reboots(l terminal.Look) []string {
+	rows := make([][]terminal.Cell, len(t.Reboots))
+	for i, r := range t.Reboots {
+		rows[i] = t.row(r, l.Zone)
+	}
+	return l.Table([]string{"NODE", "STARTS", "+DRAINS", "+REBOOTS", "+SETTLES", "ENDS", "+>IN", "+WAITS FOR", "WINDOW"}, rows)
+}
+
+func (t Timetable) row(r forecast.Reboot, zone *time.Location) []terminal.Cell {
+	starts, ends := moment.Ends(r.StartsAt, r.EndsAt, t.At, zone)
+	window := terminal.Cell{Text: r.Window, Style: terminal.Quiet}
+	switch {
+	case r.InProgress:
+		window = terminal.Cell{Text: "in progress", Style: terminal.Busy}
+	case r.Overruns():
+		window = terminal.Cell{Text: r.Window + ", ends " + moment.Span(r.EndsAt.Sub(r.ClosesAt)) + " after it closes", Style: terminal.Wait}
+	}
+	clock := func(at time.Time) terminal.Cell { return terminal.Cell{Text: at.In(zone).Format("15:04:05")} }
+	return []terminal.Cell{
+		{Text: r.Node},
+		{Text: starts},
+		clock(r.DrainsAt),
+		clock(r.RebootsAt),
+		clock(r.SettlesAt),
+		{Text: ends},
+		{Text: moment.Span(r.StartsAt.Sub(t.At))},
+		{Text: string(t.WaitsFor[r.Node]), Style: terminal.Wait},
+		window,
+	}
+}
+
+func (t Timetable) stays(l terminal.Look) []string {
+	rows := make([][]terminal.Cell, len(t.Stays))
+	for i, s := range t.Stays {
+		rows[i] = []terminal.Cell{{Text: s.Node}, {Text: string(s.Reason), Style: terminal.Wait}, {Text: s.Message}}
+	}
+	return l.Table([]string{"STAYS", "REASON", "WHY"}, rows)
+}
+
+// due are the nodes that need no reboot yet.
+func (t Timetable) due(l terminal.Look) []string {
+	rows := make([][]terminal.Cell, len(t.Due))
+	for i, d := range t.Due {
+		rows[i] = []terminal.Cell{
+			{Text: d.Node},
+			{Text: moment.At(d.At, t.At, l.Zone)},
+			{Text: moment.Span(d.At.Sub(t.At))},
+			{Text: string(v1alpha1.ReasonMaxUptime), Style: terminal.Quiet},
+		}
+	}
+	return l.Table([]string{"COMES DUE", "AT", ">IN", "BECAUSE OF"}, rows)
+}
+
+// Verdict reports in one sentence when all is done, and whether that is inside the window.
+func (t Timetable) Verdict(zone *time.Location) string {
+	switch {
+	case t.Unknown != "":
+		return "When all is done is not known. " + t.Unknown
+	case t.CompletionAt.IsZero() && t.Silent > 0:
+		return "Nothing is to be done: no node is known to need a reboot."
+	case t.CompletionAt.IsZero():
+		return "Nothing is to be done: no node needs a reboot."
+	}
+	done := t.CompletionAt.In(zone).Format("Mon 2006-01-02 15:04 MST") + ", " + moment.Until(t.CompletionAt, t.At)
+	if n := len(t.Stays); n > 0 {
+		done += fmt.Sprintf(", but for %s", message.Count(n, "node that stays", "nodes that stay"))
+	}
+	return "Done " + done + t.inside(zone) + "."
+}
+
+// late names the nodes that miss their deadline. Empty: none does.
+func (t Timetable) late() string {
+	if len(t.MissesDeadline) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s spec.deadline: %s.", message.Count(len(t.MissesDeadline), "node misses", "nodes miss"), terminal.Some(t.MissesDeadline))
+}
+
+func (t Timetable) inside(zone *time.Location) string {
+	w := t.Window
+	if w == nil || w.ClosesAt.IsZero() {
+		return ""
+	}
+	window := "the window"
+	if w.Name != "" {
+		window = "window " + w.Name
+	}
+	closes := moment.At(w.ClosesAt, t.At, zone)
+	if t.FinishesInWindow {
+		return fmt.Sprintf("; finishes inside %s, which closes %s", window, closes)
+	}
+	return fmt.Sprintf("; will not finish inside %s, which closes %s", window, closes)
+}
+
+// notes state what the forecast rests on.
+func (t Timetable) notes() []string {
+	var notes []string
+	if t.DryRun {
+		notes = append(notes, "The policy only reports (mode DryRun): this is what it would do.")
+	}
+	if t.Silent > 0 {
+		notes = append(notes, fmt.Sprintf("Whether %s a reboot is not known: no agent works there.", message.Count(t.Silent, "node needs", "nodes need")))
+	}
+	if len(t.Reboots) == 0 {
+		return notes
+	}
+	d := t.Durations
+	rests := fmt.Sprintf("the median of %s", message.Count(d.Measured, "reboot", "reboots"))
+	if d.Measured == 0 {
+		rests = "assumed, as no reboot has been measured yet"
+	}
+	parts := []string{"drain " + moment.Length(d.Drain.Duration), "reboot " + moment.Length(d.Reboot.Duration), "settle " + moment.Length(d.Settle.Duration)}
+	if d.Before.Duration > 0 {
+		parts = slices.Insert(parts, 0, "hooks and start "+moment.Length(d.Before.Duration))
+	}
+	notes = append(notes, fmt.Sprintf("Each node: %s; %s.", strings.Join(parts, ", "), rests))
+	if t.Extrapolated > 0 {
+		notes = append(notes, fmt.Sprintf("For the last %d the pace of those before them is assumed.", t.Extrapolated))
+	}
+	return notes
 }
