@@ -2,6 +2,7 @@ package kured
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -241,4 +242,50 @@ func (f *kuredFlags) find(name string) *given {
 		}
 	}
 	return nil
+}
+
+const environmentPrefix = "KURED_"
+
+// takeEnvironment sets flags from KURED_ variables. Up to 1.16.1 a flag on the command line wins over its variable; since
+// 1.16.2 the variable wins, and adds to a list.
+func (f *kuredFlags) takeEnvironment(k *installation) error {
+	v := k.variables()
+	variableWins := !k.olderThan("1.16.2")
+	names := map[string]bool{}
+	var err error
+	f.set.VisitAll(func(known *pflag.Flag) {
+		variable := environmentPrefix + strings.ToUpper(strings.ReplaceAll(known.Name, "-", "_"))
+		names[variable] = true
+		if err == nil && (variableWins || f.find(known.Name) == nil) {
+			err = f.takeVariable(known, variable, v, variableWins)
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(v.values)) {
+		if strings.HasPrefix(name, environmentPrefix) && !names[name] {
+			f.stray = append(f.stray, line{what: name, how: "no variable that this program knows of kured: look up what it does in yours"})
+		}
+	}
+	for _, source := range v.sources {
+		f.stray = append(f.stray, line{
+			what: "envFrom " + source,
+			how:  "it may set KURED_ variables, which the manifest does not have: look into it yourself, and put what is set into env",
+		})
+	}
+	return err
+}
+
+func (f *kuredFlags) takeVariable(known *pflag.Flag, variable string, v variables, wins bool) error {
+	if hidden, found := v.hidden[variable]; found {
+		f.note(given{name: known.Name, texts: []string{variable}, hidden: hidden})
+		return nil
+	}
+	value, found := v.values[variable]
+	if !found {
+		return nil
+	}
+	if known.Name == "blocking-pod-selector" && wins {
+		f.stray = append(f.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so there is nothing to carry over; the policy's field is gates.blockingPods"})
+		return nil
+	}
+	return f.assign(known, variable, value)
 }

@@ -1,6 +1,8 @@
 package kured
 
 import (
+	"fmt"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 const program = "kured"
@@ -106,4 +109,65 @@ func image(c corev1.Container) (name, tag string) {
 	name, _, _ = strings.Cut(path.Base(c.Image), "@")
 	name, tag, _ = strings.Cut(name, ":")
 	return name, tag
+}
+
+// variables are the container's environment: values that the manifest has, and for the others where they come from.
+type variables struct {
+	values map[string]string
+	hidden map[string]string
+	// sources are ConfigMaps and Secrets that are not in the input and may hold any variable.
+	sources []string
+}
+
+func (k *installation) variables() variables {
+	v := variables{values: map[string]string{}, hidden: map[string]string{}}
+	for _, from := range k.container.EnvFrom {
+		switch {
+		case from.ConfigMapRef != nil:
+			v.sources = append(v.sources, "ConfigMap "+from.ConfigMapRef.Name)
+		case from.SecretRef != nil:
+			v.sources = append(v.sources, "Secret "+from.SecretRef.Name)
+		}
+	}
+	for _, env := range k.container.Env {
+		delete(v.values, env.Name)
+		delete(v.hidden, env.Name)
+		value, hidden := valueOf(env)
+		if hidden != "" {
+			v.hidden[env.Name] = hidden
+			continue
+		}
+		v.values[env.Name] = expand(value, v.values)
+	}
+	return v
+}
+
+// valueOf is the value of a variable, or where it comes from if the manifest does not have it.
+func valueOf(env corev1.EnvVar) (value, hidden string) {
+	from := env.ValueFrom
+	if from == nil {
+		return env.Value, ""
+	}
+	switch {
+	case from.ConfigMapKeyRef != nil:
+		return "", fmt.Sprintf("key %s of ConfigMap %s", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+	case from.SecretKeyRef != nil:
+		return "", fmt.Sprintf("key %s of Secret %s", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
+	case from.FieldRef != nil:
+		return "", "field " + from.FieldRef.FieldPath + " of the pod"
+	}
+	return "", "a source outside the manifest"
+}
+
+// olderThan compares the tag of the image; a tag of two numbers is the newest of its line, and one that is no version the newest of all.
+func (k *installation) olderThan(want string) bool {
+	_, tag := image(k.container)
+	have, err := version.ParseGeneric(tag)
+	if err != nil {
+		return false
+	}
+	if len(have.Components()) == 2 {
+		have = have.WithPatch(math.MaxUint32)
+	}
+	return have.LessThan(version.MustParseGeneric(want))
 }

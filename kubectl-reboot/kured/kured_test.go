@@ -1,9 +1,105 @@
 package kured
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
+
+// fixtures are the manifests of testdata, by name.
+func fixtures(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.[yj]*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	byName := map[string]string{}
+	for _, file := range files {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		byName[name] = file
+	}
+	return byName
+}
+
+// convertFile converts a file.
+func convertFile(t *testing.T, file string) (policy, report string) {
+	t.Helper()
+	manifest, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, report, err = convertText(string(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy, report
+}
+
+func TestFixtures(t *testing.T) {
+	for name, file := range fixtures(t) {
+		t.Run(name, func(t *testing.T) {
+			policy, report := convertFile(t, file)
+			for kind, text := range map[string]string{"policy": policy, "report": report} {
+				terminaltest.Golden(t, name+"."+kind, strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
+			}
+		})
+	}
+}
+
+var guide = filepath.Join(testenv.Root(), "docs", "migrate.md")
+
+// The policy of the guide that behaves as kured does is the program's own.
+func TestGuide_HasThePolicyOfTheDefaults(t *testing.T) {
+	blocks, err := document.Blocks(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/default.policy.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		if b.Heading == "kured" && b.Language == "yaml" {
+			if diff := cmp.Diff(string(want), b.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			return
+		}
+	}
+	t.Error("section kured has no policy")
+}
+
+// The guide has a row for each flag, with its default, and for no other.
+func TestGuide_HasEveryFlag(t *testing.T) {
+	want := map[string]string{}
+	newKuredFlags().set.VisitAll(func(f *pflag.Flag) { want[f.Name] = strings.Trim(f.DefValue, "[]") })
+	rows, err := document.Table(guide, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, cells := range rows {
+		name := strings.Trim(cells[0], "`")
+		if _, isKureds := want[strings.TrimPrefix(name, "--")]; len(cells) != 3 || !isKureds && !strings.HasPrefix(name, "--") {
+			continue
+		}
+		got[strings.TrimPrefix(name, "--")] = strings.Trim(cells[1], "`")
+		if cells[2] == "" {
+			t.Errorf("nothing is reported of %s", name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
 
 // convertText is what the command does with a manifest.
 func convertText(manifest string) (policies, report string, err error) {
