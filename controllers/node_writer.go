@@ -223,7 +223,7 @@ func (w *nodeWriter) forget(isGone func(types.UID) bool) {
 }
 
 // noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write
-// that was refused, but a race was lost or the API server is down, the last answer stays. A webhook may word each answer
+// that was refused, but a race was lost or the API server is down, the last answer stays. A webhook may phrase each answer
 // differently, so a newer one is kept only after a while: the status has it, and would be written in every pass.
 func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	refused := w.refused[s.Policy.UID]

@@ -180,12 +180,12 @@ func shared(p plan.Plan) string {
 	return fmt.Sprintf("; policies %s have %d of at most %d together", strings.Join(p.SharedWith, ", "), len(p.Entries()), p.SharedLimit)
 }
 
-// after puts words before a text, if there is one.
-func after(words, text string) string {
+// after puts a beginning before a text, if there is one.
+func after(beginning, text string) string {
 	if text == "" {
 		return ""
 	}
-	return words + text
+	return beginning + text
 }
 
 // halted names who failed, and the one command that goes on.

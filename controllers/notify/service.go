@@ -21,7 +21,7 @@ import (
 // Timeout is how long a service may take to accept a message.
 const Timeout = 10 * time.Second
 
-// What is reported of an address that has no service, and of a panic in a service's code, whose own words may hold the address.
+// What is reported of an address that has no service, and of a panic in a service's code, whose own message may hold the address.
 var (
 	errScheme  = errors.New("the address cannot be used: shoutrrr has no service of its scheme")
 	errAddress = errors.New("the address cannot be used: it does not have the form of its service")
@@ -86,7 +86,7 @@ func give(address, title, text string) (err error) {
 	return nil
 }
 
-// unusable states why an address has no service. The words of shoutrrr hold the address itself, so none of them is reported.
+// unusable states why an address has no service. An error of shoutrrr holds the address itself, so no part of it is reported.
 func unusable(service types.Service, err error) error {
 	switch {
 	case errors.Is(err, router.ErrUnknownService):
@@ -98,7 +98,7 @@ func unusable(service types.Service, err error) error {
 }
 
 const (
-	// longest is the longest error that an event takes beside its other words, in bytes.
+	// longest is the longest error that an event takes beside its other text, in bytes.
 	longest = 300
 	// shortest is the shortest part of an address that is looked for in an error, in bytes: shorter parts would match ordinary text.
 	shortest = 3
@@ -120,7 +120,7 @@ func redact(text, address string) string {
 	return message.Shorten(longest, text)
 }
 
-// partsOf an address are what it consists of, in all forms, and the words of these.
+// partsOf an address are what it consists of, in all forms, and the tokens of these.
 func partsOf(address string) []string {
 	var parts []string
 	for _, part := range rawPartsOf(address) {

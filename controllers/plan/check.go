@@ -17,7 +17,7 @@ type Blocked struct {
 	// Until is the instant at which it ends by itself; zero: it needs an action.
 	Until time.Time
 
-	// check is the reason that names the check which blocks, and place where it stands in the order; view.first sets them.
+	// check is the reason that names the check which blocks, and place its number in the order; view.first sets them.
 	check v1alpha1.Reason
 	place int
 	// shortLived: it ends within seconds, and is not written on nodes.
@@ -99,7 +99,7 @@ var turn = []check{
 // inOrder are all checks before a grant.
 var inOrder = slices.Concat(beforeGrant, turn)
 
-// places are where the checks stand in the order, from 1 on, by their reasons.
+// places are the numbers of the checks in the order, from 1 on, by their reasons.
 var places = func() map[v1alpha1.Reason]int {
 	all := map[v1alpha1.Reason]int{}
 	for i, c := range inOrder {

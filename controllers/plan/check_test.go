@@ -302,7 +302,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		if got := decided(s.plan(), "cp-1").Reason; got != step.want {
 			t.Fatalf("got %q, want %q", got, step.want)
 		}
-		if check, passed := objects(t, plan.Explain(s.snapshot(), "cp-1").Checks); check != step.want || passed != i+1 {
+		if check, passed := blockingCheck(t, plan.Explain(s.snapshot(), "cp-1").Checks); check != step.want || passed != i+1 {
 			t.Errorf("explained as %q after %d checks, want %q after %d", check, passed, step.want, i+1)
 		}
 		step.fixes()

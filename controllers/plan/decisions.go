@@ -284,7 +284,7 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 	return ""
 }
 
-// ignoredBy are the fields of spec.reboot that may ignore what an agent objects to.
+// ignoredBy are the fields of spec.reboot that may ignore what an agent reports against a reboot.
 var ignoredBy = map[v1alpha1.Reason]string{v1alpha1.ReasonInhibited: "inhibitors", v1alpha1.ReasonCoordinatorConflict: "coordinators"}
 
 // ignoresHours states why windows or blackouts do not count for a node, and until when.
@@ -303,13 +303,13 @@ func decisionFor(decisions []Decision, node string) Decision {
 }
 
 // outcomes is the whole order with the one check that blocks; empty: no check blocks. passed is the message of a check that passes.
-func outcomes(objects v1alpha1.Reason, message string, passed func(check) string) []Outcome {
+func outcomes(blocking v1alpha1.Reason, message string, passed func(check) string) []Outcome {
 	all := slices.CompactFunc(slices.Concat(before, inOrder), func(a, b check) bool { return a.reason == b.reason })
 	list, result := make([]Outcome, 0, len(all)), Passed
 	for _, c := range all {
 		o := Outcome{Check: c.reason, Result: result}
 		switch {
-		case c.reason == objects:
+		case c.reason == blocking:
 			o.Result, o.Message, result = Blocks, message, NotReached
 		case result == Passed:
 			o.Message = passed(c)

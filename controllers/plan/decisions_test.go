@@ -169,8 +169,8 @@ func ungoverned(s situation) plan.Snapshot {
 	return snapshot
 }
 
-// objects is the check that objects, and how many passed before it; every later one must not have been reached.
-func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
+// blockingCheck is the check that blocks, and how many passed before it; every later one must not have been reached.
+func blockingCheck(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 	t.Helper()
 	var check v1alpha1.Reason
 	passed := 0
@@ -245,7 +245,7 @@ func TestExplain(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := plan.Explain(tc.snapshot, "worker-1")
-			check, passed := objects(t, e.Checks)
+			check, passed := blockingCheck(t, e.Checks)
 			var reboot plan.Action
 			if e.Reboot != nil {
 				reboot = e.Reboot.Action

@@ -115,18 +115,18 @@ func FuzzNodeOf(f *testing.F) {
 				t.Errorf("one node, and a ledger of %v", p.Ledger())
 			}
 			for _, b := range p.Blocked {
-				tellable(t, b.Reason, "")
+				fitsACondition(t, b.Reason, "")
 			}
 			for _, d := range p.Decisions {
-				tellable(t, d.Reason, d.Message)
+				fitsACondition(t, d.Reason, d.Message)
 			}
-			tellable(t, p.Halt.Reason, p.Halt.Message)
+			fitsACondition(t, p.Halt.Reason, p.Halt.Message)
 		}
 	})
 }
 
-// tellable checks what goes into a condition, and into an event with a few words more.
-func tellable(t *testing.T, reason v1alpha1.Reason, message string) {
+// fitsACondition checks what goes into a condition, and into an event with some more text.
+func fitsACondition(t *testing.T, reason v1alpha1.Reason, message string) {
 	t.Helper()
 	odd := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	if len(reason) > 64 || strings.ContainsFunc(string(reason), odd) || len(message) > 900 || !utf8.ValidString(message) {

@@ -215,16 +215,16 @@ func systemVersions(is system, versions []v1alpha1.VersionNodes) v1alpha1.System
 		versions = versions[1:]
 	}
 	for more := len(versions) - maxVersions; more > 0; more-- {
-		i := leastTelling(versions)
+		i := leastUseful(versions)
 		versions = slices.Delete(versions, i, i+1)
 	}
 	s.Others = append(s.Others, versions...)
 	return s
 }
 
-// leastTelling is the version to leave out of those that are too many: the oldest whose nodes all need a reboot, or where there is
+// leastUseful is the version to leave out of those that are too many: the oldest whose nodes all need a reboot, or where there is
 // none the newest. So those stay whose nodes have asked for nothing, and of them the oldest.
-func leastTelling(versions []v1alpha1.VersionNodes) int {
+func leastUseful(versions []v1alpha1.VersionNodes) int {
 	for i, v := range slices.Backward(versions) {
 		if v.WithoutNeed == 0 {
 			return i
