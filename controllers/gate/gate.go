@@ -47,7 +47,7 @@ type Evaluator struct {
 	verdicts   verdicts
 
 	mu    sync.Mutex
-	known map[target]*record
+	known map[target]*cachedAnswer
 }
 
 // target is all that an answer depends on: gates of several policies that agree in it are asked once.
@@ -60,10 +60,10 @@ type question struct {
 	ask    func(ctx context.Context) Answer
 }
 
-// record is what is known of one target.
-type record struct {
+// cachedAnswer is the last answer of one target, and who waits for the next one.
+type cachedAnswer struct {
 	answer Answer
-	// since is when it began to report it, received when it last did; zero: it has not been received.
+	// since is when the target began to give it, answered when it last did; zero: it has not answered.
 	since, answered time.Time
 	asked           time.Time
 	asking          bool
@@ -77,7 +77,7 @@ func NewEvaluator(
 ) *Evaluator {
 	return &Evaluator{
 		prometheus: prometheus, objects: objects, clock: clock, interval: interval,
-		woken: make(chan event.GenericEvent, wakes), known: map[target]*record{},
+		woken: make(chan event.GenericEvent, wakes), known: map[target]*cachedAnswer{},
 	}
 }
 
@@ -103,7 +103,7 @@ func (e *Evaluator) Answers(policy *v1alpha1.RebootPolicySpec) []v1alpha1.GateSt
 }
 
 // counts reports whether the last answer is fresh. The age of one of the future is unknown: the clock was set.
-func (e *Evaluator) counts(k *record, now time.Time) bool {
+func (e *Evaluator) counts(k *cachedAnswer, now time.Time) bool {
 	return !k.answered.IsZero() && !k.answered.After(now) && now.Sub(k.answered) < fresh*e.interval
 }
 
@@ -121,7 +121,7 @@ func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time
 	for _, q := range e.questions(&policy.Spec) {
 		k := e.known[q.target]
 		if k == nil {
-			k = &record{policies: map[string]bool{}}
+			k = &cachedAnswer{policies: map[string]bool{}}
 			e.known[q.target] = k
 		}
 		k.policies[policy.Name] = true
@@ -135,7 +135,7 @@ func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time
 }
 
 // ask outlives the reconcile that wants to know, by Timeout at most.
-func (e *Evaluator) ask(ctx context.Context, q question, k *record) {
+func (e *Evaluator) ask(ctx context.Context, q question, k *cachedAnswer) {
 	bounded, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	answer := q.ask(bounded)
