@@ -131,7 +131,7 @@ soak: ## Run simulation and chaos from a new first seed, which is printed, fuzz 
 	@FUZZTIME=$(FUZZTIME) exec hack/soak.sh
 
 .PHONY: simulation
-simulation: ## Live through weeks of faults in virtual time, seed by seed. SEEDS=2000 SECONDS_AT_MOST=3600 NODES=5000; SEED=42 prints the story of one
+simulation: ## Run the operator in simulated clusters with faults, for weeks of virtual time, seed by seed. SEEDS=2000 SECONDS_AT_MOST=3600 NODES=5000; SEED=42 prints the story of one
 	@NODES=$(NODES) SEED=$(SEED) exec hack/simulation/run.sh
 
 .PHONY: fuzz
