@@ -64,7 +64,7 @@ var agentPhases = map[string]func(h *host){
 		must(h.t, api.Delete(h.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name}}))
 		h.shows(corev1.NodeDrained, "True")
 	},
-	"logind does not say who blocks": func(h *host) {
+	"logind does not list its inhibitors": func(h *host) {
 		h.t.Cleanup(h.Logind.Hold("ListInhibitors"))
 		h.start()
 		h.called("ListInhibitors")
