@@ -63,9 +63,9 @@ func BootedAt(annotations map[string]string) time.Time {
 	return at
 }
 
-// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, unless it is set already, and removes it
-// when autoscaler.grace has passed since the end of the grant, unless it was changed meanwhile; Grant.Annotations lists the ones
-// that the manager has set.
+// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, unless it is set already. Grant.Annotations
+// lists the ones that it has set. When autoscaler.grace has passed since the end of the grant, the manager removes them, unless
+// they were changed meanwhile.
 const (
 	// AnnotationScaleDownDisabled keeps cluster-autoscaler from deleting the node, which is empty while it is rebooted.
 	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -74,8 +74,8 @@ const (
 )
 
 // LabelExcludeFromLoadBalancers on a Node keeps external load balancers off it. The manager sets it to ExcludedByOperator with a
-// grant, if the policy says so and it is not set already, and removes it with the end of the grant, unless it was changed
-// meanwhile; Grant.Excluded reports that it has set it. Load balancers ignore the value, which shows people whose label it is.
+// grant, if the policy has drain.excludeFromLoadBalancers and nobody has set it already. Grant.Excluded records that. When the
+// grant ends, the manager removes it, unless it was changed meanwhile. Load balancers ignore the value: it shows whose label it is.
 const (
 	LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"
 	ExcludedByOperator            = "reboot-operator"
@@ -92,8 +92,8 @@ const AnnotationResume = "reboot-operator.io/resume"
 // Finalizer keeps a RebootPolicy that has grants until they are finished or cancelled.
 const Finalizer = "reboot-operator.io/grants"
 
-// LabelRebootRequested is another controller's, or an administrator's: it asks for a reboot as AnnotationRebootRequested does, in
-// one word. The agent removes it after one confirmed reboot: a controller that sets it and waits until it is gone needs no more.
+// LabelRebootRequested is another controller's, or an administrator's: it asks for a reboot as AnnotationRebootRequested does, and
+// its value, the reason, has no spaces. The agent removes it after one confirmed reboot: a controller that sets it and waits until it is gone needs no more.
 const LabelRebootRequested = AnnotationRebootRequested
 
 // RebootRequested reports whether a reboot of the node is requested, by the annotation or the label, and why. The annotation

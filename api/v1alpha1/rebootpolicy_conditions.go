@@ -18,14 +18,14 @@ const (
 	ConditionDeadlineNear = "DeadlineNear"
 )
 
-// Reason is one word for the cause. It is the same in condition, event, metric label and plan.
+// Reason names a cause in CamelCase. It is the same in condition, event, metric label and plan.
 type Reason string
 
 // reasonPattern is what a condition of the API allows, kept short enough for a status and a metric label.
 var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
 
-// IsValid reports whether a status accepts the reason. A record may hold any text, as others can write it, and one reason that the
-// API server does not accept would keep a whole status from being written.
+// IsValid reports whether a status accepts the reason. A record may hold any text, as others can write it. The API server refuses
+// a whole status for one reason that it does not accept.
 func (r Reason) IsValid() bool { return reasonPattern.MatchString(string(r)) }
 
 // Why a node that needs a reboot may not have it now: the reason of Node condition RebootPermitted=False. The checks run

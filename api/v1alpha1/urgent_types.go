@@ -114,7 +114,7 @@ func UrgentlyRequested(node *corev1.Node) (why string, urgent bool) {
 const (
 	// minMaxUptime is the least that requests.maxUptime may be.
 	minMaxUptime = 24 * time.Hour
-	// uptimeSpread says over which part of maxUptime nodes become due: the last tenth.
+	// uptimeSpread is over which part of maxUptime nodes become due: the last tenth.
 	uptimeSpread = 10
 )
 

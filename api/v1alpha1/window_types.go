@@ -153,7 +153,7 @@ type WindowStatus struct {
 	OpensAt *metav1.Time `json:"opensAt,omitempty"`
 }
 
-// WindowState is the state of the windows in one word.
+// WindowState is the state of the windows.
 type WindowState string
 
 const (

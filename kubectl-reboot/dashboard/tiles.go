@@ -31,7 +31,7 @@ var signs = map[State]string{
 	Failed: "!", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",
 }
 
-// Sign is the state as one character: not every reader can tell colours apart.
+// Sign is the state as one character, for readers who cannot distinguish colours.
 func (s State) Sign() string { return signs[s] }
 
 // Text is the state for people.

@@ -53,8 +53,8 @@ func (c Cluster) Manager() *appsv1.Deployment {
 	return &c.Deployments[i]
 }
 
-// deploy is the command that deploys the operator again, the way that it is deployed: by a release of Helm, with the values that it has
-// and those that are given, or by the Makefile, which finds out by itself who the agents can act as.
+// deploy is the command that deploys the operator again, the way that it is deployed. A release of Helm keeps its values and gets those
+// that are given. The Makefile finds out by itself who the agents can act as.
 func (c Cluster) deploy(values ...string) string {
 	var of metav1.ObjectMeta
 	if m := c.Manager(); m != nil {

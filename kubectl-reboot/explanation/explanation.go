@@ -81,7 +81,7 @@ type Policy struct {
 type Check struct {
 	Name   v1alpha1.Reason `json:"name"`
 	Result plan.Result     `json:"result"`
-	// Message states what is well, or what objects.
+	// Message states why the check passed, or why it did not.
 	Message string `json:"message,omitempty"`
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// conversion is a kured on its way to a policy. Each step reads flags, writes its part of the policy, and reports what became
-// of each flag.
+// conversion makes a policy of a kured. Each step reads flags, writes its part of the policy, and reports what became of each
+// flag.
 type conversion struct {
 	kured  *installation
 	flags  *kuredFlags

@@ -15,8 +15,8 @@ type Cell struct {
 	Style Style
 }
 
-// Table lays rows out below the names of their columns, in columns as wide as their widest cell. A name that begins with "+" is of
-// a column that only a wide look shows, and then one with ">" of numbers, which are aligned on the right; the last column never is.
+// Table lays rows out below the names of their columns, in columns as wide as their widest cell. Only a wide Look shows a column
+// whose name begins with "+". Then, ">" aligns a column of numbers on the right; the last column never is.
 // Instants of UTC in cells are shown in the reader's zone. Lines are cut to the terminal. No rows: there is no table.
 func (l Look) Table(columns []string, rows [][]Cell) []string {
 	if len(rows) == 0 {
