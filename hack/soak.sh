@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Simulation and chaos from a first seed that no run has had, each fuzz target, limits and benchmarks: as long as wished. The figures of
-# all but the fuzz targets go into docs. FIRST repeats a run; SEED replays one seed of simulation and chaos, and nothing else.
+# all but the fuzz targets go into docs. FIRST and SEEDS repeat a run; SEED replays one seed of simulation and chaos, and nothing else.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/step.sh
@@ -15,7 +15,7 @@ if [ -n "${SEED:-}" ]; then
 fi
 export FIRST=${FIRST:-$(date +%s)} SEEDS=${SEEDS:-2000}
 export SEEDS_AT_LEAST=${SEEDS_AT_LEAST:-$((SEEDS < 100 ? SEEDS : 100))}
-echo "soak: the first seed is $FIRST; make soak FIRST=$FIRST repeats it"
+echo "soak: the first seed is $FIRST; make soak FIRST=$FIRST SEEDS=$SEEDS repeats it"
 step "simulation" hack/simulation/run.sh
 step "chaos" bin/chaos --first="$FIRST" --schedules="$SEEDS" --docs=docs/chaos.md
 step "fuzz targets" hack/fuzz.sh

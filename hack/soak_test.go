@@ -21,8 +21,8 @@ func TestSoak(t *testing.T) {
 	}
 	all := []string{"fuzz.sh", "limits.sh", "bench --strict --docs=docs/benchmarks.md"}
 	for set, tc := range map[string]struct{ want, not []string }{
-		"FIRST=7":  {append(all, "run.sh : first 7, 2000 seeds, at least 100, seed .", "chaos --first=7 --schedules=2000 --docs=docs/chaos.md:", "FIRST=7 repeats it"), nil},
-		"SEEDS=50": {append(all, "50 seeds, at least 50, seed .", "--schedules=50 --docs"), nil},
+		"FIRST=7":  {append(all, "run.sh : first 7, 2000 seeds, at least 100, seed .", "chaos --first=7 --schedules=2000 --docs=docs/chaos.md:", "make soak FIRST=7 SEEDS=2000 repeats it"), nil},
+		"SEEDS=50": {append(all, "50 seeds, at least 50, seed .", "--schedules=50 --docs", " SEEDS=50 repeats it"), nil},
 		"SEED=42":  {[]string{"run.sh : first ,  seeds, at least , seed 42.", "chaos --first=42 --schedules=1:"}, append(all, "--docs")},
 	} {
 		command := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "soak.sh"))
