@@ -65,7 +65,7 @@ func (s *RebootPolicySpec) AutoscalerGraceOrDefault() time.Duration {
 	return durationOr(section(s.Autoscaler).Grace, DefaultAutoscalerGrace)
 }
 
-// FailuresMaxOrDefault is how many nodes may fail before the policy halts.
+// FailuresMaxOrDefault is how many failed nodes halt the policy.
 func (s *RebootPolicySpec) FailuresMaxOrDefault() int32 {
 	if most := section(s.Failures).Max; most != nil {
 		return *most

@@ -82,7 +82,7 @@ type RebootPolicySpec struct {
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
 	// priority decides which policy governs a node that several policies select: the one with the highest priority.
-	// If two have the same priority, the node is not rebooted, and condition Accepted of both policies reports the conflict.
+	// If several have that priority, the node is not rebooted, and condition Accepted of these policies reports the conflict.
 	// For example: priority: 10.
 	// Absent: 0.
 	// +optional
@@ -98,8 +98,8 @@ type RebootPolicySpec struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// pause stops new grants while it is present.
-	// Reboots in progress finish.
+	// pause stops new grants until its until, or until you remove it.
+	// A grant that no agent has begun to use is taken back. Reboots in progress finish.
 	// Example: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}.
 	// Absent: the policy is not paused.
 	// +optional
@@ -187,7 +187,7 @@ type RebootPolicySpec struct {
 	// +optional
 	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
 
-	// hooks are checks of your own before the drain and after the boot.
+	// hooks are checks of your own, before the drain and after the boot of each node, or before and after each run.
 	// Absent: none.
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`
@@ -302,7 +302,7 @@ type Autoscaler struct {
 
 // Failures configures when the policy halts by itself.
 type Failures struct {
-	// max is how many nodes may fail since the last success before the policy halts, such as 1.
+	// max is how many failed nodes since the last success halt the policy, such as 1.
 	// A halted policy has condition Halted and grants nothing.
 	// To resume it, run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
 	// Absent: 2.
