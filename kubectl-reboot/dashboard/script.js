@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const silence = 50000; // milliseconds without a sign of life until the page says that it is old
+  const silence = 50000; // milliseconds without an event until the page shows that it is old
   const live = document.body.dataset.live === "true";
   const $ = (id) => document.getElementById(id);
 
@@ -128,16 +128,16 @@
   if (!live) return;
 
   // Sections that changed come by server-sent events.
-  let heard = Date.now();
-  function say(text, old) {
+  let received = Date.now();
+  function show(text, old) {
     if ($("live").textContent !== text) $("live").textContent = text;
     $("live").classList.toggle("old", old);
   }
   const parser = new DOMParser();
   const events = new EventSource("events");
   const alive = () => {
-    heard = Date.now();
-    say("live", false);
+    received = Date.now();
+    show("live", false);
   };
   events.onopen = alive;
   events.addEventListener("beat", alive);
@@ -150,10 +150,10 @@
     }
     refresh();
   };
-  const old = () => say("OLD: no answer since " + new Date(heard).toLocaleTimeString() + "; is kubectl reboot dashboard still running?", true);
+  const old = () => show("OLD: no answer since " + new Date(received).toLocaleTimeString() + "; is kubectl reboot dashboard still running?", true);
   events.onerror = old;
   setInterval(() => {
     spans();
-    if (Date.now() - heard > silence) old();
+    if (Date.now() - received > silence) old();
   }, 1000);
 })();

@@ -16,7 +16,7 @@ import (
 )
 
 // coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
-// objects; one that does not reports it in the message of RebootRequired.
+// has it in its report; one that does not has it in the message of RebootRequired.
 func coordinators(c Cluster, f *findings) {
 	c.eachMessage(f, func(node *corev1.Node, _ *plan.Node) (message, command string) {
 		report, err := protocol.ParseAgentReport(node.Annotations)
