@@ -141,7 +141,11 @@ func need(n Condition, now time.Time, zone *time.Location) string {
 	if !reported {
 		return "unknown: no agent has ever reported from this node"
 	}
-	text := fmt.Sprintf("%s since %s, %s ago: %s", what, moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)), n.Reason)
+	text := what
+	if !n.Since.IsZero() {
+		text += " since " + moment.At(n.Since, now, zone) + ", " + moment.Span(now.Sub(n.Since)) + " ago"
+	}
+	text += ": " + n.Reason
 	if n.Message != "" {
 		text += ", " + n.Message
 	}

@@ -114,3 +114,12 @@ func TestLines(t *testing.T) {
 	terminaltest.Golden(t, "80-columns", wide.Lines(terminal.Look{Zone: Berlin, Width: 80}))
 	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: Berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
 }
+
+// TestLines_ANeedOfUnknownAge: a condition without its last transition is shown without an instant.
+func TestLines_ANeedOfUnknownAge(t *testing.T) {
+	undated := func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.Time{} }
+	lines := explain(t, policies(Policy("w")), Node("n1", "w", Needs(time.Hour), undated)).Lines(terminal.Look{Zone: Berlin})
+	if want := "Needs     a reboot: UpdateStaged, Flatcar 4459.2.1 is staged; 4459.2.0 runs"; !slices.Contains(lines, want) {
+		t.Errorf("no line is %q: %q", want, lines)
+	}
+}
