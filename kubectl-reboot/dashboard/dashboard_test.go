@@ -185,6 +185,16 @@ func TestRender_Policy(t *testing.T) {
 	}
 }
 
+// TestOf_ALastGrantThatIsNotReleased: the node needs a reboot still, so its tile is not one of a node that is up to date.
+func TestOf_ALastGrantThatIsNotReleased(t *testing.T) {
+	policy := Policy("w", Holds("n1", 7, time.Hour))
+	policy.Status.Grants[0].NodeUID = "of-an-earlier-node"
+	v := dashboard.Of(fleet.New([]v1alpha1.RebootPolicy{policy}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now), dashboard.Options{Zone: Berlin})
+	if tile := v.Pools[0].Tiles[0]; tile.State != dashboard.Waiting || tile.Message != "the manager has not taken in that its last grant is over" {
+		t.Errorf("got %+v", tile)
+	}
+}
+
 // TestRender_Nothing: a cluster without policies has a page, too.
 func TestRender_Nothing(t *testing.T) {
 	page := rendered(t, fleet.New(nil, nil, Now), dashboard.Options{})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
@@ -82,6 +83,8 @@ func tiles(p status.Policy, why map[string]string) []Tile {
 		t, ok := known[n.Name]
 		switch {
 		case ok:
+		case n.NeedsReboot():
+			t = Tile{State: Waiting, Message: explanation.LastGrantRemains}
 		case n.Reports():
 			t = Tile{State: UpToDate}
 		default:

@@ -130,13 +130,16 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	return e, nil
 }
 
+// LastGrantRemains is why nothing is decided about a node that needs a reboot.
+const LastGrantRemains = "the manager has not taken in that its last grant is over"
+
 // correct puts right what the planner alone would report of a node that runs Windows, has just been rebooted, or waits for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
 	switch {
 	case plan.IsWindows(node.Labels):
 		e.Message, e.Advice = "the node runs Windows, on which agents cannot run: the operator leaves it alone", Advice{Text: "nothing"}
 	case e.Verdict == Waiting && e.Reason == "":
-		e.Message = "the manager has not taken in that its last grant is over"
+		e.Message = LastGrantRemains
 		e.Advice = Advice{"nothing; if this stays, see whether the manager runs", status.LookAtManager}
 	case e.Reason == v1alpha1.ReasonBudgetExhausted:
 		decided := f.Plan(policy)
