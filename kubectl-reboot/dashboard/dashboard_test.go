@@ -195,6 +195,15 @@ func TestOf_ALastGrantThatIsNotReleased(t *testing.T) {
 	}
 }
 
+// TestOf_ADrainTimesOut: a drain ends by drain.timeout, before the reboot is overdue.
+func TestOf_ADrainTimesOut(t *testing.T) {
+	node := Node("n1", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, 2*time.Minute))
+	v := dashboard.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, 3*time.Minute))}, []corev1.Node{node}, Now), dashboard.Options{Zone: Berlin})
+	if r := v.Progress[0]; r.Ends.At.IsZero() || !r.Ends.At.Equal(r.DrainUntil) {
+		t.Errorf("it ends %s, and drain.timeout is over %s", r.Ends.At, r.DrainUntil)
+	}
+}
+
 // TestRender_Nothing: a cluster without policies has a page, too.
 func TestRender_Nothing(t *testing.T) {
 	page := rendered(t, fleet.New(nil, nil, Now), dashboard.Options{})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
@@ -90,7 +91,7 @@ type Reboot struct {
 	Policy string
 	State  State
 	Began  Instant
-	// Note is what the phase alone does not show, and Ends its deadline, or the end of settling.
+	// Note is what the phase alone does not show, and Ends when the phase times out, or the end of settling.
 	Note string
 	Ends Instant
 }
@@ -175,7 +176,7 @@ func (v *View) reboot(r fleet.Reboot, policy string) Reboot {
 	switch {
 	case r.Overdue:
 		shown.Ends = Instant{}
-	case r.Drain != "":
+	case r.Phase == plan.StateDraining:
 		shown.Ends = v.ahead(r.DrainUntil)
 	}
 	return shown
