@@ -204,6 +204,15 @@ func TestOf_ADrainTimesOut(t *testing.T) {
 	}
 }
 
+// TestRender_DoneIsNotKnown: a reboot that is overdue keeps the policy from being done, also where the need is gone.
+func TestRender_DoneIsNotKnown(t *testing.T) {
+	node := Node("n1", "w", Granted("w", 7, 4*time.Hour), Progressed(7, protocol.PhaseRebooting, 4*time.Hour), NotReady)
+	page := rendered(t, fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, 4*time.Hour))}, []corev1.Node{node}, Now), dashboard.Options{})
+	if html := page.Sections["policies"]; !strings.Contains(html, "<dt>done</dt><dd>not known</dd>") {
+		t.Error(html)
+	}
+}
+
 // TestRender_Nothing: a cluster without policies has a page, too.
 func TestRender_Nothing(t *testing.T) {
 	page := rendered(t, fleet.New(nil, nil, Now), dashboard.Options{})

@@ -51,7 +51,7 @@ func (s Status) completionAt() time.Time {
 	var last time.Time
 	for _, p := range s.Policies {
 		switch {
-		case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InProgress == 0:
+		case !p.HasWork():
 		case p.CompletionAt.IsZero():
 			return time.Time{}
 		case p.CompletionAt.After(last):
@@ -111,7 +111,7 @@ func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	switch {
 	case !p.CompletionAt.IsZero():
 		return terminal.Cell{Text: write(p.CompletionAt)}
-	case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InProgress == 0:
+	case !p.HasWork():
 		return terminal.Cell{Text: "-", Style: terminal.Quiet}
 	}
 	return terminal.Cell{Text: "?", Style: terminal.Wait}

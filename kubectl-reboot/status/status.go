@@ -134,10 +134,15 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Nodes = count(&status)
 	status.Nodes.Failed = int(p.Counts.Failed)
 	status.Notices = notices(policy, p, &status, f.Now)
-	if status.Mode != v1alpha1.ModeDryRun && status.Nodes.Pending+status.Nodes.InProgress > 0 {
+	if status.HasWork() {
 		status.CompletionAt = forecast.Of(s, forecast.Quick).CompletionAt
 	}
 	return status
+}
+
+// HasWork reports whether the policy has nodes to reboot, and does so: in mode DryRun it only reports.
+func (p Policy) HasWork() bool {
+	return p.Mode != v1alpha1.ModeDryRun && p.Nodes.Pending+p.Nodes.InProgress > 0
 }
 
 // reboots are those that are not over, first granted first.
