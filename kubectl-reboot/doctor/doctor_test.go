@@ -230,6 +230,10 @@ func TestExamine(t *testing.T) {
 				c.policies[1].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "workers"}
 			}, []string{"Policies Warning [] policy workers governs no node", "Budgets Problem [] policy rival grants nothing: maxUnavailable of policy workers, whose limit it shares, is 0"},
 		},
+		"a limit of nobody": {
+			func(c *installed) { c.policies[0].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "nobody"} },
+			[]string{"Policies Problem [] policy workers cannot be acted on: it shares the limit of policy nobody, which does not exist"},
+		},
 		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db wants all of its 3 pods"}},
 		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},
 		"a gate that cannot be asked": {
