@@ -111,10 +111,14 @@ func TestFindContainer(t *testing.T) {
 		container corev1.Container
 		want      []string
 	}{
-		"command":               {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}}, []string{"--a"}},
-		"command and args":      {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}, Args: []string{"--b"}}, []string{"--a", "--b"}},
-		"behind a wrapper":      {corev1.Container{Command: []string{"/sbin/tini", "--", "kured"}, Args: []string{"--b"}}, []string{"--b"}},
-		"entry point":           {corev1.Container{Image: "reg:5000/x/kured:1@sha256:2", Args: []string{"--b"}}, []string{"--b"}},
+		"command":          {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}}, []string{"--a"}},
+		"command and args": {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}, Args: []string{"--b"}}, []string{"--a", "--b"}},
+		"behind a wrapper": {corev1.Container{Command: []string{"/sbin/tini", "--", "kured"}, Args: []string{"--b"}}, []string{"--b"}},
+		"entry point":      {corev1.Container{Image: "reg:5000/x/kured:1@sha256:2", Args: []string{"--b"}}, []string{"--b"}},
+		"a value of its name": {
+			corev1.Container{Image: "kured:1", Args: []string{"--reboot-days", "mon", "--ds-namespace", "kured", "--b"}},
+			[]string{"--reboot-days", "mon", "--ds-namespace", "kured", "--b"},
+		},
 		"a patched image":       {corev1.Container{Image: "example.com/my-kured"}, nil},
 		"a script":              {corev1.Container{Command: []string{"bash", "-xc", "X=1 kured --a"}}, nil},
 		"a script of two lines": {corev1.Container{Command: []string{"sh", "-c"}, Args: []string{"sleep 1\n/usr/bin/kured --a"}}, nil},
@@ -132,7 +136,7 @@ func TestFindContainer(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		k := &installation{}
-		shells := []corev1.Container{other, {Command: []string{"sh", "-c", "sleep 1"}}, {Command: []string{"sh"}}, {Command: []string{"sh", "-c"}}}
+		shells := []corev1.Container{other, {Command: []string{"sh", "-c", "sleep 1"}}, {Command: []string{"sh"}}, {Command: []string{"sh", "-c"}}, {Args: []string{"--namespace", "kured"}}}
 		k.daemonSet.Spec.Template.Spec.Containers = shells
 		if k.findContainer() {
 			t.Errorf("found %v", k.container)

@@ -52,19 +52,28 @@ func (k *installation) findContainer() bool {
 
 func commandLine(c corev1.Container) []string { return slices.Concat(c.Command, c.Args) }
 
-func isProgram(arg string) bool { return path.Base(arg) == program }
-
-// namesProgram reports whether the command line names kured, possibly behind a wrapper such as tini.
-func namesProgram(c corev1.Container) bool {
-	return slices.ContainsFunc(commandLine(c), isProgram)
+// programIn is where a command line names kured, possibly behind a wrapper such as tini; -1: it does not. What follows a flag may be its
+// value, such as a namespace of that name.
+func programIn(args []string) int {
+	for i, arg := range args {
+		if path.Base(arg) == program && (i == 0 || args[i-1] == "--" || !strings.HasPrefix(args[i-1], "--")) {
+			return i
+		}
+	}
+	return -1
 }
+
+func namesProgram(c corev1.Container) bool { return programIn(commandLine(c)) >= 0 }
 
 // runsScript reports whether a shell script in the command line starts kured.
 func runsScript(c corev1.Container) bool {
 	return slices.ContainsFunc(commandLine(c), startsProgram)
 }
 
-var startsProgram = regexp.MustCompile(`(^|[\s;&|/])kured(\s|$)`).MatchString
+var script = regexp.MustCompile(`(^|[\s;&|/])kured(\s|$)`)
+
+// startsProgram reports whether an argument is a script. The name alone is none.
+func startsProgram(arg string) bool { return path.Base(arg) != program && script.MatchString(arg) }
 
 // hasImage reports whether the image is kured's, by the last part of its name. Its entry point is kured, so there are only arguments.
 func hasImage(c corev1.Container) bool {
@@ -79,7 +88,7 @@ func (k *installation) readArgs() {
 	for i := range args {
 		args[i] = expand(args[i], known.values)
 	}
-	if i := slices.IndexFunc(args, isProgram); i >= 0 {
+	if i := programIn(args); i >= 0 {
 		k.args = args[i+1:]
 		return
 	}
