@@ -230,6 +230,7 @@ func TestExamine(t *testing.T) {
 				c.policies[1].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "workers"}
 			}, []string{"Policies Warning [] policy workers governs no node", "Budgets Problem [] policy rival grants nothing: maxUnavailable of policy workers, whose limit it shares, is 0"},
 		},
+		"a flag's value of kured's name": {func(c *installed) { c.other("exporter", "example.com/exporter", "/exporter", "--namespace", "kured") }, nil},
 		"a limit of nobody": {
 			func(c *installed) { c.policies[0].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "nobody"} },
 			[]string{"Policies Problem [] policy workers cannot be acted on: it shares the limit of policy nobody, which does not exist"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,11 +59,18 @@ func (f *findings) addOperator(kind string, of metav1.ObjectMeta, pods corev1.Po
 	f.add(o.level, message, fmt.Sprintf("kubectl delete %s -n %s %s", kind, of.Namespace, of.Name))
 }
 
-// runs reports whether a container has one of its images, whatever the registry and the tag, or its program as the command.
+// runs reports whether a container has one of its images, whatever the registry and the tag, or its program in the command line. What
+// follows a flag may be its value, such as a namespace of that name.
 func (o operator) runs(pods corev1.PodSpec) bool {
 	return slices.ContainsFunc(pods.Containers, func(c corev1.Container) bool {
+		before := ""
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			if slices.Contains(o.images, path.Base(arg)) && (before == "--" || !strings.HasPrefix(before, "--")) {
+				return true
+			}
+			before = arg
+		}
 		image, _ := parts(c.Image)
-		isProgram := func(arg string) bool { return slices.Contains(o.images, path.Base(arg)) }
-		return slices.Contains(o.images, image) || slices.ContainsFunc(c.Command, isProgram) || slices.ContainsFunc(c.Args, isProgram)
+		return slices.Contains(o.images, image)
 	})
 }
