@@ -17,7 +17,7 @@ import (
 
 const (
 	controlPlane = "node-role.kubernetes.io/control-plane"
-	listTaints   = "kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
+	listTaints   = "kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"
 )
 
 // nodeSelector: kured reboots the nodes its pods run on, and where they run the DaemonSet's template specifies.
