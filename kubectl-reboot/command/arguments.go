@@ -188,11 +188,8 @@ func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Obje
 	return objects, err
 }
 
-// completion completes arguments.
-type completion = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
-
 // complete completes the values of a flag.
-func complete(cmd *cobra.Command, flag string, values completion) {
+func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	// It fails for a flag that does not exist, or that is completed already: not by what a user does.
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err)
@@ -200,7 +197,7 @@ func complete(cmd *cobra.Command, flag string, values completion) {
 }
 
 // oneOf completes with values that are always the same.
-func oneOf(values ...string) completion {
+func oneOf(values ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 }
 
@@ -211,7 +208,7 @@ func (s *Session) contextNames(context.Context) ([]string, error) {
 
 // named completes with the names that a function finds, but for those that are there already. most is how many arguments
 // there may be; 0: any number.
-func named(most int, find func(ctx context.Context) ([]string, error)) completion {
+func named(most int, find func(ctx context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp

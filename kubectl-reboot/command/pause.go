@@ -112,7 +112,7 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 	if v1alpha1.NodeIsPaused(n.Annotations) && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)) {
 		return "already paused", nil
 	}
-	annotate(n, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
 	return "paused", nil
 }
 
@@ -195,7 +195,7 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 		left = append(left, "still "+paused)
 	}
 	if halted != "" && halt {
-		annotate(p, v1alpha1.AnnotationResume, r.reason)
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.AnnotationResume, r.reason)
 		ended = append(ended, "no longer "+halted)
 	} else if halted != "" {
 		left = append(left, "still "+halted)

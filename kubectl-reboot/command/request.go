@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -44,16 +45,16 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 			if urgent {
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
-			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, error) {
-				if plan.IsWindows(object.GetLabels()) {
+			return w.each(cmd.Context(), args, findNode, byKind(func(n *corev1.Node) (string, error) {
+				if plan.IsWindows(n.Labels) {
 					return "", errors.New("the node runs Windows, on which agents cannot run: the operator leaves it alone")
 				}
-				if why, there := v1alpha1.RequestIn(object.GetAnnotations()); there {
+				if why, there := v1alpha1.RequestIn(n.Annotations); there {
 					return fmt.Sprintf("reboot already requested (%s)", why), nil
 				}
-				annotate(object, v1alpha1.AnnotationRebootRequested, reason)
+				metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, reason)
 				return "reboot requested", nil
-			})
+			}, nil))
 		},
 	}
 	w.bind(cmd)
@@ -75,19 +76,19 @@ func requestUrgently(ctx context.Context, w *writing, arguments []string, reason
 		return err
 	}
 	governor := plan.NewGovernor(policies)
-	return w.each(ctx, arguments, findNode, func(object client.Object) (string, error) {
-		name := governor.Govern(object.GetLabels()).Policy
+	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
+		name := governor.Govern(n.Labels).Policy
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
-		switch why, there := v1alpha1.RequestIn(object.GetAnnotations()); {
+		switch why, there := v1alpha1.RequestIn(n.Annotations); {
 		case i < 0:
-			return "", errors.New("no policy governs the node: see " + w.session.command("kubectl reboot explain %s", object.GetName()))
+			return "", errors.New("no policy governs the node: see " + w.session.command("kubectl reboot explain %s", n.Name))
 		case !policies[i].Spec.AllowsUrgentRequests():
 			return "", fmt.Errorf("policy %s does not allow urgent requests: %s", name,
 				w.session.command(`kubectl patch rbp %s --type merge -p '{"spec":{"requests":{"urgent":"Allow"}}}'`, name))
 		case there && strings.HasPrefix(why, v1alpha1.UrgentPrefix):
 			return fmt.Sprintf("reboot already requested (%s)", why), nil
 		}
-		annotate(object, v1alpha1.AnnotationRebootRequested, v1alpha1.UrgentPrefix+" "+reason)
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, v1alpha1.UrgentPrefix+" "+reason)
 		return "reboot requested urgently", nil
-	})
+	}, nil))
 }

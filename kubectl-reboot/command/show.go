@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -68,7 +69,7 @@ func (v *statusView) watch(ctx context.Context) error {
 	screen := v.session.Screen
 	defer screen.Close()
 	if screen.Live {
-		return watch(ctx, v.session, second, func(f fleet.Fleet, trouble string) {
+		return watch(ctx, v.session, time.Second, func(f fleet.Fleet, trouble string) {
 			screen.Draw(v.frame(status.Of(f, v.names...), trouble))
 		})
 	}

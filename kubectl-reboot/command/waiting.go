@@ -86,7 +86,7 @@ func (w *waiting) follow(ctx context.Context, s *Session, written []client.Objec
 	var err error
 	over, troubled := false, ""
 	// A heartbeat, which is no change, may be what makes the view as new as the writes: it looks again by itself.
-	failed := watch(ctx, s, second, func(f fleet.Fleet, trouble string) {
+	failed := watch(ctx, s, time.Second, func(f fleet.Fleet, trouble string) {
 		if trouble != "" && trouble != troubled {
 			s.Screen.Print(s.Screen.Theme.Line(trouble))
 		}

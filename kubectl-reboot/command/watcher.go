@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	second = time.Second
 	// calm is how long to wait for more changes: writes often come in groups.
 	calm = 100 * time.Millisecond
 	// mostTorn is how many views in a row are not shown because one watch is ahead of the other.

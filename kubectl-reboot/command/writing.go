@@ -187,16 +187,6 @@ func (w *writing) printDone(object client.Object, done string) error {
 	return w.printer.PrintObj(object, w.session.Out)
 }
 
-// annotate sets an annotation.
-func annotate(object client.Object, key, value string) {
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	object.SetAnnotations(annotations)
-}
-
 // byKind edits nodes and policies, each by its own function. policy is nil where only nodes are found.
 func byKind(node func(*corev1.Node) (string, error), policy func(*v1alpha1.RebootPolicy) (string, error)) edit {
 	return func(object client.Object) (string, error) {
