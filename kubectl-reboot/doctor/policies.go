@@ -41,7 +41,7 @@ func policies(c Cluster, f *findings) {
 		if p.Mode == v1alpha1.ModeDryRun {
 			f.add(Warning, "policy "+p.Name+" is in mode DryRun: it grants nothing", fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"mode":"Enforce"}}'`, p.Name))
 		}
-		emptyRings(c, c.Fleet.Policy(p.Name), f)
+		emptyRings(c.Fleet.Policy(p.Name), p.Governed, f)
 		for _, n := range p.Notices {
 			if level := levels[n.Kind]; level != "" {
 				f.add(level, n.Message, n.Command)
@@ -51,16 +51,14 @@ func policies(c Cluster, f *findings) {
 }
 
 // emptyRings finds the rings of a policy that have no node: later rings do not wait for them.
-func emptyRings(c Cluster, policy *v1alpha1.RebootPolicy, f *findings) {
+func emptyRings(policy *v1alpha1.RebootPolicy, governed []*plan.Node, f *findings) {
 	rings, err := plan.RingsOf(policy)
 	if err != nil {
 		return // the policy is Invalid
 	}
 	members := map[int]int{}
-	for _, n := range c.Fleet.Views() {
-		if c.Fleet.Governor.Govern(n.Labels).Policy == policy.Name {
-			members[rings.Of(n)]++
-		}
+	for _, n := range governed {
+		members[rings.Of(n)]++
 	}
 	for i, ring := range policy.Spec.Order {
 		if members[i] == 0 {
