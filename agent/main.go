@@ -3,18 +3,27 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
@@ -59,4 +68,72 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 func fail(stderr io.Writer, code int, err error) int {
 	fmt.Fprintf(stderr, "agent: %v\n", err)
 	return code
+}
+
+// environment is what an agent runs in, beside what its flags name.
+type environment struct {
+	// uptimeFile has how long the host has been up.
+	uptimeFile string
+	// clock is what the agent and its drains go by.
+	clock clock.WithTicker
+	// queue changes the queue of the controller.
+	queue func(*controller.Options)
+	// renewAfter and patience are those of readiness.
+	renewAfter, patience time.Duration
+}
+
+// hostEnvironment is that of the program: a container sees the host's uptime.
+func hostEnvironment() environment {
+	return environment{
+		uptimeFile: "/proc/uptime", clock: clock.RealClock{}, queue: func(*controller.Options) {}, renewAfter: renewAfter, patience: patience,
+	}
+}
+
+// newAgent puts the agent together; Start runs it.
+func newAgent(ctx context.Context, config *rest.Config, o options, in environment, metrics *reboot.Metrics) (manager.Manager, error) {
+	ready := newReadiness(clock.RealClock{}, in.patience)
+	mgr, r, err := reboot.Assembly{
+		Config: config, AsNode: o.identity == identityNode, Node: o.node, Self: o.self, Engines: o.engineList(), Metrics: metrics, Clock: in.clock,
+		Host: reboot.Host{
+			BootIDFile: o.bootIDFile, UptimeFile: in.uptimeFile, Root: o.hostRoot,
+			Logind:       host.Logind{Connect: host.SystemBus(o.bus)},
+			Coordinators: host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot},
+		},
+		Manager: func(options *manager.Options) {
+			options.Cache.NewInformer = ready.node.informer(in.renewAfter)
+			options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: o.metrics}, o.probes
+			options.GracefulShutdownTimeout = new(lifecycle.ShutdownPeriod)
+		},
+		Controller: []func(*controller.Options){in.queue},
+	}.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), ready.add(mgr), addHostChanges(mgr, r, o, ready)); err != nil {
+		return nil, err
+	}
+	for _, name := range o.engineList() {
+		if err := mgr.Add(runEngine(name, r, o, metrics)); err != nil {
+			return nil, fmt.Errorf("adding engine %s: %w", name, err)
+		}
+	}
+	if o.drive {
+		if err := mgr.Add(driveRPMOSTree(r, o, metrics)); err != nil {
+			return nil, fmt.Errorf("adding the driver of rpm-ostree: %w", err)
+		}
+	}
+	return mgr, nil
+}
+
+// addHostChanges makes the reconciler look at the host at once when inhibitors, or other programs that may reboot it, may
+// have changed. Every agent is always connected to the bus for that, so readiness follows this connection.
+func addHostChanges(mgr manager.Manager, r *reboot.Reconciler, o options, ready readiness) error {
+	changes := host.Changes{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Trigger}
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return changes.Start(ctrl.LoggerInto(ctx, ctrl.Log))
+	}))
+	if err != nil {
+		return fmt.Errorf("adding what detects changes of the host: %w", err)
+	}
+	return nil
 }
