@@ -1,24 +1,18 @@
 // Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time: what it costs beyond the
-// drains and the reboots themselves, what it asks of the API server, and how much memory it needs; without rules, and with all.
-// Before, it measures what the agents cost while nothing is to be done.
+// drains and the reboots themselves, what it asks of the API server, and how much memory it needs. Before, it measures what the agents cost while nothing is to be done.
 package reboots
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http/httptest"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
-	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -37,8 +31,6 @@ const (
 type bench struct {
 	screen *terminal.Terminal
 	fleet  *fleet.Fleet
-	// server plays whom the rules ask. Nil: the policy has no rules.
-	server *httptest.Server
 	result result
 }
 
@@ -46,24 +38,15 @@ type bench struct {
 var Part = figures.Part{
 	Name: "reboots", About: "a rolling reboot, one node at a time, and the agents at rest before: overhead, API requests, memory, time from D-Bus signal to condition",
 	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-		server := rules.Serve()
-		defer server.Close()
-		without, with := &bench{screen: screen}, &bench{screen: screen, server: server}
-		err := without.run(ctx)
-		if err == nil {
-			err = with.run(ctx)
-		}
-		return report(without.result, with.result), err
+		b := &bench{screen: screen}
+		err := b.run(ctx)
+		return report(b.result), err
 	},
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
-	load := workload()
-	if b.server != nil {
-		load = slices.Concat(load, []byte("---\n"), rules.Objects(b.server, 1))
-	}
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: nodes, Workload: load, RebootDuration: down, Step: b.screen.Step,
+		Nodes: nodes, Workload: workload(), RebootDuration: down, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err
@@ -72,33 +55,21 @@ func (b *bench) run(ctx context.Context) (err error) {
 	policy, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
 		one := intstr.FromInt32(1)
 		spec.Concurrency, spec.Settle = &v1alpha1.Concurrency{MaxUnavailable: &one}, &metav1.Duration{}
-		if b.server != nil {
-			*spec = rules.Spec(b.server, 1, b.fleet.Hosts[0].Name)
-		}
-		b.result.spacing = spec.Spacing()
 	})
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", nodes, pods)
-	if b.server != nil {
-		name += ", with every rule"
-	} else if err := b.rest(ctx, policy); err != nil {
+	if err := b.rest(ctx, policy); err != nil {
 		return err
 	}
+	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", nodes, pods)
 	return b.screen.Step(name, func() error { return b.reboot(ctx, policy) })
 }
 
 // reboot reboots every node once, and looks at the programs' memory meanwhile.
 func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
-	ctx, cancel := context.WithTimeout(ctx, nodes*(down+patience+b.result.spacing))
+	ctx, cancel := context.WithTimeout(ctx, nodes*(down+patience))
 	defer cancel()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	if b.server != nil {
-		go func() { fail(rules.Approve(ctx, b.fleet.Client, &corev1.NodeList{})) }()
-		go func() { fail(rules.Approve(ctx, b.fleet.Client, &v1alpha1.RebootPolicyList{})) }()
-	}
 	from := time.Now()
 	if err := b.fleet.Stage(); err != nil {
 		return err
@@ -109,7 +80,7 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 		return policy.Finished(ctx), b.fleet.Err()
 	})
 	if err != nil {
-		return cmp.Or(context.Cause(ctx), err)
+		return err
 	}
 	seen := b.fleet.Recorder.Read()
 	b.result.runs, b.result.peak = seen.Runs, len(seen.Peak)

@@ -37,13 +37,13 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		"API writes per reboot, beside evictions and events":                    func(r *result) { r.asked.Writes[0].Count++ },
 		"largest manager": func(r *result) { r.managerMemory.Resident++ },
 	}
-	if missed := report(good(), good()).Missed(); missed != nil {
+	if missed := report(good()).Missed(); missed != nil {
 		t.Errorf("%q are missed, want none", missed)
 	}
 	for name, miss := range misses {
 		r := good()
 		miss(&r)
-		if diff := cmp.Diff([]string{name}, report(r, good()).Missed()); diff != "" {
+		if diff := cmp.Diff([]string{name}, report(r).Missed()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

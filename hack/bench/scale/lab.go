@@ -12,9 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -70,27 +68,6 @@ spec: {concurrency: {maxUnavailable: %d}, settle: 0s}
 		return err
 	}
 	return run(l)
-}
-
-// setRules gives the policy another spec. What maxUptime costs once, a write for each node, is done here, and nothing is left of the
-// reboots before.
-func (l *lab) setRules(ctx context.Context, spec v1alpha1.RebootPolicySpec) error {
-	text, err := yaml.Marshal(object{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RebootPolicy", "metadata": object{"name": policyName}, "spec": spec,
-	})
-	if err != nil {
-		return fmt.Errorf("writing policy %s: %w", policyName, err)
-	}
-	if err := l.cluster.ApplyManifest(ctx, text); err != nil {
-		return err
-	}
-	return each(ctx, 0, l.nodes, func(ctx context.Context, i int) error {
-		return l.write(ctx, nodeName(i), "bench", object{"metadata": object{"annotations": object{
-			v1alpha1.AnnotationMaxUptime: spec.MaxUptimeOf(nodeName(i)).String(),
-			v1alpha1.AnnotationGrant:     nil, v1alpha1.AnnotationProgress: nil,
-			v1alpha1.AnnotationScaleDownDisabled: nil, v1alpha1.AnnotationDoNotDisrupt: nil,
-		}}})
-	})
 }
 
 // populate adds nodes until there are so many, which have been up for a day. The first of them are going to need reboots.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -31,8 +29,6 @@ const (
 // size is what was measured with one number of nodes.
 type size struct {
 	nodes int
-	// ruled reports that the policy has every rule.
-	ruled bool
 	// manager is its process, and synced how long it took from the start until its status counted all nodes.
 	manager *process.Process
 	synced  time.Duration
@@ -58,7 +54,6 @@ type size struct {
 type managed struct {
 	options *options
 	lab     *lab
-	ruled   bool
 	// manager is the path of the program.
 	manager, kubeconfig string
 }
@@ -73,7 +68,7 @@ func (m *managed) prepare(ctx context.Context) (err error) {
 
 // measure measures with so many nodes, which is not fewer than before.
 func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size, err error) {
-	s = size{nodes: nodes, ruled: m.ruled, reboots: min(m.options.reboots, nodes/2), rest: m.options.rest}
+	s = size{nodes: nodes, reboots: min(m.options.reboots, nodes/2), rest: m.options.rest}
 	stopping := ctx
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -103,7 +98,7 @@ func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size,
 func (m *managed) start(ctx context.Context, s *size) (err error) {
 	from := time.Now()
 	s.manager, err = m.lab.cluster.Processes.Start(process.Program{
-		Name: fmt.Sprintf("manager-%d-%t", s.nodes, s.ruled), Path: m.manager,
+		Name: fmt.Sprintf("manager-%d", s.nodes), Path: m.manager,
 		Args: []string{
 			"--kubeconfig=" + m.kubeconfig, "--namespace=" + namespace, "--leader-elect",
 			"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:0",
@@ -155,13 +150,7 @@ func (m *managed) load(ctx context.Context, s *size) error {
 	defer cancel()
 	from, r := time.Now(), &reboots{lab: m.lab, down: m.options.down}
 	var err error
-	s.cpu, err = spent(s.manager, func() error {
-		rebooting, stop := context.WithCancel(ctx)
-		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { defer stop(); return r.run(ctx) })
-		group.Go(func() error { return rules.Approve(rebooting, m.lab.client, &v1alpha1.RebootPolicyList{}) })
-		return group.Wait()
-	})
+	s.cpu, err = spent(s.manager, func() error { return r.run(ctx) })
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, s.manager.Tail(5))
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 )
 
 // selected are the nodes that need reboots.
@@ -68,7 +67,6 @@ func (r *reboots) run(ctx context.Context) error {
 			if !open || !isNode {
 				return cmp.Or(context.Cause(ctx), errors.New("the watch of nodes has ended"))
 			}
-			r.answer(ctx, node)
 			r.observe(ctx, last[node.Name], node)
 			last[node.Name] = node
 		case <-ctx.Done():
@@ -114,24 +112,6 @@ func grantOf(node *corev1.Node) protocol.Grant {
 // isBack reports whether the node's agent has reported after the boot that the grant was for.
 func isBack(node *corev1.Node, grant protocol.Grant) bool {
 	return grant.Seq > 0 && node.Status.NodeInfo.BootID != grant.BootID && node.Labels[v1alpha1.LabelRebootRequired] == ""
-}
-
-// answer writes what a hook and the agent answer that the manager asks.
-func (r *reboots) answer(ctx context.Context, node *corev1.Node) {
-	answers := object{}
-	if approval := rules.Approval(node); approval != "" {
-		answers[rules.Answer] = approval
-	}
-	if asked, err := protocol.ParsePreflight(node.Annotations); err == nil && asked != nil {
-		nothing := protocol.PreflightReport{Policy: asked.Policy, Revision: asked.Revision, BootID: node.Status.NodeInfo.BootID}
-		report := protocol.AgentReport{Preflight: &nothing}.String()
-		if node.Annotations[v1alpha1.AnnotationReport] != report {
-			answers[v1alpha1.AnnotationReport] = report
-		}
-	}
-	if len(answers) > 0 {
-		r.begin(ctx, func() error { return r.patch(ctx, node.Name, object{"metadata": object{"annotations": answers}}) })
-	}
 }
 
 // need reports, as an agent does, that an update is staged.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
-	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
@@ -24,17 +23,12 @@ var goalMemory = map[int]int64{5000: 130 << 20, 15000: 260 << 20}
 func report(o *options, sizes []size) figures.Result {
 	columns := []string{""}
 	for _, s := range sizes {
-		column := fmt.Sprintf(">%d nodes", s.nodes)
-		if s.ruled {
-			column += ", all rules"
-		}
-		columns = append(columns, column)
+		columns = append(columns, fmt.Sprintf(">%d nodes", s.nodes))
 	}
 	return figures.Result{
 		Setting: fmt.Sprintf("kube-apiserver and etcd alone; Nodes of about 15 kB (JSON, without managedFields) as real clusters have them, fifty images each, "+
 			"whose kubelets write their status every %s; Leases of kubelets, which the manager does not see, are left out. One policy for all nodes, limit %d, `settle: 0s`; "+
-			"%d of the nodes are rebooted, by agents that need no time, on machines that are down for %s. At rest for %s. All rules are "+rules.Setting+". `concurrency.spacing` is left out: "+
-			"its shortest is a minute. What they cost once is done before: `maxUptime` one write for each node.",
+			"%d of the nodes are rebooted, by agents that need no time, on machines that are down for %s. At rest for %s.",
 			heartbeatPeriod, o.slots, o.reboots, o.down, o.rest),
 		Tables: []figures.Table{
 			{Title: "The manager at rest", Columns: columns, Rows: beside(sizes, size.atRestRows)},
@@ -69,14 +63,10 @@ func (s size) atRestRows() []figures.Row {
 }
 
 func (s size) loadRows() []figures.Row {
-	handover := figures.Figure("hand-over, median", figures.QuantileText(s.handover, 0.5))
-	if !s.ruled {
-		met := len(s.handover) > 0 && figures.Quantile(s.handover, 0.5) < goalHandover
-		handover.Goal, handover.Missed = "below "+figures.Milliseconds(goalHandover)+" without all rules", !met
-	}
+	met := len(s.handover) > 0 && figures.Quantile(s.handover, 0.5) < goalHandover
 	reboots := max(1, s.reboots)
 	return []figures.Row{
-		handover,
+		figures.Judged("hand-over, median", figures.QuantileText(s.handover, 0.5), met, "below "+figures.Milliseconds(goalHandover)),
 		figures.Figure("19 of 20 take at most", figures.QuantileText(s.handover, 0.95)),
 		figures.Figure("longest", figures.QuantileText(s.handover, 1)),
 		figures.Figure("of it after the confirmation, median", figures.QuantileText(s.afterFinish, 0.5)),

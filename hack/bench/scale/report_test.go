@@ -45,13 +45,3 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		})
 	}
 }
-
-// The goal of a hand-over is of a policy without rules: the report says so beside the column that has them all.
-func TestReport_LimitsTheGoalOfAHandover(t *testing.T) {
-	ruled := good(15000)
-	ruled.ruled, ruled.handover = true, []time.Duration{time.Hour}
-	row := beside([]size{good(15000), ruled}, size.loadRows)[0]
-	if want := "below 250 ms without all rules"; row.Goal != want || row.Missed {
-		t.Errorf("the goal is %q, missed: %t; want %q", row.Goal, row.Missed, want)
-	}
-}

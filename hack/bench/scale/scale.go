@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
-	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -52,23 +51,5 @@ func (o *options) measure(ctx context.Context, l *lab, step stepper) (sizes []si
 		}
 		sizes = append(sizes, s)
 	}
-	server := rules.Serve()
-	defer server.Close()
-	m.ruled = true
-	err = step("every rule set", func() error {
-		if err := l.cluster.ApplyManifest(ctx, rules.Objects(server, o.slots)); err != nil {
-			return err
-		}
-		spec := rules.Spec(server, o.slots, nodeName(0))
-		spec.Concurrency.Spacing = nil
-		return l.setRules(ctx, spec)
-	})
-	if err != nil {
-		return sizes, err
-	}
-	s, err := m.measure(ctx, l.nodes, step)
-	if err != nil {
-		return sizes, fmt.Errorf("with every rule: %w", err)
-	}
-	return append(sizes, s), nil
+	return sizes, nil
 }
