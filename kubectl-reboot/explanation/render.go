@@ -40,7 +40,7 @@ func (r *Request) text(now time.Time, zone *time.Location) string {
 	return text
 }
 
-// headlines are the answers; phaseOf reports more of a reboot.
+// headlines are the answers. The headline of a granted reboot also has its phase.
 var headlines = map[Verdict]struct {
 	text  string
 	style terminal.Style
