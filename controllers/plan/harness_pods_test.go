@@ -16,18 +16,20 @@ func keeps(pods ...string) func(*host) { return func(h *host) { h.finds.kept = p
 
 func guards(pods ...string) func(*host) { return func(h *host) { h.finds.guarded = pods } }
 
+var migrations = v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}
+
 // waitsForPods is a policy that has gates.blockingPods.
 func waitsForPods(p *v1alpha1.RebootPolicy) {
 	if p.Spec.Gates == nil {
 		p.Spec.Gates = &v1alpha1.Gates{}
 	}
-	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{}}
+	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{PodSelector: migrations}}
 }
 
 // keepsPodsOff is a policy that keeps new pods off the nodes that wait for pods. One of its rules would only prefer other nodes.
 func keepsPodsOff(p *v1alpha1.RebootPolicy) {
 	waitsForPods(p)
-	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{Meanwhile: corev1.TaintEffectNoSchedule}, {}}
+	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{PodSelector: migrations, Meanwhile: corev1.TaintEffectNoSchedule}, {PodSelector: migrations}}
 }
 
 // rebootsAnyway is a policy that goes on with the pods that are left when a drain takes too long.

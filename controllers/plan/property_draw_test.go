@@ -169,7 +169,8 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	}
 	for _, node := range someNodes {
 		if oneIn(t, 8, "past") {
-			past := v1alpha1.PastReboot{Node: node, Ring: "x", Result: v1alpha1.RebootSucceeded, EndedAt: drawInstant(t, "ended")}
+			ended := drawInstant(t, "ended")
+			past := v1alpha1.PastReboot{Node: node, Ring: "x", Result: v1alpha1.RebootSucceeded, GrantedAt: ended, EndedAt: ended}
 			if oneIn(t, 4, "lost") {
 				past.Result, past.Reason = v1alpha1.RebootLost, v1alpha1.ReasonNodeGoneInReboot
 			}

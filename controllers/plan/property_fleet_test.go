@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
 
 // A situation in which everything is drawn seldom grants anything. Half of those of forAny are fleets that are well: most
@@ -149,7 +151,9 @@ func (s *situation) done(t *rapid.T, pool string) {
 		if h.node.Labels["pool"] == pool {
 			s.hosts[i] = newHost(h.name, label("pool", pool))
 			ended := metav1.NewTime(evening.Add(-minutes(t, 0, 40, "ended")))
-			s.policies[0].Status.History = append(s.policies[0].Status.History, v1alpha1.PastReboot{Node: h.name, Result: v1alpha1.RebootSucceeded, EndedAt: ended})
+			s.policies[0].Status.History = append(s.policies[0].Status.History, v1alpha1.PastReboot{
+				Node: h.name, Result: v1alpha1.RebootSucceeded, GrantedAt: ended, EndedAt: ended,
+			})
 		}
 	}
 }
@@ -188,4 +192,27 @@ func TestDraw_GrantsWithEveryFeature(t *testing.T) {
 		}
 	}
 	t.Logf("%d drawn, granted something with %v", drawn, granted)
+}
+
+// The API server accepts every policy that a fleet or a story begins with. Only drawSituation also draws what it refuses.
+func TestDraw_PoliciesAreAccepted(t *testing.T) {
+	crd, err := definition.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	accepted := func(t tester, policies []*v1alpha1.RebootPolicy) {
+		t.Helper()
+		for _, p := range policies {
+			if err := crd.Refusal(ctx, p, p); err != nil {
+				t.Fatalf("%v\n%+v", err, p)
+			}
+		}
+	}
+	for _, s := range sequences() {
+		accepted(t, s.policies)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		accepted(t, slices.Concat(drawFleet(t).policies, drawStory(t).policies, drawRollout(t).policies))
+	})
 }
