@@ -10,8 +10,8 @@ import (
 )
 
 // This file states which pods stay because they come back. A cordon does not keep pods off the node that tolerate its taint, or whose
-// controller names the node. The replacement of an evicted one is likely to come to this node, because it is the emptiest, and would
-// be evicted again until the drain's time is over. Only the pod's controller could end that.
+// controller names the node. The replacement of an evicted one is likely to come to this node, which is the emptiest. It would be
+// evicted again until the drain's time is over, and only the pod's controller could end that.
 
 const (
 	comesBackTolerant = "comes back to the cordoned node: it tolerates the taint node.kubernetes.io/unschedulable"

@@ -17,13 +17,13 @@ type Findings struct {
 	Blocking []Pod
 	// Kept are those that the policy never lets go: a Drain would evict nothing and report it.
 	Kept []Pod
-	// Guarded are those that the API server would never let go, whatever becomes of the other pods, or of which that is not known
-	// because the status of their budget is not current.
+	// Guarded are those that the API server would never let go, whatever becomes of the other pods. Those of which that is unknown,
+	// because the status of their budget is not current, are among them.
 	Guarded []Pod
 }
 
-// Look looks once. It costs one LIST of the node's pods, one of the PodDisruptionBudgets of each namespace that has pods
-// which they could hold back, and one GET of each namespace where a selector asks for its labels.
+// Look looks once. It costs one LIST of the node's pods, and one of the PodDisruptionBudgets of each namespace that has pods
+// which they could hold back. Where a selector asks for the labels of namespaces, it costs one GET of each as well.
 func (d *Drainer) Look(ctx context.Context, node string, q PodRules) (Findings, error) {
 	var found Findings
 	err := d.look(ctx, node, q, true, func(f Findings) { found = f })

@@ -33,20 +33,24 @@ func comparePods(a, b Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,
-// sorted by namespace and name, are those of Remaining that do not go by themselves. Volumes are those that pods which stay
-// use: the node may go on using them. Deleted is how many pods a rule with action Delete has removed since the call began,
-// Deleting how many of them are among Remaining. Unread states why none of this is known yet: the pods could not be read so
-// far. Empty: they were. Back, sorted like Blocked and without a Reason, are pods that came back to the node after they had been
-// asked to leave: they stay, and the drain does not wait for them. Left are the pods that Remaining counts, without a Reason: first
-// those that are terminating, the one with the longest grace period first, with a Message that reports until when they may take.
+// Status is how far a drain is.
 type Status struct {
+	// Remaining pods must still go, and Evicted have gone since this Drain call began.
 	Remaining, Evicted int
-	Deleted, Deleting  int
-	Volumes            []volume.Use
-	Left               []Pod
-	Blocked, Back      []Pod
-	Unread             string
+	// Deleted is how many pods a rule with action Delete has removed since then, and Deleting how many of them are among Remaining.
+	Deleted, Deleting int
+	// Volumes are those that pods which stay use: the node may go on using them.
+	Volumes []volume.Use
+	// Left are the pods that Remaining counts, without a Reason. Those that are terminating come first, the one with the longest grace
+	// period before the others, with a Message that reports until when they may take.
+	Left []Pod
+	// Blocked are those of Remaining that do not go by themselves, sorted by namespace and name.
+	Blocked []Pod
+	// Back, without a Reason and sorted like Blocked, are pods that came back to the node after they had been asked to leave. They stay,
+	// and the drain does not wait for them.
+	Back []Pod
+	// Unread states why the pods could not be read so far, and none of this is known yet. Empty: they were.
+	Unread string
 }
 
 // UndrainableError reports that Pods can never be evicted under the policy. Nothing was evicted.
