@@ -88,8 +88,8 @@ func drainReported(o Observation) (message string, then time.Time) {
 	return message, time.Time{}
 }
 
-// spaced is the message of a condition that stands, and when it may change: the new one where the last write is not recent, or later
-// than now, because the host's clock was set back meanwhile.
+// spaced is the message of a condition that is on the Node, and when it may change. It is the new one where the last write is not
+// recent. It is too where that is later than now, because the host's clock was set back meanwhile.
 func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, message string) (text string, then time.Time) {
 	at := shown.LastHeartbeatTime.Time
 	then = at.Add(every)

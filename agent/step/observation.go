@@ -61,12 +61,12 @@ type Observation struct {
 	// StartLook is the agent's own look before it begins, and LastStartLook the one before that for the same grant. The zero Look:
 	// it has not looked.
 	StartLook, LastStartLook Look
-	// Confirmed reports whether the engines that ask for a reboot have answered once more, after everything else that the start
-	// depends on, and UnansweredSince since when one of them does not. False and zero: they were not asked.
+	// Confirmed reports whether the engines that ask for a reboot have answered once more. They are asked after everything else that
+	// the start depends on. UnansweredSince is since when one of them does not answer. False and zero: they were not asked.
 	Confirmed       bool
 	UnansweredSince time.Time
-	// BegunAt is when this process began the current drain, by a monotonic clock. Where another process did, it is when this one first
-	// saw that, if the policy cannot be read, or the time of the record is ahead of the host's clock. Zero: that of the record counts.
+	// BegunAt is when this process began the current drain, by a monotonic clock, or first saw one that another process had begun. The
+	// latter only where the policy cannot be read, or the record is ahead of the host's clock. Zero: the time of the record counts.
 	BegunAt time.Time
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain

@@ -11,8 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it, beside when
-// the host reports a change. It costs no request.
+// lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it. A change that the host
+// reports is looked at at once. It costs no request.
 const lookEvery = time.Minute
 
 // NodeStatus is what the agent reports on its Node beside the progress: everything that goes into one patch of nodes/status.

@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// This file detects needs that reboots do not end: the boot loader or a health check falls back to the old system and the
-// engine asks for the same update again, or what asks for the reboot is there again after each boot.
+// This file detects needs that reboots do not end. The boot loader or a health check falls back to the old system, and the engine
+// asks for the same update again. Or what asks for the reboot is there again after each boot.
 
 const (
 	// maxVainReboots is how many reboots for one need may leave it as it was. One may be bad luck.
@@ -37,7 +37,7 @@ func updateAsked(o Observation) (*protocol.Update, engine.Report) {
 	return update, from
 }
 
-// updateOf is what one engine asks for. Nil: nothing. A need that was only overheard may be a test signal. With both versions
+// updateOf is what one engine asks for. Nil: nothing. A need that was only broadcast may be a test signal. With both versions
 // an update is the same one whenever it is asked for; without, a need is the same one only if it has outlived the reboot.
 func updateOf(o Observation, r engine.Report) *protocol.Update {
 	if r.State != engine.Needed || !r.Until.IsZero() {

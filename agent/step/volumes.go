@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// detached is until when to wait for the volumes of pods that have left, so that nothing is still written to them when the
-// host goes, and their pods can start elsewhere. It looks again sooner where a volume may turn out to be one of a pod that
+// detached is until when to wait for the volumes of pods that have left. Otherwise something may still be written to them when the
+// host goes, and their pods could not start elsewhere. It looks again sooner where a volume may turn out to be one of a pod that
 // stays.
 func detached(o Observation) (until time.Time, waits bool) {
 	until = drainedAt(o).Add(o.Settings().Drain.VolumeDetachTimeoutOrDefault())
