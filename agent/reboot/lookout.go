@@ -73,7 +73,7 @@ func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, 
 	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }
 
-// once looks for oneself, now. Where that finds something, the look in the background begins anew: it may have missed it.
+// once looks by itself, now. Where that finds something, the look in the background begins anew: it may have missed it.
 func (l *Lookout) once(ctx context.Context, s step.Settings) step.Look {
 	findings, err := l.looker.Look(ctx, l.node, podRules(s))
 	look := found(s, l.clock.Now(), findings, err)

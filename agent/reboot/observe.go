@@ -175,8 +175,8 @@ func (v *observer) os(ctx context.Context) *step.OS {
 	}
 }
 
-// settings reads the granting policy, live. It is read before the write that begins an attempt, together with the entry for the node
-// in the ledger that the grant names, and before the write past the point of no return. The drain and the call of logind follow such
+// settings reads the granting policy, live. It is read before the write that begins an attempt, and before the one past the point of
+// no return. With the former goes the entry for the node in the ledger that the grant names. The drain and the call of logind follow such
 // a write at once, and use what was read for it. Where the policy cannot be read, no attempt begins, and one that is under way uses
 // what was read last.
 func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Settings, *v1alpha1.LedgerEntry) {
