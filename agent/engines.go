@@ -44,7 +44,8 @@ func (o *options) isNamed(name string) bool {
 	return slices.Contains(strings.Split(o.engines, ","), name)
 }
 
-// mayBeAbsent reports whether nothing says that an engine is on the host. Files that are named say so of engine sentinel.
+// mayBeAbsent reports whether nothing requires that an engine is on the host: --engines does not name it, nor is a file named for
+// engine sentinel.
 func (o *options) mayBeAbsent(name string) bool {
 	return !o.isNamed(name) && (name != sentinel.Name || len(o.sentinelFiles) == 0)
 }

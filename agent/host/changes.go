@@ -27,9 +27,9 @@ var errConnectionBroke = errors.New("the connection to the bus broke")
 // changes without one.
 const coordinatorsEvery = 5 * time.Minute
 
-// Changes reports that who keeps the host up, or who else may reboot it, may have changed: when a block inhibitor is taken
-// or released or a shutdown is scheduled, when a unit of one of the programs that reboot a host changes, and every five
-// minutes. BlockInhibitors and Coordinators have what it is now. Each field is required.
+// Changes reports that who keeps the host up, or who else may reboot it, may have changed. It does when a block inhibitor is taken or
+// released, and when a shutdown is scheduled. It does when a unit of a program that reboots its host changes, and every five minutes.
+// BlockInhibitors and Coordinators have what it is now. Each field is required.
 type Changes struct {
 	// Connect opens the system bus.
 	Connect Connect

@@ -122,8 +122,8 @@ func unescape(value, special string) string {
 // maxLabelBytes is what the API server allows in a label's value.
 const maxLabelBytes = 63
 
-// LabelValue makes a valid label value of any text: each run of characters that a label cannot hold becomes one
-// underscore, what is not a letter or digit at either end goes, and the rest is cut to 63 bytes. Empty: nothing is left.
+// LabelValue makes a valid label value of any text. Each run of characters that a label cannot hold becomes one underscore. What is
+// not a letter or digit at either end goes, and the rest is cut to 63 bytes. Empty: nothing is left.
 func LabelValue(s string) string {
 	var b strings.Builder
 	gap := false

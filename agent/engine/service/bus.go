@@ -37,8 +37,8 @@ func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engin
 	})
 }
 
-// Ignore counts something malformed; count may be nil. It is hardly logged, because every program on the host can send such things, and
-// could flood the log.
+// Ignore counts something malformed; count may be nil. It is logged at level 4 only: every program on the host can send such things,
+// and could flood the log.
 func Ignore(ctx context.Context, count func(), err error) {
 	if count != nil {
 		count()
