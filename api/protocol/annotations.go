@@ -195,12 +195,12 @@ var (
 	errIncomplete = errors.New("seq, bootID and policy must be set")
 )
 
-// absentOrValid reports whether a reason may stand in a condition, or is absent.
+// absentOrValid reports whether a condition takes a reason, or it is absent.
 func absentOrValid(r v1alpha1.Reason) bool { return r == "" || r.IsValid() }
 
-// fits refuses what a status does not take: a ledger takes outstanding records back, and the API server refuses the whole status
-// for one entry that lacks its time, or has one that RFC 3339 cannot write. A clock that was never set is refused as well. How
-// far a time may be ahead is for the reader to judge: this package has no clock.
+// fits refuses what a status does not take. A ledger takes outstanding records back, and the API server refuses the whole status for
+// one entry without a time that RFC 3339 can write. A clock that was never set is refused as well. How far a time may be ahead is for
+// the reader to judge: this package has no clock.
 func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	if len(bootID) > v1alpha1.MaxBootIDBytes {
 		return fmt.Errorf("bootID has more than %d bytes", v1alpha1.MaxBootIDBytes)

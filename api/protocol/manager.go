@@ -103,8 +103,8 @@ func Overtaken(r Record, e v1alpha1.LedgerEntry, ledger string) bool {
 	return r.isOf(e) && r.Shows(e.Seq) && r.Grant.LedgerName() != ledger
 }
 
-// Gone reports whether the Node that an entry was made for was deleted and another one has its name, so that no agent can act on the
-// entry any more. Only a live reading that comes after that of the ledger proves it: one from before may be of a Node that is
+// Gone reports whether the Node that an entry was made for was deleted and another one has its name. No agent can act on the entry
+// any more. Only a live reading that comes after that of the ledger proves it: one from before may be of a Node that is
 // older than the entry's.
 func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }
 

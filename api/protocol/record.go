@@ -83,8 +83,8 @@ func (r Record) In(seq int64, phase Phase) bool {
 	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
 }
 
-// Outstanding reports whether the record may still lead to a reboot or holds the node cordoned: such a record must stand
-// in a ledger.
+// Outstanding reports whether the record may still lead to a reboot or holds the node cordoned: such a record must be in
+// a ledger.
 func (r Record) Outstanding() bool {
 	if r.Grant == nil {
 		return r.Progress != nil && r.Progress.Phase != PhaseAborted
@@ -132,8 +132,8 @@ const ownerAncient = "ancient-changes"
 //
 // The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not,
 // another program or a person has taken the cordon over. An ancient entry names no manager: where no other manager has the field, and without
-// managedFields, the record on the Node decides. So an administrator's cordon is taken for the agent's only where both writes
-// have become ancient, or where the administrator's has and the node is past the point of no return.
+// managedFields, the record on the Node decides. So an administrator's cordon is taken for the agent's in two cases only: both
+// writes have become ancient, or the administrator's has and the node is past the point of no return.
 func CordonIsAgents(node *corev1.Node) bool {
 	if !node.Spec.Unschedulable {
 		return false

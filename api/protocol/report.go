@@ -36,7 +36,7 @@ func (r AgentReport) String() string { return format(r) }
 type Objection struct {
 	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
 	Reason v1alpha1.Reason `json:"reason"`
-	// Message is a sentence for people that names who objects and what to do.
+	// Message is a sentence for people that names what is in the way, and what to do.
 	Message string `json:"message"`
 	// Also are further objections, in the order of the checks, for the manager whose policy ignores this one. Absent: none.
 	Also []Objection `json:"also,omitempty"`
