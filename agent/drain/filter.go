@@ -119,13 +119,13 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	if pod.DeletionTimestamp != nil {
 		// It goes already: whatever the policy specifies, nothing is left to ask for but that it takes no longer than it may. One that the
 		// policy would not let go has all the time that somebody gave it.
-		if own := pod.DeletionGracePeriodSeconds; own != nil && *own > 0 && capped(own, r.graceCap) < *own && f.objection(pod) == "" {
+		if own := pod.DeletionGracePeriodSeconds; own != nil && *own > 0 && capped(own, r.graceCap) < *own && f.whyKept(pod) == "" {
 			d.gracePeriod = capped(own, r.graceCap)
 		}
 		return d
 	}
 	d.gracePeriod = capped(pod.Spec.TerminationGracePeriodSeconds, r.graceCap)
-	d.undrainable = f.objection(pod)
+	d.undrainable = f.whyKept(pod)
 	return d
 }
 
@@ -174,9 +174,9 @@ func (f filter) match(pod *corev1.Pod, namespace labels.Set) rule {
 	return rule{action: v1alpha1.DrainEvict, graceCap: f.graceCap}
 }
 
-// objection states why the policy never lets the pod go; "" where it does. It holds for rules with action Delete too: that
+// whyKept states why the policy never lets the pod go; "" where it does. It holds for rules with action Delete too: that
 // action goes round a PodDisruptionBudget, not round the promise to keep data.
-func (f filter) objection(pod *corev1.Pod) string {
+func (f filter) whyKept(pod *corev1.Pod) string {
 	if f.unmanaged == v1alpha1.PodDisposalBlock && metav1.GetControllerOfNoCopy(pod) == nil {
 		return "no controller would create it again, and drain.unmanagedPods is Block"
 	}
