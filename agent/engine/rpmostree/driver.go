@@ -111,7 +111,7 @@ func (d *Driver) try(ctx context.Context) (Round, error) {
 		return unread(ctx, ostree, err)
 	}
 	lockStaged(found.deployments, d.HostRoot)
-	if round, objected := found.objection(); objected {
+	if round, alone := found.leftAlone(); alone {
 		return round, nil
 	}
 	if err := ostree.register(ctx); err != nil {
@@ -257,9 +257,9 @@ type sysroot struct {
 	deployments []deployment
 }
 
-// objection states why nothing may be done now, if something prevents it. An unknown policy does: whatever it is, the
+// leftAlone is how a round ends that leaves the host alone, and whether it has to. An unknown policy requires that: whatever it is, the
 // host has one.
-func (s sysroot) objection() (Round, bool) {
+func (s sysroot) leftAlone() (Round, bool) {
 	switch s.policy {
 	case "", "none", "off", "check":
 	default:

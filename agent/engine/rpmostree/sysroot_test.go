@@ -72,7 +72,7 @@ func TestDecodeSysroot_RefusesWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestSysroot_ObjectsToARound(t *testing.T) {
+func TestSysroot_LeavesTheHostAlone(t *testing.T) {
 	booted := deployment{version: "40.1", booted: true}
 	locked := []deployment{{version: "40.2", staged: true, locked: true}, booted}
 	cases := map[string]struct {
@@ -94,12 +94,12 @@ func TestSysroot_ObjectsToARound(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, objected := tc.sysroot.objection()
+			got, alone := tc.sysroot.leftAlone()
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("round (-want +got):\n%s", diff)
 			}
-			if objected != (tc.want != Round{}) {
-				t.Errorf("objected: %v", objected)
+			if alone != (tc.want != Round{}) {
+				t.Errorf("left alone: %v", alone)
 			}
 		})
 	}
@@ -133,8 +133,8 @@ func FuzzDecodeSysroot(f *testing.F) {
 		if !got.booted.IsValid() || got.booted == "/" {
 			t.Errorf("booted %q", got.booted)
 		}
-		if _, objected := got.objection(); !objected && got.transaction != "" {
-			t.Errorf("no objection to %+v", got)
+		if _, alone := got.leftAlone(); !alone && got.transaction != "" {
+			t.Errorf("%+v is not left alone", got)
 		}
 	})
 }
