@@ -29,7 +29,7 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, message, ContainSubstring("/run/please exists on the host."))
 	})
 
-	It("hear of an update from rpm-ostree's daemon that comes back after it left as idle (behaviour 11)", func(ctx SpecContext) {
+	It("detect an update from rpm-ostree's daemon that comes back after it left as idle (behaviour 11)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())

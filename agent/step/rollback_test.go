@@ -42,7 +42,7 @@ func TestUpdate(t *testing.T) {
 		"a version that is none":                   {makeObservation(system("1.0"), staged("0.0.0")), over1},
 		"a version without end":                    {makeObservation(system("1.0"), staged(long)), over1},
 		"a version that JSON would change":         {makeObservation(system("1.0"), staged("2\xff")), over1},
-		"a version that was overheard only":        {makeObservation(system("1.0"), broadcast("2.0")), nil},
+		"a version that was broadcast only":        {makeObservation(system("1.0"), broadcast("2.0")), nil},
 		"a host without os-release":                {makeObservation(staged("2.0")), &protocol.Update{Version: "2.0"}},
 		"a rolling release":                        {makeObservation(system(""), staged("2.0")), &protocol.Update{Version: "2.0"}},
 		"os-release without end":                   {makeObservation(system(long), staged("2.0")), &protocol.Update{Version: "2.0"}},

@@ -114,7 +114,7 @@ func TestEngine_ReceivesNeedRebootOfLocksmithctlAndAPollLeavesItAlone_Behaviour1
 	h.run()
 	h.Expect(upToDate)
 	h.Must(h.bus.SendNeedReboot())
-	h.Expect(overheard)
+	h.Expect(byBroadcast)
 	calls := e.StatusCalls()
 	h.Until("two polls", func() bool { return e.StatusCalls() >= calls+2 }, 5*time.Minute)
 	h.expectNothing()
@@ -196,7 +196,7 @@ func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
 	h.run()
 	h.Expect(upToDate)
 	h.Must(h.bus.SendNeedReboot())
-	h.Expect(overheard)
+	h.Expect(byBroadcast)
 	calls := e.StatusCalls()
 	h.Must(h.bus.Restart())
 	h.Must(e.Start())
@@ -221,7 +221,7 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
 	h := newHarness(t)
 	h.engine.RequireEngineSender = true
-	h.engine.Before = overheard // By an agent that was not strict.
+	h.engine.Before = byBroadcast // By an agent that was not strict.
 	e := h.startHost()
 	h.run()
 	h.Expect(upToDate)
@@ -233,9 +233,9 @@ func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
 func TestEngine_ABroadcastNeedEndsByItself_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost()
-	h.engine.Before = ending(overheard, -time.Hour)
+	h.engine.Before = ending(byBroadcast, -time.Hour)
 	h.run()
-	h.Expect(ending(overheard, -time.Hour))
+	h.Expect(ending(byBroadcast, -time.Hour))
 	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
 	calls := e.StatusCalls()
 	h.Clock.Step(23*time.Hour - time.Second)
@@ -243,7 +243,7 @@ func TestEngine_ABroadcastNeedEndsByItself_Behaviour1(t *testing.T) {
 	h.expectNothing()
 	h.ExpectAfter(time.Minute, upToDate)
 	h.Must(h.bus.SendNeedReboot())
-	h.Expect(ending(overheard, h.Clock.Since(began)))
+	h.Expect(ending(byBroadcast, h.Clock.Since(began)))
 	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
 	h.Expect(needed4001)
 	h.Until("the next poll to be due", h.Clock.HasWaiters, 0)
@@ -259,7 +259,7 @@ func TestEngine_ABroadcastNeedEndsWithoutABus_Behaviour6(t *testing.T) {
 	h.run()
 	h.Expect(upToDate)
 	h.Must(h.bus.SendNeedReboot())
-	h.Expect(overheard)
+	h.Expect(byBroadcast)
 	h.Must(h.bus.Halt())
 	h.Until("the bus to be missed", func() bool { return len(h.Reachable) == 2 }, 0)
 	h.ExpectNoReport()
@@ -272,8 +272,8 @@ func TestEngine_ABroadcastNeedEndsWithoutABus_Behaviour6(t *testing.T) {
 // A stranger's broadcast does not show that update_engine is on the host.
 func TestEngine_ABroadcastNeedEndsWithoutAnEngine_Behaviour7(t *testing.T) {
 	h := newHarness(t)
-	h.engine.Optional, h.engine.Before = true, ending(overheard, -time.Hour)
+	h.engine.Optional, h.engine.Before = true, ending(byBroadcast, -time.Hour)
 	h.run()
-	h.Expect(ending(overheard, -time.Hour))
+	h.Expect(ending(byBroadcast, -time.Hour))
 	h.ExpectAfter(time.Hour, absent)
 }

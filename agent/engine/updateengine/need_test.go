@@ -26,8 +26,8 @@ var (
 // began is the instant of every input that is not later.
 var began = time.Unix(1_800_000_000, 0)
 
-func engineSays(s updatestatus.Status) input   { return input{at: began, status: s, fromEngine: true} }
-func strangerSays(s updatestatus.Status) input { return input{at: began, status: s} }
+func engineReports(s updatestatus.Status) input   { return input{at: began, status: s, fromEngine: true} }
+func strangerReports(s updatestatus.Status) input { return input{at: began, status: s} }
 
 // later is an input some time after the others.
 func later(after time.Duration, in input) input {
@@ -59,11 +59,11 @@ var (
 		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4002.0.0",
 		Message: "update_engine has installed version 4002.0.0; it runs after a reboot.",
 	}
-	overheard = engine.Report{
+	byBroadcast = engine.Report{
 		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Until: began.Add(24 * time.Hour).UTC(),
 		Message: "A StatusUpdate broadcast asks for a reboot; update_engine itself does not.",
 	}
-	overheard4001 = engine.Report{
+	byBroadcast4001 = engine.Report{
 		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Until: began.Add(24 * time.Hour).UTC(), Version: "4001.0.0",
 		Message: "A StatusUpdate broadcast asks for a reboot into version 4001.0.0; update_engine itself does not.",
 	}
@@ -75,104 +75,104 @@ func TestNeed(t *testing.T) {
 		inputs []input
 		want   engine.Report
 	}{
-		"an idle engine needs nothing": {inputs: []input{engineSays(idle)}, want: upToDate},
+		"an idle engine needs nothing": {inputs: []input{engineReports(idle)}, want: upToDate},
 		"an engine that downloads needs nothing yet, and stages no version": {
-			inputs: []input{engineSays(downloading)}, want: upToDate,
+			inputs: []input{engineReports(downloading)}, want: upToDate,
 		},
 		"an engine found at NEED_REBOOT needs one (behaviour 2)": {
-			inputs: []input{engineSays(need4001)}, want: needed4001,
+			inputs: []input{engineReports(need4001)}, want: needed4001,
 		},
-		"a version of 0.0.0 is no version": {inputs: []input{engineSays(needUnnamed)}, want: needed},
+		"a version of 0.0.0 is no version": {inputs: []input{engineReports(needUnnamed)}, want: needed},
 		"a need falls when the engine leaves NEED_REBOOT (behaviour 3)": {
-			inputs: []input{engineSays(need4001), engineSays(idle)}, want: upToDate,
+			inputs: []input{engineReports(need4001), engineReports(idle)}, want: upToDate,
 		},
 		"a need falls when the engine checks for the next update": {
-			inputs: []input{engineSays(need4001), engineSays(downloading)}, want: upToDate,
+			inputs: []input{engineReports(need4001), engineReports(downloading)}, want: upToDate,
 		},
 		"a restarted engine keeps the version it has forgotten (behaviour 8)": {
-			inputs: []input{engineSays(need4001), engineSays(needUnnamed)}, want: needed4001,
+			inputs: []input{engineReports(need4001), engineReports(needUnnamed)}, want: needed4001,
 		},
 		"a newer version overwrites an older one": {
-			inputs: []input{engineSays(need4001), engineSays(need4002)}, want: needed4002,
+			inputs: []input{engineReports(need4001), engineReports(need4002)}, want: needed4002,
 		},
 		"a version does not outlive its need": {
-			inputs: []input{engineSays(need4001), engineSays(idle), engineSays(needUnnamed)}, want: needed,
+			inputs: []input{engineReports(need4001), engineReports(idle), engineReports(needUnnamed)}, want: needed,
 		},
 		"a stranger's broadcast is a need (behaviour 1)": {
-			inputs: []input{engineSays(idle), strangerSays(needUnnamed)}, want: overheard,
+			inputs: []input{engineReports(idle), strangerReports(needUnnamed)}, want: byBroadcast,
 		},
 		"a broadcast need outlives the engine's IDLE": {
-			inputs: []input{engineSays(idle), strangerSays(needUnnamed), engineSays(idle)}, want: overheard,
+			inputs: []input{engineReports(idle), strangerReports(needUnnamed), engineReports(idle)}, want: byBroadcast,
 		},
 		"a broadcast need outlives the engine's checks and errors": {
-			inputs: []input{strangerSays(needUnnamed), engineSays(downloading), engineSays(failed), engineSays(idle)},
-			want:   overheard,
+			inputs: []input{strangerReports(needUnnamed), engineReports(downloading), engineReports(failed), engineReports(idle)},
+			want:   byBroadcast,
 		},
-		"a need is received without any engine": {inputs: []input{strangerSays(needUnnamed)}, want: overheard},
+		"a need is received without any engine": {inputs: []input{strangerReports(needUnnamed)}, want: byBroadcast},
 		"a broadcast need falls when the engine comes to NEED_REBOOT and leaves it": {
-			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), engineSays(idle)}, want: upToDate,
+			inputs: []input{strangerReports(needUnnamed), engineReports(need4001), engineReports(idle)}, want: upToDate,
 		},
 		"a broadcast need that the engine confirms counts as its own": {
-			inputs: []input{strangerSays(needUnnamed), engineSays(need4001)}, want: needed4001,
+			inputs: []input{strangerReports(needUnnamed), engineReports(need4001)}, want: needed4001,
 		},
 		"a stranger cannot unsay a need of the engine": {
-			inputs: []input{engineSays(need4001), strangerSays(idle)}, want: needed4001,
+			inputs: []input{engineReports(need4001), strangerReports(idle)}, want: needed4001,
 		},
 		"a stranger cannot unsay a need of a stranger": {
-			inputs: []input{engineSays(idle), strangerSays(needUnnamed), strangerSays(idle)}, want: overheard,
+			inputs: []input{engineReports(idle), strangerReports(needUnnamed), strangerReports(idle)}, want: byBroadcast,
 		},
 		"a stranger's version is reported": {
-			inputs: []input{engineSays(idle), strangerSays(need4001)}, want: overheard4001,
+			inputs: []input{engineReports(idle), strangerReports(need4001)}, want: byBroadcast4001,
 		},
 		"a stranger's second version is not": {
-			inputs: []input{strangerSays(need4001), strangerSays(need4002), strangerSays(needUnnamed)}, want: overheard4001,
+			inputs: []input{strangerReports(need4001), strangerReports(need4002), strangerReports(needUnnamed)}, want: byBroadcast4001,
 		},
 		"a stranger cannot change the engine's version": {
-			inputs: []input{engineSays(need4001), strangerSays(need4002)}, want: needed4001,
+			inputs: []input{engineReports(need4001), strangerReports(need4002)}, want: needed4001,
 		},
 		"a restarted agent keeps a need until the engine is asked": {before: needed4001, want: needed4001},
 		"a restarted agent keeps the version the engine has forgotten": {
-			before: needed4001, inputs: []input{engineSays(needUnnamed)}, want: needed4001,
+			before: needed4001, inputs: []input{engineReports(needUnnamed)}, want: needed4001,
 		},
 		"a restarted agent drops a need that was reset meanwhile": {
-			before: needed4001, inputs: []input{engineSays(idle)}, want: upToDate,
+			before: needed4001, inputs: []input{engineReports(idle)}, want: upToDate,
 		},
 		"a restarted agent keeps a broadcast need against the engine's IDLE": {
-			before: overheard, inputs: []input{engineSays(idle)}, want: overheard,
+			before: byBroadcast, inputs: []input{engineReports(idle)}, want: byBroadcast,
 		},
 		"a restarted agent takes nothing from a report without a need": {before: upToDate, want: upToDate},
 		"a broadcast need stays for a day (behaviour 1)": {
-			inputs: []input{strangerSays(needUnnamed), later(24*time.Hour-1, engineSays(idle))}, want: overheard,
+			inputs: []input{strangerReports(needUnnamed), later(24*time.Hour-1, engineReports(idle))}, want: byBroadcast,
 		},
 		"and then ends": {
-			inputs: []input{strangerSays(need4001), later(24*time.Hour, engineSays(idle))}, want: upToDate,
+			inputs: []input{strangerReports(need4001), later(24*time.Hour, engineReports(idle))}, want: upToDate,
 		},
 		"it ends though the engine is gone": {
-			inputs: []input{strangerSays(need4001), later(24*time.Hour, input{})}, want: upToDate,
+			inputs: []input{strangerReports(need4001), later(24*time.Hour, input{})}, want: upToDate,
 		},
 		"it ends though others are asked for what they need": {
-			inputs: []input{engineSays(idle), strangerSays(need4001), later(24*time.Hour, strangerSays(idle))}, want: upToDate,
+			inputs: []input{engineReports(idle), strangerReports(need4001), later(24*time.Hour, strangerReports(idle))}, want: upToDate,
 		},
 		"one that the engine confirms does not end": {
-			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), later(48*time.Hour, input{})}, want: needed4001,
+			inputs: []input{strangerReports(needUnnamed), engineReports(need4001), later(48*time.Hour, input{})}, want: needed4001,
 		},
 		"one that the engine confirms when it has ended is needed": {
-			inputs: []input{strangerSays(needUnnamed), later(24*time.Hour, engineSays(need4001))}, want: needed4001,
+			inputs: []input{strangerReports(needUnnamed), later(24*time.Hour, engineReports(need4001))}, want: needed4001,
 		},
 		"a second broadcast does not prolong it": {
-			inputs: []input{engineSays(idle), strangerSays(needUnnamed), later(time.Hour, strangerSays(needUnnamed))}, want: overheard,
+			inputs: []input{engineReports(idle), strangerReports(needUnnamed), later(time.Hour, strangerReports(needUnnamed))}, want: byBroadcast,
 		},
 		"a broadcast after its end is a new one": {
-			inputs: []input{strangerSays(need4001), later(24*time.Hour, strangerSays(needUnnamed))}, want: ending(overheard, 24*time.Hour),
+			inputs: []input{strangerReports(need4001), later(24*time.Hour, strangerReports(needUnnamed))}, want: ending(byBroadcast, 24*time.Hour),
 		},
 		"a restarted agent keeps its end": {
-			before: ending(overheard, -time.Hour), inputs: []input{engineSays(idle)}, want: ending(overheard, -time.Hour),
+			before: ending(byBroadcast, -time.Hour), inputs: []input{engineReports(idle)}, want: ending(byBroadcast, -time.Hour),
 		},
 		"a restarted agent drops one that has ended": {
-			before: ending(overheard, -25*time.Hour), inputs: []input{engineSays(idle)}, want: upToDate,
+			before: ending(byBroadcast, -25*time.Hour), inputs: []input{engineReports(idle)}, want: upToDate,
 		},
 		"a restarted agent does not wait longer than a day, whatever the clock was": {
-			before: ending(overheard, 1000*time.Hour), inputs: []input{engineSays(idle)}, want: overheard,
+			before: ending(byBroadcast, 1000*time.Hour), inputs: []input{engineReports(idle)}, want: byBroadcast,
 		},
 	}
 	for name, tc := range cases {
@@ -193,7 +193,7 @@ func TestNeed_EndsByTheMonotonicClock(t *testing.T) {
 	now := time.Now()
 	for name, s := range map[string]state{
 		"received": next(state{}, input{at: now, status: needUnnamed}),
-		"resumed":  resumed(ending(overheard, now.Sub(began)-time.Hour), now),
+		"resumed":  resumed(ending(byBroadcast, now.Sub(began)-time.Hour), now),
 	} {
 		if got := s.until.String(); !strings.Contains(got, " m=") {
 			t.Errorf("%s: until %s", name, got)
