@@ -3,12 +3,9 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -46,21 +43,6 @@ func parseBootID(content string) (string, error) {
 
 func isAlphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-}
-
-// readSome reads at most limit bytes of a file: what is on the host is not trusted.
-func readSome(path string, limit int64) (string, error) {
-	// Opening a pipe would wait for its other end.
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	if err := isFile(file); err != nil {
-		return "", err
-	}
-	content, err := io.ReadAll(io.LimitReader(file, limit))
-	return string(content), err
 }
 
 // Uptime reads how long the host has been up from a file such as /proc/uptime. The kernel counts it by a monotonic clock,

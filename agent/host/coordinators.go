@@ -238,17 +238,6 @@ func tryLock(file *os.File) (bool, error) {
 	return true, nil
 }
 
-func isFile(file *os.File) error {
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no regular file; remove it")
-	}
-	return nil
-}
-
 // isCurrent reports whether an open file is still the coordinator's file.
 func isCurrent(root *os.Root, file *os.File) bool {
 	now, err := root.Stat(coordinatorFile)

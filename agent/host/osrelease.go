@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-
-	securejoin "github.com/cyphar/filepath-securejoin"
 )
 
 // OSRelease names the operating system of the host.
@@ -19,9 +17,6 @@ type OSRelease struct {
 	// Group is the update group (channel) of Flatcar or CoreOS. Empty: unknown, or another system.
 	Group string
 }
-
-// maxFileBytes is far more than an os-release or an update.conf has.
-const maxFileBytes = 64 << 10
 
 // ReadOSRelease reads os-release and the update group of the host whose file system is mounted at root ("/" is this
 // one). A host without any os-release is an error; one without a group is not.
@@ -62,16 +57,6 @@ func readGroup(root string) (string, error) {
 		group = cmp.Or(parseAssignments(content)["GROUP"], group)
 	}
 	return group, nil
-}
-
-// readBelow reads a host's file. Symbolic links are the host's: they count from root, not from this container's own file system, which has
-// an os-release too.
-func readBelow(root, name string) (string, error) {
-	file, err := securejoin.SecureJoin(root, name)
-	if err != nil {
-		return "", err
-	}
-	return readSome(file, maxFileBytes)
 }
 
 // parseAssignments reads the shell assignments of os-release(5) and update.conf. The last one of a name wins. Lines that
