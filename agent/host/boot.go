@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -16,11 +17,11 @@ const maxBootIDBytes = 64
 // /proc/sys/kernel/random/boot_id. White space around it is cut off. Anything that is not 1 to 64 letters, digits and
 // dashes is an error: a boot ID that cannot be trusted must never look like a reboot.
 func BootID(path string) (string, error) {
-	content, err := readSome(path, 4*maxBootIDBytes)
+	content, err := ReadFile(os.OpenFile, path, 4*maxBootIDBytes)
 	if err != nil {
 		return "", fmt.Errorf("reading the boot ID: %w", err)
 	}
-	id, err := parseBootID(content)
+	id, err := parseBootID(string(content))
 	if err != nil {
 		return "", fmt.Errorf("reading the boot ID from %q: %w", path, err)
 	}
@@ -48,11 +49,11 @@ func isAlphanumeric(r rune) bool {
 // Uptime reads how long the host has been up from a file such as /proc/uptime. The kernel counts it by a monotonic clock,
 // so a wrong time of day changes nothing. Anything but a number of seconds that a duration can hold is an error, and 0.
 func Uptime(path string) (time.Duration, error) {
-	content, err := readSome(path, 128)
+	content, err := ReadFile(os.OpenFile, path, 128)
 	if err != nil {
 		return 0, fmt.Errorf("reading the uptime: %w", err)
 	}
-	uptime, err := parseUptime(content)
+	uptime, err := parseUptime(string(content))
 	if err != nil {
 		return 0, fmt.Errorf("reading the uptime from %q: %w", path, err)
 	}

@@ -202,15 +202,11 @@ var errReplaced = errors.New("it was replaced while it was read")
 
 // lookAt reports whether the file is held as it is at this moment, and what it states then.
 func lookAt(root *os.Root) (held bool, content string, err error) {
-	// Opening a pipe would wait for its other end.
-	file, err := root.OpenFile(coordinatorFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := openFile(root.OpenFile, coordinatorFile)
 	if err != nil {
 		return false, "", err
 	}
 	defer func() { _ = file.Close() }() // which gives up the lock as well
-	if err := isFile(file); err != nil {
-		return false, "", err
-	}
 	// Shared, so that two who look are not in each other's way.
 	free, err := tryLock(file)
 	if err != nil {

@@ -24,33 +24,35 @@ func readBelow(root, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return readSome(file, maxFileBytes)
-}
-
-// readSome reads at most limit bytes of a file: what is on the host is not trusted.
-func readSome(path string, limit int64) (string, error) {
-	// Opening a pipe would wait for its other end.
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	if err := isFile(file); err != nil {
-		return "", err
-	}
-	content, err := io.ReadAll(io.LimitReader(file, limit))
+	content, err := ReadFile(os.OpenFile, file, maxFileBytes)
 	return string(content), err
 }
 
-func isFile(file *os.File) error {
-	info, err := file.Stat()
+// ReadFile reads at most limit bytes of a file: what is on the host is not trusted. open is os.OpenFile, or that of an os.Root.
+func ReadFile(open func(string, int, os.FileMode) (*os.File, error), name string, limit int64) ([]byte, error) {
+	file, err := openFile(open, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no regular file; remove it")
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, limit))
+}
+
+// openFile opens a regular file. Opening a named pipe would wait for its other end.
+func openFile(open func(string, int, os.FileMode) (*os.File, error), name string) (*os.File, error) {
+	file, err := open(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file; remove it")
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // readConfiguration reads a file of the host; one that does not exist is empty, and so is a link to /dev/null, by which a file is
@@ -60,19 +62,19 @@ func readConfiguration(root, name string) (string, error) {
 	if err == nil && file == filepath.Join(root, os.DevNull) {
 		return "", nil
 	}
-	content := ""
+	var content []byte
 	if err == nil {
-		content, err = readSome(file, maxFileBytes)
+		content, err = ReadFile(os.OpenFile, file, maxFileBytes)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", isMissing(root, file)
 	case err != nil:
-		return "", fmt.Errorf("reading %s of the host: %w", name, withoutPath(err))
+		return "", fmt.Errorf("reading %s of the host: %w", name, WithoutPath(err))
 	case len(content) == maxFileBytes:
 		return "", fmt.Errorf("reading %s of the host: it has more than %d bytes", name, maxFileBytes)
 	}
-	return content, nil
+	return string(content), nil
 }
 
 // isMissing is nil where the host does not have what was not found. It may have it where the first folder on the way, such as /etc
@@ -84,7 +86,7 @@ func isMissing(root, file string) error {
 	}
 	top, _, _ := strings.Cut(below, "/")
 	if _, err := os.Stat(filepath.Join(root, top)); err != nil {
-		return fmt.Errorf("reading /%s of the host: %w", top, withoutPath(err))
+		return fmt.Errorf("reading /%s of the host: %w", top, WithoutPath(err))
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ func configurationsIn(root, folder string) ([]string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, isMissing(root, target)
 	case err != nil:
-		return nil, fmt.Errorf("reading %s of the host: %w", folder, withoutPath(err))
+		return nil, fmt.Errorf("reading %s of the host: %w", folder, WithoutPath(err))
 	}
 	var names []string
 	for _, entry := range entries {
@@ -111,8 +113,8 @@ func configurationsIn(root, folder string) ([]string, error) {
 	return names, nil
 }
 
-// withoutPath is what went wrong with a file: the path is this container's, not the host's.
-func withoutPath(err error) error {
+// WithoutPath is what went wrong with a file: the path is this container's, not the host's.
+func WithoutPath(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err
 	}

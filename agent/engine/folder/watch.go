@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -19,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 // Watch looks whenever something may have changed. All fields but Again are required.
@@ -70,29 +68,11 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 }
 
 // Reason is what went wrong with a file, without the path: that is this container's, not the host's.
-func Reason(err error) string {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err
-	}
-	return err.Error()
-}
+func Reason(err error) string { return host.WithoutPath(err).Error() }
 
 // Read reads at most limit bytes of a file of the host. A symbolic link that leaves root is not followed.
 func Read(root *os.Root, name string, limit int64) ([]byte, error) {
-	// Opening a named pipe would wait for its other end.
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	found, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !found.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	return io.ReadAll(io.LimitReader(file, limit))
+	return host.ReadFile(root.OpenFile, name, limit)
 }
 
 // notifier reports that something changed in folders, and not what.
