@@ -123,13 +123,6 @@ func eventWith(status metav1.Status) (*http.Response, error) {
 	return testenv.Answer(nil, http.StatusOK, map[string]any{"type": "ERROR", "object": testenv.Failure(status)}), nil
 }
 
-// cuttable is a response body that ends, as if the server had closed it, when cut is closed.
-type cuttable struct {
-	io.ReadCloser
-	cut  chan struct{}
-	once sync.Once
-}
-
 // answersFirst answers the first request of a kind.
 func (w *wire) answersFirst(what string, status metav1.Status) {
 	w.tamper = func(r request, send sendFunc) (*http.Response, error) {
@@ -146,34 +139,25 @@ func (w *wire) cutsFirst(what string) (cut chan struct{}) {
 	w.tamper = func(r request, send sendFunc) (*http.Response, error) {
 		resp, err := send()
 		if err == nil && r.what == what && r.nth == 1 {
-			resp = cutBody(resp, cut)
+			cutBody(resp, cut)
 		}
 		return resp, err
 	}
 	return cut
 }
 
-func cutBody(resp *http.Response, cut chan struct{}) *http.Response {
-	c := &cuttable{ReadCloser: resp.Body, cut: cut}
+// cutBody makes an answer end, as if the server had closed it, when the channel is closed.
+func cutBody(resp *http.Response, cut <-chan struct{}) {
+	sent := resp.Body
+	received, answer := io.Pipe()
+	resp.Body = received
+	go func() {
+		_, err := io.Copy(answer, sent)
+		answer.CloseWithError(err)
+	}()
 	go func() {
 		<-cut
-		c.Close()
+		answer.Close()
+		sent.Close()
 	}()
-	resp.Body = c
-	return resp
-}
-
-func (c *cuttable) Read(p []byte) (int, error) {
-	n, err := c.ReadCloser.Read(p)
-	select {
-	case <-c.cut:
-		return 0, io.EOF
-	default:
-		return n, err
-	}
-}
-
-func (c *cuttable) Close() (err error) {
-	c.once.Do(func() { err = c.ReadCloser.Close() })
-	return err
 }
