@@ -226,3 +226,85 @@ func cordonedBy(node *corev1.Node) (managers []string) {
 	}
 	return managers
 }
+
+var _ = Describe("An agent that is killed", func() {
+	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		begun := progressOf(m.node(ctx)).At
+		m.restart(ctx)
+		m.allowEvictions(ctx)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		Expect(progressOf(m.node(ctx)).DrainStartedAt).To(Equal(&begun), "its time runs from the first process")
+		Eventually(m.Logind.Reboots).Should(Equal(1))
+	})
+
+	It("while it drains, by a reboot of somebody else, gives up without a failure", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		m.boot(ctx)
+		m.start(ctx)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+
+	It("past the point of no return, asks logind (again) as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
+		m := needing(ctx, patient)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.Logind.AcceptAndDoNothing(true)
+		m.grant(ctx, 1, protocol.GrantActive)
+		Eventually(m.Logind.Reboots).Should(Equal(1))
+		m.restart(ctx)
+		Eventually(m.Logind.Reboots).Should(Equal(2))
+
+		By("taking that for no reboot: its conditions stand and so does its need")
+		m.looksAgain(ctx)
+		node := m.node(ctx)
+		Expect(phaseOf(node)).To(Equal("1 Rebooting cordoned"))
+		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("True Rebooting"))
+		Expect(needOf(node)).To(Equal("True UpdateStaged"))
+
+		By("and a grant that is taken back now does not stop it")
+		m.grant(ctx, 1, protocol.GrantCancelled)
+		m.restart(ctx)
+		Eventually(m.Logind.Reboots).Should(Equal(3))
+	})
+})
+
+var _ = Describe("The lead time of a drain", func() {
+	// leading is a machine with a pod, cordoned, whose clock is stopped within a lead time of ten minutes.
+	leading := func(ctx SpecContext) *machine {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 10 * time.Minute}}})
+		m.held = newHeldClock()
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.pod(ctx, "db", m.owner("ReplicaSet"))
+		m.start(ctx)
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.shows(ctx, messageOf(corev1.NodeDrainInProgress), ContainSubstring("Its pods are asked to leave from "))
+		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
+		return m
+	}
+
+	It("is waited for to its end, also by an agent that was killed meanwhile", func(ctx SpecContext) {
+		m := leading(ctx)
+		m.kill()
+		m.held.pass(9 * time.Minute)
+		m.start(ctx)
+		m.looksAgain(ctx)
+		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
+		Expect(m.requests.of("/eviction")).To(BeEmpty(), "one minute is left")
+
+		m.held.pass(time.Minute)
+		looks(ctx, m)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		Expect(m.requests.of("/eviction")).NotTo(BeEmpty())
+	})
+
+	It("ends with a grant that is taken back, and no pod has left", func(ctx SpecContext) {
+		m := leading(ctx)
+		m.grant(ctx, 1, protocol.GrantCancelled)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
+		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		Expect(m.requests.of("/eviction")).To(BeEmpty())
+	})
+})

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,6 +14,138 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
+
+var _ = Describe("Engines that are found", func() {
+	message := messageOf(v1alpha1.NodeRebootRequired)
+
+	// mount makes the host's /run and returns the file by which the host asks for a reboot.
+	mount := func(m *machine) string {
+		GinkgoHelper()
+		run := filepath.Join(m.Root, "run")
+		Expect(os.Mkdir(run, 0o755)).To(Succeed())
+		return filepath.Join(run, "reboot-required")
+	}
+
+	It("are each one as it comes, shown in the condition and a metric (behaviour 7)", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		m.Engine.Stop()
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
+		Expect(message(m.node(ctx))).To(And(
+			ContainSubstring("looked for update-engine, cos-update-engine, rpm-ostree, bootc, sentinel."), ContainSubstring("--engines")))
+		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
+		Expect(m.up()).To(BeEmpty())
+
+		By("hearing one that comes later")
+		Expect(m.Engine.Start()).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(message(m.node(ctx))).To(HaveSuffix("by update-engine."))
+		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1}))
+		_, err := hosttest.StartCOSUpdateEngine(m.Bus, hosttest.COSCurrent)
+		Expect(err).NotTo(HaveOccurred())
+		m.shows(ctx, message, HaveSuffix("by update-engine, cos-update-engine."))
+		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1, "cos-update-engine": 1}))
+	})
+
+	It("are unknown once they vanish, for the rest of the boot, and never a need (behaviours 6, 7)", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		mount(m)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(message(m.node(ctx))).To(HaveSuffix("by update-engine, sentinel."))
+		m.Engine.Stop()
+		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
+		gone := message(m.node(ctx))
+		Expect(gone).To(And(HavePrefix("update_engine is not on the system bus."), ContainSubstring("Neither /run/reboot-required nor /run/reboot-needed exists on the host.")))
+		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 0, "sentinel": 1}))
+
+		By("being unknown to the next process of the agent too")
+		written := len(m.requests.writes())
+		m.restart(ctx)
+		Eventually(m.up).Should(Equal(map[string]float64{"update-engine": 0, "sentinel": 1}))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a mark". `+gone))
+		Expect(m.requests.writes()).To(HaveLen(written+1), "the mark, and nothing about the engines")
+
+		By("being absent in the next boot")
+		m.kill()
+		m.boot(ctx)
+		m.start(ctx)
+		m.shows(ctx, message, ContainSubstring("by sentinel."))
+		Expect(m.up()).To(Equal(map[string]float64{"sentinel": 1}))
+	})
+
+	It("make one need of update_engine's and the file's, both reported (behaviour 12)", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		file := mount(m)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		// As Flatcar's postinst does it, and slightly before update_engine reports it.
+		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+		m.shows(ctx, needOf, Equal("True SentinelPresent"))
+		Expect(m.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(message(m.node(ctx))).To(And(
+			ContainSubstring("update_engine has installed version 4593.1.0"), ContainSubstring("/run/reboot-required exists")))
+
+		By("needing it as long as one of them does")
+		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
+		m.shows(ctx, needOf, Equal("True SentinelPresent"))
+		Expect(os.Remove(file)).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
+
+	It("each keep their need and version when the agent restarts and none of them confirms it (behaviours 8, 11, 13)", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
+		Expect(err).NotTo(HaveOccurred())
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.Bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
+		Expect(ostree.Stage("40.2")).To(Succeed())
+		m.shows(ctx, message, MatchRegexp(`update-engine \(asks by broadcast until [^)]+ UTC for version 4593\.1\.0\), rpm-ostree \(asks for version 40\.2\)\.$`))
+		_, asked, _ := strings.Cut(message(m.node(ctx)), "Reported by ")
+
+		m.kill()
+		ostree.Crash()
+		Expect(ostree.Activates(false)).To(Succeed())
+		m.start(ctx)
+		Eventually(m.up).Should(Equal(map[string]float64{"update-engine": 1, "rpm-ostree": 0}))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, message, And(HavePrefix("An administrator asks"), HaveSuffix(asked)))
+		Expect(needOf(m.node(ctx))).To(Equal("True UpdateStaged"))
+	})
+
+	DescribeTable("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext, bus func(path string)) {
+		m := newMachine(ctx, patient)
+		for _, folder := range []string{"run", "boot", "usr"} {
+			Expect(os.WriteFile(filepath.Join(m.Root, folder), nil, 0o600)).To(Succeed())
+		}
+		path := filepath.Join(GinkgoT().TempDir(), "bus")
+		bus(path)
+		m.start(ctx, "--dbus-address=unix:path="+path, "--engines=auto,kernel")
+		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(m.up()).To(Equal(map[string]float64{"kernel": 0}))
+	},
+		Entry("a file instead of a bus", func(path string) { Expect(os.WriteFile(path, nil, 0o600)).To(Succeed()) }),
+		Entry("a socket that hangs up", func(path string) {
+			listener, err := net.Listen("unix", path)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(listener.Close)
+			go func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					_ = conn.Close()
+				}
+			}()
+		}),
+	)
+})
 
 var _ = Describe("Engines by name", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
@@ -52,5 +187,59 @@ var _ = Describe("Engines by name", func() {
 		m.start(ctx, "--engines=auto,kernel")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(message(m.node(ctx))).To(And(ContainSubstring("no newer one"), HaveSuffix("by update-engine, kernel.")))
+	})
+})
+
+var _ = Describe("Driving rpm-ostree", func() {
+	// drives is a host with rpm-ostree, whose transactions are served in a folder of the host.
+	drives := func(ctx context.Context) (*machine, *hosttest.RPMOSTree) {
+		GinkgoHelper()
+		m := newMachine(ctx, patient)
+		m.Engine.Stop()
+		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
+		Expect(err).NotTo(HaveOccurred())
+		folder := filepath.Dir(strings.TrimPrefix(m.Bus.Address(), "unix:path="))
+		Expect(os.MkdirAll(filepath.Join(m.Root, filepath.Dir(folder)), 0o755)).To(Succeed())
+		Expect(os.Symlink(folder, filepath.Join(m.Root, folder))).To(Succeed())
+		return m, ostree
+	}
+	flags := []string{"--rpm-ostree-drive", "--rpm-ostree-drive-period=20ms", "--rpm-ostree-drive-timeout=1h"}
+
+	It("stages an upgrade through the host's folder of transactions, and the need is detected (behaviour 11)", func(ctx SpecContext) {
+		m, ostree := drives(ctx)
+		ostree.OnUpgrade(func(tx *hosttest.Transaction) error {
+			tx.Percent("Receiving objects", 50)
+			return ostree.Stage("40.2")
+		})
+		m.start(ctx, flags...)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(messageOf(v1alpha1.NodeRebootRequired)(m.node(ctx))).To(And(
+			ContainSubstring("rpm-ostree has staged version 40.2 ("+hosttest.Commit("40.2")[:12]+")"), HaveSuffix("by rpm-ostree (asks for version 40.2).")))
+	})
+
+	It("begins nothing while the node is paused", func(ctx SpecContext) {
+		m, ostree := drives(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationPaused, "true")
+		m.start(ctx, flags...)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		// Ten rounds would have begun by now.
+		Consistently(ostree.Calls).WithTimeout(200 * time.Millisecond).Should(BeEmpty())
+		m.annotate(ctx, v1alpha1.AnnotationPaused, "false")
+		Eventually(ostree.Calls).Should(ContainElement("Upgrade"))
+	})
+
+	It("leaves it to the host's own timer where that stages updates, and reports it once", func(ctx SpecContext) {
+		m, ostree := drives(ctx)
+		Expect(ostree.SetAutomaticUpdatePolicy("stage")).To(Succeed())
+		m.start(ctx, flags...)
+		notes := func() []string { return m.notesOf(ctx, v1alpha1.EventUpgradesLeftToHost) }
+		Eventually(notes).Should(ConsistOf(ContainSubstring(`AutomaticUpdatePolicy is "stage"`)))
+		// Events of one kind about one version of a Node are a series, of which the first text is kept.
+		m.looksAgain(ctx)
+		reads := ostree.Reads()
+		Eventually(ostree.Reads).Should(BeNumerically(">", reads+20), "several more rounds")
+		Expect(ostree.SetAutomaticUpdatePolicy("apply")).To(Succeed())
+		Eventually(notes).Should(ConsistOf(ContainSubstring(`"stage"`), ContainSubstring(`"apply"`)))
+		Expect(ostree.Calls()).To(BeEmpty())
 	})
 })
