@@ -22,13 +22,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// exactly and atLeast state what is missing, and how the command is used.
-func exactly(n int, what string) cobra.PositionalArgs {
+// exactlyOne and atLeast state what is missing, and how the command is used.
+func exactlyOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
+		if len(args) == 1 {
 			return nil
 		}
-		return fmt.Errorf("%s wants exactly %d argument, %s: %s", cmd.Name(), n, what, cmd.UseLine())
+		return fmt.Errorf("%s wants exactly 1 argument, %s: %s", cmd.Name(), what, cmd.UseLine())
 	}
 }
 

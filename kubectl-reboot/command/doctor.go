@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -135,7 +134,6 @@ func readVersion(s *Session, is *doctor.Cluster) error {
 	if err != nil {
 		return err
 	}
-	config = rest.CopyConfig(config)
 	var served time.Time
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
