@@ -2,9 +2,35 @@ package terminal
 
 import (
 	"strings"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
+
+// Look is how something is shown.
+type Look struct {
+	Theme Theme
+	// Width is the terminal's, to which tables are cut and text is wrapped. 0: a pipe, nothing is.
+	Width int
+	// Wide shows more columns, and every name.
+	Wide bool
+	// Zone is the one in which instants are shown.
+	Zone *time.Location
+	// Flags follow the commands of kubectl and Helm that are shown, such as --context=prod: they go to the cluster that was asked.
+	Flags string
+}
+
+// Command is a command to copy. Helm calls the context otherwise.
+func (l Look) Command(command string) string {
+	switch {
+	case l.Flags == "":
+	case strings.HasPrefix(command, "kubectl "):
+		command += " " + l.Flags
+	case strings.HasPrefix(command, "helm "):
+		command += " " + strings.Replace(l.Flags, "--context=", "--kube-context=", 1)
+	}
+	return l.Theme.Paint(Strong, command)
+}
 
 // gap is what is between two columns of a table.
 const gap = "  "

@@ -7,6 +7,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// A command goes to the cluster that was asked, whatever kubectl's current context is.
+func TestLook_Command(t *testing.T) {
+	l := Look{Flags: "--kubeconfig=/c --context=prod"}
+	for command, want := range map[string]string{
+		"kubectl get nodes":      "kubectl get nodes --kubeconfig=/c --context=prod",
+		"helm upgrade r chart":   "helm upgrade r chart --kubeconfig=/c --kube-context=prod",
+		"systemd-inhibit --list": "systemd-inhibit --list",
+	} {
+		if got := l.Command(command); got != want {
+			t.Errorf("%s is %q, want %q", command, got, want)
+		}
+		if got := (Look{}).Command(command); got != command {
+			t.Errorf("%s is %q where nobody has chosen a cluster", command, got)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	columns := []string{"NODE", ">PODS", "+>AGE", "WHY"}
 	rows := [][]Cell{
