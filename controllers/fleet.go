@@ -149,8 +149,8 @@ func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 }
 
 // confirmReleased asks the API server, after the ledger was read, whether nodes that the cache has lost, or knows as others, are
-// deleted for good, and whether nodes whose grant was withdrawn do not show it. It reports whether any of this is not so: then
-// the plan is made again with what the API server has. A Node that cannot be read keeps its slot; the slots of others go on.
+// deleted for good. It also asks whether nodes whose grant was withdrawn do not show it. It reports whether any of this is not so:
+// then the plan is made again with what the API server has. A Node that cannot be read keeps its slot; the slots of others go on.
 func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan) (behind bool) {
 	for _, t := range p.Released() {
 		proved := protocol.Gone

@@ -232,8 +232,8 @@ func estimate(s plan.Snapshot) *metav1.Time {
 	return timeOrNil(at)
 }
 
-// estimatePace is how old an estimate may grow while slots change hands: it is made before the write that gives a slot away,
-// and with thousands of nodes the slot would wait for it longer than for all else that is decided.
+// estimatePace is how old an estimate may grow while slots change hands: it is made before the write that gives a slot away.
+// With thousands of nodes the slot would wait for it longer than for all else that is decided.
 const estimatePace = 15 * time.Second
 
 // handsOver reports whether a plan gives a slot to a node that another one has given back.

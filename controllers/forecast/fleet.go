@@ -212,8 +212,8 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt
 }
 
-// retire hides a node that is back in service from the planner, unless the node is of the control plane, is cordoned for another
-// reason, or is the last of its ring to soak.
+// retire hides a node that is back in service from the planner. A node of the control plane, one that is cordoned for another
+// reason, and the last of its ring to soak stay.
 func (f *fleet) retire(n *plan.Node) {
 	if n == nil || n.NeedsReboot() || n.ControlPlane || n.Unavailable() {
 		return

@@ -1,5 +1,5 @@
 // Package forecast states when each node will be rebooted, and when all are done. It runs the planner of controllers/plan
-// forward: what a plan grants is imagined to take as long as reboots of the policy have taken so far, and the planner is asked
+// forward: what a plan grants is imagined to take as long as reboots of the policy have taken so far. The planner is asked
 // again at the next instant at which anything changes.
 //
 // It is an expectation, not a promise: it cannot know what will need a reboot tomorrow, which drain will hang, or when a person
@@ -55,8 +55,8 @@ type Forecast struct {
 // Reboot is one reboot that is in progress or to come. What is past is as it was, what is ahead as it is expected.
 type Reboot struct {
 	Node string `json:"node"`
-	// StartsAt is when it is granted, DrainsAt when the drain begins, RebootsAt when the host goes down, SettlesAt when it is up
-	// and its agent has reported, and EndsAt when the node is back in service.
+	// StartsAt is when it is granted, DrainsAt when the drain begins, and RebootsAt when the host goes down. SettlesAt is when it is
+	// up and its agent has reported, and EndsAt when the node is back in service.
 	StartsAt  time.Time `json:"startsAt"`
 	DrainsAt  time.Time `json:"drainsAt"`
 	RebootsAt time.Time `json:"rebootsAt"`

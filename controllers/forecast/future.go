@@ -157,9 +157,9 @@ func (u *future) stays() []Stay {
 	return stays
 }
 
-// extrapolate continues the queues where the effort has ended: each of the slots that were used at once goes to the next node
-// as it gets free and spec.concurrency.spacing is over, while a window is open for long enough, one domain and one ring after the
-// other. It returns how many nodes it continued.
+// extrapolate continues the queues where the effort has ended, one domain and one ring after the other. Each of the slots that were
+// used at once goes to the next node as it gets free. By then spec.concurrency.spacing is over, and a window is open for long enough.
+// It returns how many nodes it continued.
 func (u *future) extrapolate() int {
 	if u.effort > 0 || u.beyond {
 		return 0

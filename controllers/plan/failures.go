@@ -61,8 +61,8 @@ func quiet(current *metav1.Condition) Halt {
 	return Halt{Reason: v1alpha1.ReasonHealthy}
 }
 
-// lost are the nodes of a ring whose Nodes were deleted in their reboots, unless a node of the ring has come back since or an
-// administrator has resumed the policy since.
+// lost are the nodes of a ring whose Nodes were deleted in their reboots. They count until a node of the ring comes back, or an
+// administrator resumes the policy.
 func (a attempts) lost(ring string, reboots []Reboot) []string {
 	if _, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return nil

@@ -95,8 +95,8 @@ func (t Reboot) NeedAge(now time.Time) (age time.Duration, ok bool) {
 	return max(0, past.EndedAt.Sub(t.Entry.NeedSince.Time)), true
 }
 
-// lasted is nil where the clocks of node and manager disagree by more than the phase lasted, and where it is longer than all
-// that passed since the grant.
+// lasted is how long a phase lasted. Nil: the clocks of node and manager disagree by more than that, or it is longer than all that
+// passed since the grant.
 func lasted(from, to time.Time, most time.Duration) *metav1.Duration {
 	if from.IsZero() || to.Before(from) || to.Sub(from) > most+clockOff {
 		return nil

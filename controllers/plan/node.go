@@ -270,8 +270,8 @@ func (n *Node) Failing() bool {
 	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
 }
 
-// reportedLost reports whether the node shows that it did not come back in time from its reboot, or went down in its drain and did not end
-// it in time.
+// reportedLost reports whether the node shows that it is lost: it did not come back in time from its reboot, or went down in its drain
+// and did not end it in time.
 func (n *Node) reportedLost() bool {
 	p := n.Permitted
 	if p == nil || p.Status != corev1.ConditionTrue || n.Ready && !n.In(n.GrantSeq(), protocol.PhaseRebooting) {

@@ -1,13 +1,13 @@
 // Package window reports when reboots may start: it resolves the windows and blackouts of a RebootPolicy for an instant.
 //
-// It is pure. [Compile] loads time zones, once for each policy; [Schedule.At] is a function of the instant alone, so a
+// It is pure. [Compile] loads time zones, once for each policy; [Schedule.At] is a function of the instant alone: a
 // clock that jumps, a new leader and an edited policy all get the same answer for the same instant.
 //
 // # Windows
 //
-//   - A window starts on each civil date that its days and weeksOfMonth select, at the first instant at which the
+//   - A window starts on each civil date that its days and weeksOfMonth select: at the first instant at which the
 //     clocks of its zone read start or later. So a start that a clock change skips is the first instant after the
-//     gap, and a start that a clock change repeats is the first of the two, once.
+//     gap. One that a clock change repeats is the first of the two, once.
 //   - days are the days on which the window starts, whatever day it ends on. The n-th week of the month is the n-th
 //     such weekday, counted from the first of the month; -1 is the last one.
 //   - A date that the zone never had has no start: Samoa went from 29 to 31 December 2011.
@@ -18,9 +18,8 @@
 //
 // # Blackouts
 //
-// A blackout lasts from the first instant of its first date to the first instant of the date on which it ends, by the
-// clocks of its zone; where midnight is skipped, the date begins with the first instant after the gap. Blackouts win
-// over windows.
+// A blackout lasts from the first instant of its first date to that of the date on which it ends, by the clocks of its
+// zone. Where midnight is skipped, the date begins with the first instant after the gap. Blackouts win over windows.
 //
 // # Time zones
 //

@@ -243,8 +243,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// isZoneName is whether the name is of the right form, and not one of the files of a zoneinfo directory that depend
-// on the machine or that count leap seconds. Paths out of that directory are not names.
+// isZoneName reports whether the name is of the right form. Not names are the files of a zoneinfo directory that depend
+// on the machine or that count leap seconds, and paths out of that directory.
 func isZoneName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_."
 	switch strings.ToLower(name) {
