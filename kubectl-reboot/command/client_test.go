@@ -9,7 +9,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
 // TestRestConfig: no client of the plugin holds its requests back. 10,000 nodes are that many writes.
@@ -38,6 +40,16 @@ func TestShowsMore(t *testing.T) {
 	}
 	if !showsMore(trimmed("1", ready), trimmed("2", down)) || !showsMore(&v1alpha1.RebootPolicy{}, &v1alpha1.RebootPolicy{}) {
 		t.Error("a change is taken for a heartbeat")
+	}
+}
+
+// TestNotInService_ANodeOfWindowsIsDone: no agent ever reports from it, so that --wait would never end.
+func TestNotInService_ANodeOfWindowsIsDone(t *testing.T) {
+	node := fleettest.Node("n1", "w", func(n *corev1.Node) {
+		n.Labels[corev1.LabelOSStable], n.Status.Conditions = "windows", n.Status.Conditions[:1]
+	})
+	if left := notInService(&node, new(plan.NodeOf(&node))); left != "" {
+		t.Errorf("it is %s", left)
 	}
 }
 
