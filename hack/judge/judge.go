@@ -204,7 +204,7 @@ func (j *Judge) LeftBehind(at time.Time) []Violation {
 			add("node %s is left cordoned", name)
 		}
 		for _, what := range Unfinished(n.last) {
-			add("node %s is left %s", name, what)
+			add("node %s %s", name, what)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.policies)) {

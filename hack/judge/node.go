@@ -141,17 +141,6 @@ func attemptOf(n *corev1.Node) attempt {
 	return a
 }
 
-// Unfinished is what a Node shows of a reboot that is not over: the operator's taint, and an attempt.
-func Unfinished(n *corev1.Node) (what []string) {
-	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintPending }) {
-		what = append(what, "tainted")
-	}
-	if attemptOf(n).disrupts {
-		what = append(what, "in mid-attempt: "+n.Annotations[v1alpha1.AnnotationProgress])
-	}
-	return what
-}
-
 // key names one attempt of one node.
 func key(node string, seq int64) string { return fmt.Sprintf("%s/%d", node, seq) }
 

@@ -51,7 +51,7 @@ func (i injector) deleteNode(h *host, d Fault) bool {
 func (i injector) deleteBusy(h *host, d Fault) bool {
 	return i.await(busyLook, busyWithin, func() bool {
 		node, there := apiserver.Read[*corev1.Node](i.store, h.name)
-		return there && outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != ""
+		return there && judge.Outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != ""
 	}) && process.Wait(i.ctx, h.random.Between(0, 2*busyLook)) && i.deleteNode(h, d)
 }
 

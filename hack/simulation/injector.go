@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -122,7 +123,7 @@ func (i injector) relabel(h *host, d Fault) bool {
 func resume(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPaused) }
 
 func endHalt(policy *v1alpha1.RebootPolicy) {
-	if halted(policy) {
+	if meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionHalted) {
 		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationResume, "because")
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
@@ -75,7 +73,7 @@ func (w *World) left() (left []string) {
 		}
 	}
 	for _, node := range apiserver.ReadAll[*corev1.Node](w.store) {
-		for _, what := range unsettled(node) {
+		for _, what := range judge.Unsettled(node) {
 			add("node %s %s", node.Name, what)
 		}
 	}
@@ -84,49 +82,9 @@ func (w *World) left() (left []string) {
 		add("there are %d policies of %d", there, want)
 	}
 	for _, policy := range policies {
-		if policy.DeletionTimestamp != nil || len(policy.Status.Grants) > 0 || halted(policy) {
-			add("policy %s has grants %v, halted is %t, deleted at %v", policy.Name, policy.Status.Grants, halted(policy), policy.DeletionTimestamp)
+		for _, what := range judge.UnsettledPolicy(policy) {
+			add("policy %s %s", policy.Name, what)
 		}
 	}
 	return left
-}
-
-// unsettled reports what a node shows that is not over.
-func unsettled(node *corev1.Node) (what []string) {
-	for _, left := range judge.Unfinished(node) {
-		what = append(what, "is "+left)
-	}
-	for _, c := range node.Status.Conditions {
-		switch {
-		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue,
-			c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse,
-			c.Type == v1alpha1.NodeRebootPermitted, c.Type == v1alpha1.NodeRebootFailed, c.Type == corev1.NodeMaintenanceInProgress && c.Status == corev1.ConditionTrue,
-			c.Type == corev1.NodeMaintenancePlanned, c.Type == corev1.NodeDrainInProgress && c.Status == corev1.ConditionTrue:
-			what = append(what, fmt.Sprintf("has %s=%s: %s %s", c.Type, c.Status, c.Reason, c.Message))
-		}
-	}
-	if grant := node.Annotations[v1alpha1.AnnotationGrant]; outstanding(node) {
-		what = append(what, "has grant "+grant)
-	}
-	for _, key := range []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt, v1alpha1.AnnotationRebootRequested} {
-		if _, there := node.Annotations[key]; there {
-			what = append(what, "has annotation "+key)
-		}
-	}
-	return what
-}
-
-// outstanding reports whether a grant may still be used, or nobody knows.
-func outstanding(node *corev1.Node) bool {
-	grant, err := protocol.ParseGrant(node.Annotations)
-	if grant == nil || err != nil || grant.State != protocol.GrantActive {
-		return err != nil
-	}
-	progress, err := protocol.ParseProgress(node.Annotations)
-	aborted := err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == protocol.PhaseAborted
-	return !aborted
-}
-
-func halted(policy *v1alpha1.RebootPolicy) bool {
-	return meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionHalted)
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
@@ -93,11 +92,11 @@ func (r *run) unfinished() (left []string) {
 	for _, there := range r.worker.witness.Present() {
 		if p := there.Policy; p != nil {
 			policies++
-			if p.DeletionTimestamp != nil || len(p.Status.Grants) > 0 {
-				add("policy %s: grants %v, limit %d, blocked %v, deleted %v", p.Name, p.Status.Grants, p.Status.Limit, p.Status.Blocked, p.DeletionTimestamp)
+			for _, what := range judge.UnsettledPolicy(p) {
+				add("policy %s %s, limit %d, blocked %v", p.Name, what, p.Status.Limit, p.Status.Blocked)
 			}
 		}
-		if node := there.Node; node != nil && (node.Spec.Unschedulable != admins[node.Name] || needs(node) || !settled(node)) {
+		if node := there.Node; node != nil && (node.Spec.Unschedulable != admins[node.Name] || attempted(node) || len(judge.Unsettled(node)) > 0) {
 			add("node %s: unschedulable %t, taints %v, annotations %v, conditions %v", node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Annotations, node.Status.Conditions)
 		}
 	}
@@ -107,17 +106,7 @@ func (r *run) unfinished() (left []string) {
 	return left
 }
 
-// needs reports whether a Node asks for a reboot, or does not know.
-func needs(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse
-	})
-}
-
-// settled reports whether a Node is in no attempt, and has no taint of one.
-func settled(node *corev1.Node) bool { return !attempted(node) && len(judge.Unfinished(node)) == 0 }
-
-// attempted reports whether a Node has a grant for an attempt.
+// attempted reports whether a Node has a grant for an attempt, even one that was aborted.
 func attempted(node *corev1.Node) bool {
 	grant, err := protocol.ParseGrant(node.Annotations)
 	return err == nil && grant != nil && grant.State == protocol.GrantActive

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // injector does to a control plane, its managers and machines what a schedule specifies.
@@ -138,7 +139,7 @@ func (i injector) strikeClock(step schedule.Step) {
 func (i injector) busy(target int) *host {
 	var names []string
 	for _, there := range i.worker.witness.Present() {
-		if there.Node != nil && !settled(there.Node) {
+		if there.Node != nil && (attempted(there.Node) || len(judge.Unfinished(there.Node)) > 0) {
 			names = append(names, there.Name)
 		}
 	}

@@ -1,0 +1,71 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Unfinished is what a Node shows of a reboot that is not over: the operator's taint, and an attempt.
+func Unfinished(n *corev1.Node) (what []string) {
+	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintPending }) {
+		what = append(what, "is tainted")
+	}
+	if attemptOf(n).disrupts {
+		what = append(what, "is in mid-attempt: "+n.Annotations[v1alpha1.AnnotationProgress])
+	}
+	return what
+}
+
+// Unsettled is what a Node shows that it does not show once all is well: what is unfinished, a need, and what reboots bring with them.
+func Unsettled(n *corev1.Node) []string {
+	what := Unfinished(n)
+	for _, c := range n.Status.Conditions {
+		switch {
+		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue,
+			c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse,
+			c.Type == v1alpha1.NodeRebootPermitted, c.Type == v1alpha1.NodeRebootFailed, c.Type == corev1.NodeMaintenanceInProgress && c.Status == corev1.ConditionTrue,
+			c.Type == corev1.NodeMaintenancePlanned, c.Type == corev1.NodeDrainInProgress && c.Status == corev1.ConditionTrue:
+			what = append(what, fmt.Sprintf("has %s=%s: %s %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+	}
+	if Outstanding(n) {
+		what = append(what, "has grant "+n.Annotations[v1alpha1.AnnotationGrant])
+	}
+	for _, key := range []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt, v1alpha1.AnnotationRebootRequested} {
+		if _, there := n.Annotations[key]; there {
+			what = append(what, "has annotation "+key)
+		}
+	}
+	return what
+}
+
+// Outstanding reports whether a grant may still be used, or nobody knows.
+func Outstanding(n *corev1.Node) bool {
+	grant, err := protocol.ParseGrant(n.Annotations)
+	if grant == nil || err != nil || grant.State != protocol.GrantActive {
+		return err != nil
+	}
+	progress, err := protocol.ParseProgress(n.Annotations)
+	aborted := err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == protocol.PhaseAborted
+	return !aborted
+}
+
+// UnsettledPolicy is what a policy shows that it does not show once all is well.
+func UnsettledPolicy(p *v1alpha1.RebootPolicy) (what []string) {
+	if len(p.Status.Grants) > 0 {
+		what = append(what, fmt.Sprintf("has grants %v", p.Status.Grants))
+	}
+	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted) {
+		what = append(what, "is halted")
+	}
+	if p.DeletionTimestamp != nil {
+		what = append(what, "is being deleted")
+	}
+	return what
+}
