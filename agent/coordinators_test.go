@@ -38,7 +38,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		units.Set(locksmithUnit, "active")
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
-		m.shows(ctx, objectionOf, Equal(isActive))
+		m.shows(ctx, blockerOf, Equal(isActive))
 		m.emits(ctx, string(v1alpha1.ReasonCoordinatorConflict))
 
 		By("looking again, at no cost")
@@ -49,7 +49,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 		units.Set(locksmithUnit, "inactive")
 		looks(ctx, m)
-		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, blockerOf, BeEmpty())
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonCoordinatorConflict), 1))
 	})
 
@@ -62,13 +62,13 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 			"systemctl mask --now zincati.service on the host, or set spec.reboot.coordinators: Ignore."
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(zincati))
-		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: "+zincati))
+		m.shows(ctx, blockerOf, Equal("CoordinatorConflict: "+zincati))
 		m.emits(ctx, string(v1alpha1.ReasonCoordinatorConflict))
 
 		By("turning it off in its configuration")
 		units.SetStatusText("zincati.service", "initialization complete, auto-updates logic disabled by configuration")
 		looks(ctx, m)
-		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, blockerOf, BeEmpty())
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), Not(ContainSubstring("Zincati")))
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonCoordinatorConflict), 1))
 	})
@@ -81,15 +81,15 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		Eventually(func() string { // Nothing reports when the agent has subscribed.
 			units.Set("rebootmgr.service", "active")
-			return objectionOf(m.node(ctx))
+			return blockerOf(m.node(ctx))
 		}).Should(HavePrefix("CoordinatorConflict: rebootmgr is active"))
 		units.Set("rebootmgr.service", "inactive")
-		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, blockerOf, BeEmpty())
 		m.Logind.Schedule(hosttest.Scheduled{Type: "reboot", USec: 1795399200_000_000})
-		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: A shutdown of this host (reboot) is scheduled for Mon 2026-11-23 02:00:00 UTC: "+
+		m.shows(ctx, blockerOf, Equal("CoordinatorConflict: A shutdown of this host (reboot) is scheduled for Mon 2026-11-23 02:00:00 UTC: "+
 			"shutdown -c on the host, or set spec.reboot.coordinators: Ignore."))
 		m.Logind.Schedule(nil)
-		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, blockerOf, BeEmpty())
 	})
 
 	It("holds coordinator.conf, and what it leaves behind means nothing", func(ctx SpecContext) {
@@ -99,10 +99,10 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		DeferCleanup(other.End)
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
-		m.shows(ctx, objectionOf, HavePrefix("CoordinatorConflict: fluo holds /run/update-engine/coordinator.conf on this host"))
+		m.shows(ctx, blockerOf, HavePrefix("CoordinatorConflict: fluo holds /run/update-engine/coordinator.conf on this host"))
 		other.End()
 		looks(ctx, m)
-		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, blockerOf, BeEmpty())
 	})
 
 	It("is reported beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
@@ -111,10 +111,10 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.Logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
-		m.shows(ctx, objectionOf, HavePrefix("Inhibited: "))
+		m.shows(ctx, blockerOf, HavePrefix("Inhibited: "))
 		report, err := protocol.ParseAgentReport(m.node(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Objection.All()).To(HaveExactElements(
+		Expect(report.BlockedBy).To(HaveExactElements(
 			HaveField("Reason", v1alpha1.ReasonInhibited), HaveField("Reason", v1alpha1.ReasonCoordinatorConflict)))
 	})
 })

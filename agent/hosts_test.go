@@ -67,7 +67,7 @@ func (w *walk) follow(ctx context.Context, heading string) {
 			}
 		case block != "":
 			looks(ctx, w.machine)
-			w.shows(ctx, objectionOf, BeEmpty())
+			w.shows(ctx, blockerOf, BeEmpty())
 			w.shows(ctx, needOf, Equal(need))
 			w.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), HavePrefix(strings.Join(strings.Fields(block), " ")+" "))
 			shown++
@@ -297,7 +297,7 @@ var _ = DescribeTable("docs/hosts.md", func(ctx SpecContext, heading string, sto
 	stock(w)
 	m.start(ctx)
 	if w.conflict != "" {
-		w.shows(ctx, objectionOf, HavePrefix("CoordinatorConflict: "+w.conflict))
+		w.shows(ctx, blockerOf, HavePrefix("CoordinatorConflict: "+w.conflict))
 		w.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(w.conflict))
 	}
 	w.follow(ctx, heading)

@@ -47,9 +47,9 @@ func (a *attempts) cycle(ctx context.Context) {
 	Expect(a.Engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
 	a.shows(ctx, needOf, Equal("True UpdateStaged"))
 	a.Logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
-	a.shows(ctx, objectionOf, HavePrefix(string(v1alpha1.ReasonInhibited)))
+	a.shows(ctx, blockerOf, HavePrefix(string(v1alpha1.ReasonInhibited)))
 	a.Logind.SetInhibitors()
-	a.shows(ctx, objectionOf, BeEmpty())
+	a.shows(ctx, blockerOf, BeEmpty())
 
 	a.seq++
 	a.grant(ctx, a.seq, protocol.GrantActive)

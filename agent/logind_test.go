@@ -24,26 +24,26 @@ var _ = Describe("logind", func() {
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
+		m.shows(ctx, blockerOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
 		m.emits(ctx, string(v1alpha1.ReasonRebootRefused))
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(string(v1alpha1.ReasonRebooting)))
 		Eventually(m.Logind.Reboots).Should(BeNumerically(">", 1))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
 
-		By("accepting at last: the objection falls with the boot")
+		By("accepting at last: the reason falls with the boot")
 		m.rebootsByLogind(ctx)
 		m.Logind.FailReboot("", "")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 	})
 
 	It("is inhibited, which is reported before a grant is given (behaviour 46)", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.Logind.SetInhibitors(lock)
 		m.start(ctx)
-		m.shows(ctx, objectionOf, Equal("Inhibited: A shutdown of the host is blocked by packagekit (Transaction in progress)."))
+		m.shows(ctx, blockerOf, Equal("Inhibited: A shutdown of the host is blocked by packagekit (Transaction in progress)."))
 		m.Logind.SetInhibitors()
-		m.shows(ctx, objectionOf, BeEmpty()) // long before its minute is over
+		m.shows(ctx, blockerOf, BeEmpty()) // long before its minute is over
 	})
 
 	It("is inhibited when a grant is given all the same, and no drain begins until it is not (behaviour 46)", func(ctx SpecContext) {
@@ -52,7 +52,7 @@ var _ = Describe("logind", func() {
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.Logind.SetInhibitors(lock)
 		m.start(ctx)
-		m.shows(ctx, objectionOf, HavePrefix("Inhibited: "))
+		m.shows(ctx, blockerOf, HavePrefix("Inhibited: "))
 		m.grant(ctx, 1, protocol.GrantActive)
 		Consistently(func() string { return phaseOf(m.node(ctx)) }, "1s").Should(BeEmpty())
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
@@ -80,20 +80,20 @@ var _ = Describe("logind", func() {
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, objectionOf, ContainSubstring("Permission denied"))
+		m.shows(ctx, blockerOf, ContainSubstring("Permission denied"))
 		called := m.Logind.Reboots()
 
 		By("being held up before the call is retried")
 		m.Logind.SetInhibitors(lock)
 		m.Logind.FailReboot("", "")
-		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("packagekit")))
+		m.shows(ctx, blockerOf, And(HavePrefix("RebootRefused: "), ContainSubstring("packagekit")))
 		Expect(m.Logind.Reboots()).To(Equal(called))
 
 		By("holding up the next agent, too, which knows of no call")
 		m.kill()
 		m.Logind.SetInhibitors(hosttest.BlockShutdown("raid", "Rebuilding"))
 		m.start(ctx)
-		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("raid")))
+		m.shows(ctx, blockerOf, And(HavePrefix("RebootRefused: "), ContainSubstring("raid")))
 		Expect(m.Logind.Reboots()).To(Equal(called))
 
 		By("rebooting once nobody holds a lock")
@@ -117,7 +117,7 @@ var _ = Describe("logind", func() {
 		m := needing(ctx, patient)
 		m.Logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")
 		m.start(ctx)
-		m.shows(ctx, objectionOf, Equal("Inhibited: logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."))
+		m.shows(ctx, blockerOf, Equal("Inhibited: logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."))
 		for mark := range 5 {
 			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, fmt.Sprintf("mark %d.", mark))
 			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("mark %d.", mark))
@@ -128,14 +128,14 @@ var _ = Describe("logind", func() {
 		By("saying it again")
 		m.Logind.FailListInhibitors("")
 		m.Logind.SetInhibitors()
-		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, blockerOf, BeEmpty())
 	})
 
 	It("is gone, and unknown is not a yes", func(ctx SpecContext) {
 		m := draining(ctx, hasty)
 		m.Logind.Stop()
 		m.allowEvictions(ctx)
-		m.showsMeanwhile(ctx, 2*time.Second, objectionOf, HavePrefix("Inhibited: logind cannot be asked"))
+		m.showsMeanwhile(ctx, 2*time.Second, blockerOf, HavePrefix("Inhibited: logind cannot be asked"))
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 	})
 })

@@ -92,17 +92,16 @@ func phaseOf(node *corev1.Node) string {
 	return text
 }
 
-// objectionOf is the objection of the agent's report as it is on the Node.
-func objectionOf(node *corev1.Node) string {
+// blockerOf is the first reason in the agent's report as it is on the Node.
+func blockerOf(node *corev1.Node) string {
 	r, err := protocol.ParseAgentReport(node.Annotations)
-	o := r.Objection
 	switch {
 	case err != nil:
 		return err.Error()
-	case o == nil:
+	case r.BlockedBy == nil:
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", o.Reason, o.Message)
+	return fmt.Sprintf("%s: %s", r.BlockedBy[0].Reason, r.BlockedBy[0].Message)
 }
 
 func cordonOf(node *corev1.Node) string {

@@ -29,7 +29,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		// rebootsInVain is a grant that is used, after which os-release is what it was, and the manager's end of it.
 		rebootsInVain := func() {
 			GinkgoHelper()
-			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+			Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 			before := m.Logind.Reboots()
 			seq++
 			m.grant(ctx, seq, protocol.GrantActive)
@@ -39,7 +39,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		}
 		stopped := func(version string) {
 			GinkgoHelper()
-			m.shows(ctx, objectionOf, And(objects, ContainSubstring("version "+version+" and still runs 4459.2.0_odd"),
+			m.shows(ctx, blockerOf, And(objects, ContainSubstring("version "+version+" and still runs 4459.2.0_odd"),
 				ContainSubstring("kubectl annotate node "+m.name+` reboot-operator.io/reboot-requested="why"`)))
 		}
 
@@ -66,11 +66,11 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		By("falling with the need")
 		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 
 		By("a new version")
 		asks("5000.2.0")
-		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 		Expect(m.Logind.Reboots()).To(Equal(2))
 	})
 
@@ -90,7 +90,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		// rebootsInVain is a grant that is used, a boot that leaves the file where it is, and the manager's end of it.
 		rebootsInVain := func() {
 			GinkgoHelper()
-			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+			Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 			before, boot := m.Logind.Reboots(), m.boots.Load()+1
 			seq++
 			m.grant(ctx, seq, protocol.GrantActive)
@@ -102,7 +102,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		}
 		stopped := func() {
 			GinkgoHelper()
-			m.shows(ctx, objectionOf, And(
+			m.shows(ctx, blockerOf, And(
 				HavePrefix("UpdateNotApplied: The node was rebooted 2 times for what sentinel reports"), ContainSubstring("/run/reboot-required exists"),
 				ContainSubstring("kubectl annotate node "+m.name+` reboot-operator.io/reboot-requested="why"`)))
 		}
@@ -132,7 +132,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 
 		By("an administrator's request")
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "the script that makes the file is gone")
-		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, blockerOf, BeEmpty())
 		rebootsInVain()
 		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 
@@ -140,7 +140,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		Expect(os.Remove(file)).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		need()
-		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 		Expect(m.Logind.Reboots()).To(Equal(3))
 	})
 })

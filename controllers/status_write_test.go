@@ -102,7 +102,7 @@ func drawOddNode(t *rapid.T) corev1.Node {
 			"at", fmt.Sprintf("%q", instant("progress")), "drainStartedAt", fmt.Sprintf("%q", instant("drain")), "reason", reason(), "message", quoted("message", "", long),
 			"failures", draw("failures", "0", "2", "2147483647", "-1"), "podsForced", draw("forced", "0", "3", "2147483647"))},
 		{v1alpha1.AnnotationHooks, record("policy", quoted("policy", "workers", "other"), "seq", number(), "bootID", boot(), "stage", quoted("stage", "Before", "After"), "at", fmt.Sprintf("%q", instant("hooks")))},
-		{v1alpha1.AnnotationReport, record("objection", record("reason", reason(), "message", quoted("message", "", long)))},
+		{v1alpha1.AnnotationReport, record("blockedBy", "["+record("reason", reason(), "message", quoted("message", "", long))+"]")},
 		{v1alpha1.AnnotationPaused, draw("paused", "", "true", long)},
 	} {
 		if rapid.Bool().Draw(t, a[0]) {

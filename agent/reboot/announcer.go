@@ -170,11 +170,11 @@ func (a *Announcer) warn(node *corev1.Node, reason v1alpha1.Reason, action, note
 	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, string(reason), action, note, args...)
 }
 
-// objectionEvents are the objections that do not end by themselves: each has an event.
-var objectionEvents = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.ReasonCoordinatorConflict}
+// lasting are the reasons that do not end by themselves: each has an event.
+var lasting = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.ReasonCoordinatorConflict}
 
-// objected emits the event of an objection that an administrator has to end. One that was in the report before had its event then.
-func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
+// blocked emits the event of a reason that an administrator has to end. One that was in the report before had its event then.
+func (a *Announcer) blocked(node *corev1.Node, before map[string]string) {
 	earlier, err := protocol.ParseAgentReport(before)
 	if err != nil {
 		earlier = protocol.AgentReport{} // unreadable: nothing was reported
@@ -183,10 +183,9 @@ func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
 	if err != nil {
 		return // another process has written it since
 	}
-	for _, o := range current.Objection.All() {
-		announced := slices.ContainsFunc(earlier.Objection.All(), func(s protocol.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
-		if slices.Contains(objectionEvents, o.Reason) && !announced {
-			a.warn(node, o.Reason, "Report", "%s", o.Message)
+	for _, b := range current.BlockedBy {
+		if slices.Contains(lasting, b.Reason) && !slices.Contains(earlier.BlockedBy, b) {
+			a.warn(node, b.Reason, "Report", "%s", b.Message)
 		}
 	}
 }

@@ -39,34 +39,34 @@ func (a *Announcer) warnings() []string {
 	return all
 }
 
-// TestObjected: an event follows the write that made the objection stand, and no other.
-func TestObjected(t *testing.T) {
-	rolledBack := protocol.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
-	other := protocol.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.1."}
-	inhibited := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
+// TestBlocked: an event follows the write that reports a lasting reason, and no other.
+func TestBlocked(t *testing.T) {
+	rolledBack := protocol.Blocker{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
+	other := protocol.Blocker{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.1."}
+	inhibited := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
 	cases := map[string]struct {
-		before, after []protocol.Objection
+		before, after []protocol.Blocker
 		want          []string
 	}{
-		"it is there now":          {nil, []protocol.Objection{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"it is behind another":     {[]protocol.Objection{inhibited}, []protocol.Objection{inhibited, rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"it was there before":      {[]protocol.Objection{rolledBack, inhibited}, []protocol.Objection{rolledBack}, nil},
-		"another one was there":    {[]protocol.Objection{other}, []protocol.Objection{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"it is gone":               {[]protocol.Objection{rolledBack}, nil, nil},
-		"somebody needs not see":   {nil, []protocol.Objection{inhibited}, nil},
-		"nobody could read before": {[]protocol.Objection{{}}, []protocol.Objection{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"nobody can read now":      {nil, []protocol.Objection{{}}, nil},
+		"it is there now":          {nil, []protocol.Blocker{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
+		"it is behind another":     {[]protocol.Blocker{inhibited}, []protocol.Blocker{inhibited, rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
+		"it was there before":      {[]protocol.Blocker{rolledBack, inhibited}, []protocol.Blocker{rolledBack}, nil},
+		"another one was there":    {[]protocol.Blocker{other}, []protocol.Blocker{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
+		"it is gone":               {[]protocol.Blocker{rolledBack}, nil, nil},
+		"somebody needs not see":   {nil, []protocol.Blocker{inhibited}, nil},
+		"nobody could read before": {[]protocol.Blocker{{}}, []protocol.Blocker{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
+		"nobody can read now":      {nil, []protocol.Blocker{{}}, nil},
 	}
-	annotations := func(all []protocol.Objection) map[string]string {
+	annotations := func(all []protocol.Blocker) map[string]string {
 		if len(all) == 0 {
 			return nil
 		}
-		return map[string]string{v1alpha1.AnnotationReport: protocol.AgentReport{Objection: protocol.JoinObjections(all)}.String()}
+		return map[string]string{v1alpha1.AnnotationReport: protocol.AgentReport{BlockedBy: all}.String()}
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			a := NewAnnouncer(events.NewFakeRecorder(10))
-			a.objected(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
+			a.blocked(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
 			if diff := cmp.Diff(tc.want, a.emitted()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}

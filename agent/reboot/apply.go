@@ -136,6 +136,6 @@ func (r *Reconciler) writeReport(ctx context.Context, node *corev1.Node, o step.
 		return err
 	}
 	r.Events.reported(ctx, node, o)
-	r.Events.objected(node, annotations)
+	r.Events.blocked(node, annotations)
 	return nil
 }

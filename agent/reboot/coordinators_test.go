@@ -140,7 +140,7 @@ func conflictOn(t *testing.T, node *corev1.Node) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range report.Objection.All() {
+	for _, o := range report.BlockedBy {
 		if o.Reason == v1alpha1.ReasonCoordinatorConflict {
 			return o.Message
 		}

@@ -404,9 +404,9 @@ func TestLook_Report(t *testing.T) {
 	}
 	look := found(step.Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}, now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
 		errors.New(strings.Repeat("<\xff", 1000)))
-	long := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: strings.Repeat("<", 512)}
+	long := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: strings.Repeat("<", 512)}
 	value := protocol.AgentReport{
-		Objection: protocol.JoinObjections([]protocol.Objection{long, long, long, long}), Preflight: look.Report(asked, strings.Repeat("b", 64)),
+		BlockedBy: []protocol.Blocker{long, long, long, long}, Preflight: look.Report(asked, strings.Repeat("b", 64)),
 	}.String()
 	read, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
 	if err != nil {

@@ -113,48 +113,48 @@ func labels(os *OS, asking bool) map[string]*string {
 // agentReport is what the agent finds against a reboot. A part of which nothing is known now stays as it is on the Node. Known is false
 // where nothing new is known of either part. The report may change at settles.
 func agentReport(o Observation, asking bool) (value *string, known bool, settles time.Time) {
-	objection, looked := objection(o, asking)
+	blockedBy, looked := blockedBy(o, asking)
 	preflight, answered, settles := preflightReport(o)
 	r := o.Reported
 	if looked {
-		r.Objection = objection
+		r.BlockedBy = blockedBy
 	}
 	if answered {
 		r.Preflight = preflight
 	}
-	if r != (protocol.AgentReport{}) {
-		value = new(r.String())
+	if text := r.String(); text != "" {
+		value = &text
 	}
 	return value, looked || answered, settles
 }
 
-// objection is what the agent has against the host's going down, or what logind had; nil where there is nothing. Known is
-// false while that is unknown: then what is there is kept.
-func objection(o Observation, asking bool) (value *protocol.Objection, known bool) {
+// blockedBy is what keeps the host from going down, by the agent or, past the point of no return, by logind. Known is false while that is
+// unknown: then what is reported is kept.
+func blockedBy(o Observation, asking bool) (all []protocol.Blocker, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
 	case o.InPhase(protocol.PhaseRebooting):
-		return &protocol.Objection{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}, refused
+		return []protocol.Blocker{{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}}, refused
 	case !asking && !o.InPhase(protocol.PhaseDraining):
-		return protocol.JoinObjections(atRest(o)), o.Coordinators.Known
+		return atRest(o), o.Coordinators.Known
 	case !o.Inhibitors.Known, !o.Coordinators.Known:
 		return nil, false
 	}
-	return protocol.JoinObjections(objections(o)), true
+	return blockers(o), true
 }
 
-// objections are the agent's, in the order of the checks. It reports all of them, because it reads no policy before it has a grant. The
+// blockers are the agent's reasons, in the order of the checks. It reports all of them, because it reads no policy before it has a grant. The
 // manager leaves out those that the policy ignores.
-func objections(o Observation) []protocol.Objection {
-	var all []protocol.Objection
+func blockers(o Observation) []protocol.Blocker {
+	var all []protocol.Blocker
 	if u, from := updateAsked(o); u != nil && u.VainReboots >= maxVainReboots {
 		all = append(all, notApplied(o.Node, *u, from))
 	}
 	if m := o.Inhibitors.Message; m != "" {
-		all = append(all, protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: m})
+		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: m})
 	}
 	if m := o.Coordinators.Message; m != "" {
-		all = append(all, protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
+		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}
 	if mayStart(o) && o.Policy != nil && !protocol.Listed(o.Record, o.Entry) {
 		all = append(all, withdrawn(*o.Record.Grant, o.Entry))
@@ -164,20 +164,20 @@ func objections(o Observation) []protocol.Objection {
 
 // atRest is what a node that needs no reboot has against one: another program that may reboot it all the
 // same. That this is unknown delays nothing then.
-func atRest(o Observation) []protocol.Objection {
+func atRest(o Observation) []protocol.Blocker {
 	if !o.Coordinators.Found {
 		return nil
 	}
-	return []protocol.Objection{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
+	return []protocol.Blocker{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
 }
 
-// withdrawn is the objection to a grant that the Node shows and the ledger, whose entry for the node is given, does not hold.
-func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Objection {
+// withdrawn is the reason not to begin under a grant that the Node shows and the ledger, whose entry for the node is given, does not hold.
+func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Blocker {
 	why := "does not hold it"
 	if entry != nil && entry.Seq == grant.Seq && entry.WithdrawnAt != nil {
 		why = "holds it as withdrawn since " + instant(entry.WithdrawnAt.Time)
 	}
-	return protocol.Objection{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
+	return protocol.Blocker{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}
 }
 

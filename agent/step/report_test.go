@@ -94,7 +94,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-func TestObjection(t *testing.T) {
+func TestBlockedBy(t *testing.T) {
 	blocked := func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }
 	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, "Rival y." }
 	unknown := func(o *Observation) { o.Coordinators.Message = "Nobody knows." }
@@ -111,7 +111,7 @@ func TestObjection(t *testing.T) {
 		"another coordinator (behaviour 57)": {makeObservation(rivalled), true, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
 		"both, in the order of the checks": {
 			makeObservation(rivalled, blocked), true,
-			`{"reason":"Inhibited","message":"Blocked by x.","also":[{"reason":"CoordinatorConflict","message":"Rival y."}]}`,
+			`{"reason":"Inhibited","message":"Blocked by x."},{"reason":"CoordinatorConflict","message":"Rival y."}`,
 		},
 		"another coordinator is reported before there is a need": {
 			makeObservation(rivalled, blocked), false, `{"reason":"CoordinatorConflict","message":"Rival y."}`,
@@ -147,16 +147,16 @@ func TestObjection(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			value, known := objection(tc.o, tc.asking)
+			blockers, known := blockedBy(tc.o, tc.asking)
 			got := kept
 			if known {
 				got = ""
-				if value != nil {
-					got = strings.TrimSuffix(strings.TrimPrefix(protocol.AgentReport{Objection: value}.String(), `{"objection":`), "}")
+				if blockers != nil {
+					got = strings.TrimSuffix(strings.TrimPrefix(protocol.AgentReport{BlockedBy: blockers}.String(), `{"blockedBy":[`), "]}")
 				}
 			}
 			if got != tc.want {
-				t.Errorf("objection = %s, want %s", got, tc.want)
+				t.Errorf("blocked by %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -164,9 +164,9 @@ func TestObjection(t *testing.T) {
 
 // TestAgentReport: a part of the report of which nothing is known now stays as it is on the Node.
 func TestAgentReport(t *testing.T) {
-	rival := protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
+	rival := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
 	earlier := func(o *Observation) {
-		o.Reported = protocol.AgentReport{Objection: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
+		o.Reported = protocol.AgentReport{BlockedBy: []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "Before."}}, Preflight: migration.Report(asked, boot)}
 	}
 	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, rival.Message }
 	before := makeObservation(earlier).Reported
@@ -174,13 +174,13 @@ func TestAgentReport(t *testing.T) {
 		o    Observation
 		want *protocol.AgentReport
 	}{
-		"both parts are known":             {makeObservation(staged("1"), earlier, rivalled, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{Objection: &rival, Preflight: protected.Report(asked, boot)}},
+		"both parts are known":             {makeObservation(staged("1"), earlier, rivalled, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: protected.Report(asked, boot)}},
 		"both are empty":                   {makeObservation(earlier), &protocol.AgentReport{}},
-		"nobody has looked at the pods":    {makeObservation(staged("1"), earlier, rivalled, isAsked), &protocol.AgentReport{Objection: &rival, Preflight: before.Preflight}},
-		"the pods are past being asked of": {makeObservation(earlier, rivalled, beingDrained), &protocol.AgentReport{Objection: &rival, Preflight: before.Preflight}},
-		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
+		"nobody has looked at the pods":    {makeObservation(staged("1"), earlier, rivalled, isAsked), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: before.Preflight}},
+		"the pods are past being asked of": {makeObservation(earlier, rivalled, beingDrained), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: before.Preflight}},
+		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{BlockedBy: before.BlockedBy, Preflight: protected.Report(asked, boot)}},
 		"nobody has looked at either":      {makeObservation(earlier, unseen, beingDrained), nil},
-		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &protocol.AgentReport{Objection: &rival}},
+		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestAgentReport(t *testing.T) {
 			if tc.want != nil {
 				want[v1alpha1.AnnotationReport] = nil
 			}
-			if tc.want != nil && *tc.want != (protocol.AgentReport{}) {
+			if tc.want != nil && tc.want.String() != "" {
 				want[v1alpha1.AnnotationReport] = new(tc.want.String())
 			}
 			got := NodeStatusOf(tc.o).Annotations
@@ -375,18 +375,18 @@ func TestNodeStatusOf_LooksAgainWhenTheUptimeReachesItsMaximum(t *testing.T) {
 
 // The manager learns what keeps a node up that asks for a reboot because of its uptime alone, and when that has ended.
 func TestDecide_ANodeThatIsUpForTooLongReportsWhoKeepsItUp(t *testing.T) {
-	inhibited := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
+	inhibited := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
 	for name, tc := range map[string]struct {
-		reported *protocol.Objection
+		reported []protocol.Blocker
 		message  string
 		want     *string
 	}{
-		"an inhibitor is held":  {nil, inhibited.Message, new(protocol.AgentReport{Objection: &inhibited}.String())},
-		"it was released since": {&inhibited, "", nil},
+		"an inhibitor is held":  {nil, inhibited.Message, new(protocol.AgentReport{BlockedBy: []protocol.Blocker{inhibited}}.String())},
+		"it was released since": {[]protocol.Blocker{inhibited}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := makeObservation(up(24*time.Hour, 24*time.Hour))
-			o.Reported.Objection, o.Inhibitors, o.Coordinators = tc.reported, Inhibitors{}, Coordinators{}
+			o.Reported.BlockedBy, o.Inhibitors, o.Coordinators = tc.reported, Inhibitors{}, Coordinators{}
 			d := Decide(o)
 			for ; d.Missing != FactNone; d = Decide(o) {
 				if d.Missing == FactInhibitors {

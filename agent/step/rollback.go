@@ -85,15 +85,15 @@ func inVain(o Observation) bool {
 	return u != nil && u.VainReboots >= maxVainReboots
 }
 
-// notApplied is the objection to it.
-func notApplied(node string, u protocol.Update, from engine.Report) protocol.Objection {
+// notApplied is the reason not to try it again.
+func notApplied(node string, u protocol.Update, from engine.Report) protocol.Blocker {
 	what := fmt.Sprintf("for version %s and still runs %s: the update does not take effect, or rolls back. Repair it or hold it back",
 		u.Version, u.Running)
 	if !isNamed(&u) {
 		what = fmt.Sprintf("for what %s reports, and right after the boot it reports that again: %s Remove what causes it",
 			from.Engine, message.Shorten(maxNameBytes, from.Message))
 	}
-	return protocol.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(
+	return protocol.Blocker{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(
 		"The node was rebooted %d times %s; or, to try it again: kubectl annotate node %s %s=\"why\"",
 		u.VainReboots, what, node, v1alpha1.AnnotationRebootRequested)}
 }

@@ -258,25 +258,25 @@ func survived(o *Observation) {
 	reportedBefore(otherBoot, protocol.EngineRecord{Name: "sentinel", Asks: true, Again: true})(o)
 }
 
-func TestObjection_Rollback(t *testing.T) {
-	const report = `{"objection":{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
+func TestBlockedBy_Rollback(t *testing.T) {
+	const report = `{"blockedBy":[{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
 		`the update does not take effect, or rolls back. Repair it or hold it back; or, to try it again: ` +
 		`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""`
 	idle := func(o *Observation) { o.Engines, o.Engine = makeObservation().Engines, makeObservation().Engine }
 	cases[string]{
-		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), report + `}}`},
+		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), report + `}]}`},
 		"before what may be ignored": {
 			makeObservation(rolledBack, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }),
-			report + `,"also":[{"reason":"Inhibited","message":"Blocked by x."}]}}`,
+			report + `},{"reason":"Inhibited","message":"Blocked by x."}]}`,
 		},
-		"a need without a version that is there again, by its engine's words": {
-			makeObservation(survived), `{"objection":{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for what sentinel reports, ` +
+		"a need without a version that is there again, by its engine's message": {
+			makeObservation(survived), `{"blockedBy":[{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for what sentinel reports, ` +
 				`and right after the boot it reports that again: /run/reboot-required exists on the host. Remove what causes it; or, to try it again: ` +
-				`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""}}`,
+				`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""}]}`,
 		},
 		"falls with the need":                                {makeObservation(rolledBack, idle), ""},
 		"falls with an unnamed need":                         {makeObservation(rolledBack, staged("")), ""},
-		"falls by a word":                                    {makeObservation(rolledBack, requesting("x")), ""},
+		"falls by a request":                                 {makeObservation(rolledBack, requesting("x")), ""},
 		"falls though the need stays away and somebody asks": {makeObservation(rolledBack, idle, requesting("x")), ""},
 	}.each(t, func(o Observation) string {
 		return ptr.Deref(NodeStatusOf(o).Annotations[v1alpha1.AnnotationReport], "")
@@ -291,7 +291,7 @@ func TestRollback_AnsweredRequestIsNoFurtherRequest(t *testing.T) {
 		t.Error("the request is not removed")
 	}
 	if annotations[v1alpha1.AnnotationReport] == nil {
-		t.Error("the request that is answered still lifts the objection")
+		t.Error("the request that is answered still lifts the reason")
 	}
 }
 

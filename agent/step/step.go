@@ -221,16 +221,16 @@ func drained(o Observation, commit protocol.Progress) Step {
 
 // heldUp is why the host may not go down now under the policy, in the order of the checks: an inhibitor, or another program
 // that reboots it too.
-func heldUp(o Observation) (why protocol.Objection, held bool) {
+func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	reboot := o.Settings().Reboot
 	inhibitors, coordinators := o.Inhibitors, o.Coordinators
 	switch {
 	case reboot.InhibitorsOrDefault() != v1alpha1.InhibitorsIgnore && (!inhibitors.Known || inhibitors.Message != ""):
-		return protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: inhibitors.Message}, true
+		return protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: inhibitors.Message}, true
 	case reboot.CoordinatorsOrDefault() != v1alpha1.CoordinatorsIgnore && (!coordinators.Known || coordinators.Message != ""):
-		return protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
+		return protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
 	}
-	return protocol.Objection{}, false
+	return protocol.Blocker{}, false
 }
 
 // rebooting asks logind until this boot ends. A process that was killed in between asks again.

@@ -188,7 +188,7 @@ func TestParse_NoAnnotations(t *testing.T) {
 			progress, progressErr := protocol.ParseProgress(annotations)
 			report, reportErr := protocol.ParseAgentReport(annotations)
 			hooks, hooksErr := protocol.ParseHookPhase(annotations)
-			if grant != nil || progress != nil || report != (protocol.AgentReport{}) || hooks != nil {
+			if grant != nil || progress != nil || report.String() != "" || hooks != nil {
 				t.Errorf("got %v, %v, %v, %v; want no record", grant, progress, report, hooks)
 			}
 			if err := errors.Join(grantErr, progressErr, reportErr, hooksErr); err != nil {

@@ -1,18 +1,16 @@
 package protocol
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // AgentReport is what the agent finds against a reboot of its node. Absent: nothing.
 type AgentReport struct {
-	// Objection is the agent's own reason. Absent: it has none.
-	Objection *Objection `json:"objection,omitempty"`
+	// BlockedBy are the agent's own reasons, in the order of the checks: a policy may ignore some of them. Absent: there is none.
+	BlockedBy []Blocker `json:"blockedBy,omitempty"`
 	// Preflight is the answer to the manager's question about the pods of the node. Absent: it has not been given.
 	Preflight *PreflightReport `json:"preflight,omitempty"`
 }
@@ -27,55 +25,38 @@ func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
 	return *r, nil
 }
 
-func (r *AgentReport) validate() error { return cmp.Or(r.Objection.validate(), r.Preflight.validate()) }
+func (r *AgentReport) validate() error {
+	for _, b := range r.BlockedBy {
+		if err := b.validate(); err != nil {
+			return err
+		}
+	}
+	return r.Preflight.validate()
+}
 
-// String formats the report as its annotation's value.
-func (r AgentReport) String() string { return format(r) }
+// String formats the report as its annotation's value. Empty: there is nothing to report, and no annotation.
+func (r AgentReport) String() string {
+	if len(r.BlockedBy) == 0 && r.Preflight == nil {
+		return ""
+	}
+	return format(r)
+}
 
-// Objection is the agent's own reason why the node should not be rebooted now.
-type Objection struct {
+// Blocker is one reason of the agent why its node should not be rebooted now.
+type Blocker struct {
 	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
 	Reason v1alpha1.Reason `json:"reason"`
 	// Message is a sentence for people that names what is in the way, and what to do.
 	Message string `json:"message"`
-	// Also are further objections, in the order of the checks, for the manager whose policy ignores this one. Absent: none.
-	Also []Objection `json:"also,omitempty"`
 }
 
-// JoinObjections makes one record of objections in the order of the checks. It returns nil for none.
-func JoinObjections(all []Objection) *Objection {
-	if len(all) == 0 {
-		return nil
+// validate refuses a reason that no condition would take.
+func (b Blocker) validate() error {
+	if b.Reason == "" {
+		return errors.New("reason must be set")
 	}
-	first := all[0]
-	first.Also = all[1:]
-	return &first
-}
-
-// All are this objection and the further ones, in the order of the checks; none for nil. There is one level of them.
-func (o *Objection) All() []Objection {
-	if o == nil {
-		return nil
-	}
-	all := []Objection{{Reason: o.Reason, Message: o.Message}}
-	for _, also := range o.Also {
-		all = append(all, Objection{Reason: also.Reason, Message: also.Message})
-	}
-	return all
-}
-
-// validate refuses an objection that no condition would take. Nil is valid.
-func (o *Objection) validate() error {
-	for _, one := range o.All() {
-		if one.Reason == "" {
-			return errors.New("reason must be set")
-		}
-		if !one.Reason.IsValid() {
-			return errReason
-		}
-	}
-	if o != nil && slices.ContainsFunc(o.Also, func(also Objection) bool { return len(also.Also) > 0 }) {
-		return errors.New("a further objection has further ones")
+	if !b.Reason.IsValid() {
+		return errReason
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,62 +11,40 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func TestParseAgentReport_Objection(t *testing.T) {
-	parsed[protocol.Objection]{
+func TestParseAgentReport_BlockedBy(t *testing.T) {
+	parsed[protocol.AgentReport]{
 		"an inhibitor": {
-			`{"objection":{"reason":"Inhibited","message":"apt holds a block inhibitor"}}`,
-			&protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"}, "",
+			`{"blockedBy":[{"reason":"Inhibited","message":"apt holds a block inhibitor"}]}`,
+			&protocol.AgentReport{BlockedBy: []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"}}}, "",
 		},
-		"two objections": {
-			value: `{"objection":{"reason":"Inhibited","message":"apt","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}}`,
-			want: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt", Also: []protocol.Objection{
-				{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"},
+		"two reasons": {
+			value: `{"blockedBy":[{"reason":"Inhibited","message":"apt"},{"reason":"CoordinatorConflict","message":"locksmithd"}]}`,
+			want: &protocol.AgentReport{BlockedBy: []protocol.Blocker{
+				{Reason: v1alpha1.ReasonInhibited, Message: "apt"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"},
 			}},
 		},
-		"a further one without a reason": {`{"objection":{"reason":"Inhibited","also":[{"message":"because"}]}}`, nil, "reason must be set"},
-		"one within a further one: as deep as a record is long, reading it would take hundreds of megabytes": {
-			`{"objection":{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{"reason":"Inhibited"}]}]}}`,
-			nil, "a further objection has further ones",
-		},
-		"a reason that no condition would take": {`{"objection":{"reason":"Inhibited","also":[{"reason":"not now"}]}}`, nil, "the reason must be letters and digits, such as Inhibited"},
-		"no reason":                             {`{"objection":{"message":"because"}}`, nil, "reason must be set"},
+		"a second one without a reason":         {`{"blockedBy":[{"reason":"Inhibited"},{"message":"because"}]}`, nil, "reason must be set"},
+		"a reason that no condition would take": {`{"blockedBy":[{"reason":"Inhibited"},{"reason":"not now"}]}`, nil, "the reason must be letters and digits, such as Inhibited"},
+		"no reason":                             {`{"blockedBy":[{"message":"because"}]}`, nil, "reason must be set"},
 		"not even JSON":                         {`true story`, nil, "invalid character 's' after top-level value"},
-	}.each(t, v1alpha1.AnnotationReport, func(annotations map[string]string) (*protocol.Objection, error) {
+	}.each(t, v1alpha1.AnnotationReport, func(annotations map[string]string) (*protocol.AgentReport, error) {
 		report, err := protocol.ParseAgentReport(annotations)
-		return report.Objection, err
+		if err != nil {
+			return nil, err
+		}
+		return &report, nil
 	})
 }
 
-func TestJoinObjections(t *testing.T) {
+func TestAgentReport_ThreeOfTheLongestReasonsAreReadBack(t *testing.T) {
 	long := strings.Repeat("<", 512)
-	one, two, three := protocol.Objection{Reason: "A", Message: long}, protocol.Objection{Reason: "B", Message: long}, protocol.Objection{Reason: "C", Message: long}
-	for name, tc := range map[string]struct {
-		all  []protocol.Objection
-		want string
-	}{
-		"one is written as ever": {[]protocol.Objection{{Reason: "A", Message: "a"}}, `{"objection":{"reason":"A","message":"a"}}`},
-		"the first is read by all": {
-			[]protocol.Objection{{Reason: "A", Message: "a"}, {Reason: "B", Message: "b"}},
-			`{"objection":{"reason":"A","message":"a","also":[{"reason":"B","message":"b"}]}}`,
-		},
-		"three of the longest are read back": {[]protocol.Objection{one, two, three}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			value := protocol.AgentReport{Objection: protocol.JoinObjections(tc.all)}.String()
-			if tc.want != "" && value != tc.want {
-				t.Errorf("written as %s, want %s", value, tc.want)
-			}
-			read, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.all, read.Objection.All()); diff != "" {
-				t.Errorf("read back (-want +got):\n%s", diff)
-			}
-		})
+	all := []protocol.Blocker{{Reason: "A", Message: long}, {Reason: "B", Message: long}, {Reason: "C", Message: long}}
+	read, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: protocol.AgentReport{BlockedBy: all}.String()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if none := protocol.JoinObjections(nil); none != nil || none.All() != nil {
-		t.Errorf("no objections make %v, want none", none)
+	if diff := cmp.Diff(all, read.BlockedBy); diff != "" {
+		t.Errorf("read back (-want +got):\n%s", diff)
 	}
 }
 
@@ -117,15 +96,18 @@ func TestParsePreflight(t *testing.T) {
 }
 
 func FuzzParseAgentReport(f *testing.F) {
-	f.Add(`{"objection":{"reason":"Inhibited","message":"held by backup"}}`)
-	f.Add(`{"objection":{"reason":"A","message":"<","also":[{"reason":"B","message":"\ud800","also":[{"reason":"C"}]},{"reason":"D"}]}}`)
-	f.Add(`{"objection":{"reason":"A","also":[{}]}}`)
-	f.Add(`{"objection":{"reason":"a b","message":""}}`)
+	f.Add(`{"blockedBy":[{"reason":"Inhibited","message":"held by backup"}]}`)
+	f.Add(`{"blockedBy":[{"reason":"A","message":"<"},{"reason":"B","message":"\ud800"},{"reason":"C"}]}`)
+	f.Add(`{"blockedBy":[{"reason":"A"},{}]}`)
+	f.Add(`{"blockedBy":[{"reason":"a b","message":""}]}`)
 	f.Fuzz(func(t *testing.T, value string) {
 		checkRoundTrip(t, v1alpha1.AnnotationReport, func(annotations map[string]string) (*protocol.AgentReport, error) {
 			r, err := protocol.ParseAgentReport(annotations)
 			if err != nil {
 				return nil, err
+			}
+			if r.String() == "" {
+				return nil, errors.New("there is nothing to report")
 			}
 			return &r, nil
 		}, value)
@@ -133,9 +115,9 @@ func FuzzParseAgentReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, one := range r.Objection.All() {
+		for _, one := range r.BlockedBy {
 			if one.Reason == "" || len(one.Reason) > 64 || strings.ContainsAny(string(one.Reason), " \n\"\x00") {
-				t.Errorf("%q objects for the reason %q", value, one.Reason)
+				t.Errorf("%q is blocked for the reason %q", value, one.Reason)
 			}
 		}
 	})

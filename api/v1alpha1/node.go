@@ -145,7 +145,7 @@ func PauseReason(annotations map[string]string) string {
 	return ""
 }
 
-// CoordinatorAdvice is in every sentence in which an agent reports another program that may reboot its host, in its objection
+// CoordinatorAdvice is in every sentence in which an agent reports another program that may reboot its host, in its report
 // and in the message of RebootRequired.
 const CoordinatorAdvice = "or set spec.reboot.coordinators: Ignore"
 

@@ -95,7 +95,7 @@ func limiting(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 // of one minute.
 func TestOf(t *testing.T) {
 	inhibited := func(n *plan.Node) {
-		n.Objection = &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "backup"}
+		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "backup"}}
 	}
 	active := protocol.GrantActive
 	canary, later := labelled("ring", "canary"), labelled("ring", "later")

@@ -203,7 +203,7 @@ func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 // agentBlocks is the first reason of the agent that the policy does not ignore. The agent knows no policy before it has a grant, so it also reports what this
 // policy may ignore.
 func agentBlocks(v view, n *Node) *Blocked {
-	for _, o := range n.Objection.All() {
+	for _, o := range n.BlockedBy {
 		if !ignores(v.Policy, o.Reason) {
 			return &Blocked{Reason: o.Reason, Message: o.Message}
 		}

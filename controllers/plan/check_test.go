@@ -169,29 +169,29 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
 		},
 		"agent that objects (behaviour 46)": {
-			one(policy("workers"), needy("worker-1", objecting(`{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
+			one(policy("workers"), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
 			v1alpha1.ReasonInhibited, "dpkg: upgrading",
 		},
 		"agent whose update rolls back (behaviour 27)": {
-			one(policy("workers", ignoresInhibitors, ignoresCoordinators), needy("worker-1", objecting(
+			one(policy("workers", ignoresInhibitors, ignoresCoordinators), needy("worker-1", agentBlocking(
 				`{"reason":"UpdateNotApplied","message":"2.0 rolls back"}`))),
 			v1alpha1.ReasonUpdateNotApplied, "2.0 rolls back",
 		},
 		"agent that is not the only one who reboots the host (behaviour 57)": {
-			one(policy("workers"), needy("worker-1", objecting(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
+			one(policy("workers"), needy("worker-1", agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
 		},
-		"second objection, where the first is ignored (behaviour 57)": {
-			one(policy("workers", ignoresInhibitors), needy("worker-1", objecting(
-				`{"reason":"Inhibited","message":"dpkg","also":[{"reason":"CoordinatorConflict","message":"locksmithd is active"}]}`))),
+		"second reason of the agent, where the first is ignored (behaviour 57)": {
+			one(policy("workers", ignoresInhibitors), needy("worker-1", agentBlocking(
+				`{"reason":"Inhibited","message":"dpkg"},{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
 		},
 		"coordinator that is ignored (behaviour 57)": {
 			situation: one(policy("workers", ignoresCoordinators), needy("worker-1",
-				objecting(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
+				agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 		},
 		"agent that objects in words nobody can read": {
-			one(policy("workers"), needy("worker-1", objecting(`{"message":"no"}`))),
+			one(policy("workers"), needy("worker-1", agentBlocking(`{"message":"no"}`))),
 			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/report: reason must be set",
 		},
 		"agent that answers about pods what nobody can read": {
@@ -235,7 +235,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 	}
 }
 
-// TestReboots_OrderOfChecks begins with a node that every check blocks, and takes one objection away at a time.
+// TestReboots_OrderOfChecks begins with a node that every check blocks, and takes one reason away at a time.
 // The order is the one of docs/reasons.md: users rely on which of several reasons is reported.
 func TestReboots_OrderOfChecks(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[0], "")
@@ -245,8 +245,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
-				objecting(`{"reason":"UpdateNotApplied","message":"2.0 rolls back","also":[`+
-					`{"reason":"Inhibited","message":"dpkg: upgrading"},{"reason":"CoordinatorConflict","message":"locksmithd"}]}`),
+				agentBlocking(`{"reason":"UpdateNotApplied","message":"2.0 rolls back"},`+
+					`{"reason":"Inhibited","message":"dpkg: upgrading"},{"reason":"CoordinatorConflict","message":"locksmithd"}`),
 				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
 			newHost("cp-2", controlPlane, notReady),
 			newHost("worker-1", label("zone", "b"), grant(5, protocol.GrantActive), progress(5, protocol.PhaseRebooting)),
@@ -256,15 +256,15 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	}
 	workers, node := s.policies[0], s.hosts[0].node
 	replies(workers, blocking("default/migrate-1"), kept("default/bare", "unmanaged"))(s.hosts[0])
-	objectsBy := func(all ...protocol.Objection) func() {
+	reports := func(all ...protocol.Blocker) func() {
 		return func() {
 			report, _ := protocol.ParseAgentReport(node.Annotations)
-			report.Objection = protocol.JoinObjections(all)
+			report.BlockedBy = all
 			annotate(node, v1alpha1.AnnotationReport, report.String())
 		}
 	}
-	inhibited := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg: upgrading"}
-	conflict := protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
+	inhibited := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: "dpkg: upgrading"}
+	conflict := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
 	steps := []struct {
 		want  v1alpha1.Reason
 		fixes func()
@@ -279,9 +279,9 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonWindowClosed, func() { s.window = &window.State{Open: true, ClosesAt: evening.Add(minute)} }},
 		{v1alpha1.ReasonWindowTooShort, func() { s.window = nil }},
 		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
-		{v1alpha1.ReasonUpdateNotApplied, objectsBy(inhibited, conflict)},
-		{v1alpha1.ReasonInhibited, objectsBy(conflict)},
-		{v1alpha1.ReasonCoordinatorConflict, objectsBy()},
+		{v1alpha1.ReasonUpdateNotApplied, reports(inhibited, conflict)},
+		{v1alpha1.ReasonInhibited, reports(conflict)},
+		{v1alpha1.ReasonCoordinatorConflict, reports()},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
 		{v1alpha1.ReasonRingWaits, func() { workers.Spec.Order = nil }},

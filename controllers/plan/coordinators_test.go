@@ -8,13 +8,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestAgentObjects_EveryCombination: whatever the agent has to report and whatever the policy ignores, the first objection
-// that is not ignored is received (behaviour 57).
-func TestAgentObjects_EveryCombination(t *testing.T) {
+// TestAgentBlocks_EveryCombination: whatever the agent reports and whatever the policy ignores, the first reason that is not ignored
+// blocks (behaviour 57).
+func TestAgentBlocks_EveryCombination(t *testing.T) {
 	const inhibited, conflict, other = v1alpha1.ReasonInhibited, v1alpha1.ReasonCoordinatorConflict, v1alpha1.Reason("Other")
 	for _, tc := range []struct {
 		reasons []v1alpha1.Reason
-		// what is received where the policy respects both, ignores inhibitors, ignores coordinators, ignores both.
+		// what blocks where the policy respects both, ignores inhibitors, ignores coordinators, ignores both.
 		want [4]v1alpha1.Reason
 	}{
 		{nil, [4]v1alpha1.Reason{}},
@@ -26,7 +26,7 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 		{[]v1alpha1.Reason{inhibited, conflict, other}, [4]v1alpha1.Reason{inhibited, conflict, inhibited, other}},
 		{[]v1alpha1.Reason{other}, [4]v1alpha1.Reason{other, other, other, other}},
 	} {
-		node := &Node{Objection: protocol.JoinObjections(objectionsOf(tc.reasons))}
+		node := &Node{BlockedBy: blockersOf(tc.reasons)}
 		for i, want := range tc.want {
 			policy := &v1alpha1.RebootPolicy{}
 			policy.Spec.Reboot = &v1alpha1.Reboot{}
@@ -40,17 +40,17 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 				got := agentBlocks(view{fleet: &fleet{Snapshot: Snapshot{Policy: policy}}}, node)
 				switch {
 				case got == nil && want != "", got != nil && (got.Reason != want || got.Message != "because of "+string(want)):
-					t.Errorf("received %v, want %q", got, want)
+					t.Errorf("blocked by %v, want %q", got, want)
 				}
 			})
 		}
 	}
 }
 
-func objectionsOf(reasons []v1alpha1.Reason) []protocol.Objection {
-	var all []protocol.Objection
+func blockersOf(reasons []v1alpha1.Reason) []protocol.Blocker {
+	var all []protocol.Blocker
 	for _, r := range reasons {
-		all = append(all, protocol.Objection{Reason: r, Message: "because of " + string(r)})
+		all = append(all, protocol.Blocker{Reason: r, Message: "because of " + string(r)})
 	}
 	return all
 }

@@ -275,7 +275,7 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 		}
 		return urgently("spec.urgent ignores windows", v1alpha1.UrgentIgnoresWindows)
 	default:
-		for _, o := range n.Objection.All() {
+		for _, o := range n.BlockedBy {
 			if o.Reason == reason && ignores(f.Policy, reason) {
 				return o.Message + "; spec.reboot." + ignoredBy[reason] + " ignores that"
 			}

@@ -292,7 +292,7 @@ func TestExplain_Ignored(t *testing.T) {
 		"a node past its deadline": {policy("workers", deadline(time.Hour), ignoresWindows), needy("worker-1", needsSince(2*time.Hour)), closed, map[v1alpha1.Reason]string{
 			v1alpha1.ReasonWindowClosed: "no window is open; spec.deadline ignores that since Mon 2026-06-01 21:00:00 UTC, until the node is rebooted",
 		}},
-		"an inhibitor that the policy ignores": {policy("workers", ignoresInhibitors), needy("worker-1", objecting(`{"reason":"Inhibited","message":"dpkg"}`)), nil, map[v1alpha1.Reason]string{
+		"an inhibitor that the policy ignores": {policy("workers", ignoresInhibitors), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)), nil, map[v1alpha1.Reason]string{
 			v1alpha1.ReasonInhibited: "dpkg; spec.reboot.inhibitors ignores that", v1alpha1.ReasonCoordinatorConflict: "no other program may reboot the host",
 		}},
 	} {

@@ -73,7 +73,7 @@ func TestReboots_Gates(t *testing.T) {
 	cases := map[string]struct {
 		gates  string
 		answer []v1alpha1.GateStatus
-		// before is the objection to a grant; empty: it is given.
+		// before is the reason against a grant; empty: it is given.
 		before  v1alpha1.Reason
 		message string
 	}{

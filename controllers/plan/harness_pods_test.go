@@ -62,10 +62,7 @@ func (h *host) answer(c *cluster) {
 	}
 	report, _ := protocol.ParseAgentReport(h.node.Annotations)
 	report.Preflight = r
-	value := ""
-	if report != (protocol.AgentReport{}) {
-		value = report.String()
-	}
+	value := report.String()
 	if h.node.Annotations[v1alpha1.AnnotationReport] == value {
 		return
 	}

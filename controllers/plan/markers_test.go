@@ -65,7 +65,7 @@ func TestReboots_Marks(t *testing.T) {
 			one(policy("workers"), needy("a"), needy("b", pending, annotated(v1alpha1.AnnotationPaused, "true"))), []plan.Markers{off("b")},
 		},
 		"a node that an inhibitor blocks": {
-			one(policy("workers"), needy("a"), needy("b", pending, objecting(`{"reason":"Inhibited"}`))), []plan.Markers{off("b")},
+			one(policy("workers"), needy("a"), needy("b", pending, agentBlocking(`{"reason":"Inhibited"}`))), []plan.Markers{off("b")},
 		},
 		"two policies select it, reported by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []plan.Markers{off("a")}},
 		"and not by the second":                                 {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},

@@ -65,7 +65,7 @@ type Node struct {
 	// Urgent: the request for a reboot is urgent, and UrgentReason is why.
 	Urgent       bool
 	UrgentReason string
-	Objection    *protocol.Objection
+	BlockedBy    []protocol.Blocker
 	protocol.Record
 
 	// Annotations hold the answers of hooks, the reason of a pause, when the host booted and how long it may be up.
@@ -167,16 +167,14 @@ func (n *Node) readRecord(annotations map[string]string) {
 	}
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	report, err := protocol.ParseAgentReport(annotations)
-	n.PreflightReport, n.Objection = report.Preflight, report.Objection
+	n.PreflightReport, n.BlockedBy = report.Preflight, report.BlockedBy
 	if err != nil {
 		// An unreadable report blocks.
-		n.Objection = &protocol.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
+		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}}
 	}
-	all := n.Objection.All()
-	for i := range all {
-		all[i].Message = message.Shorten(maxMessage, all[i].Message)
+	for i := range n.BlockedBy {
+		n.BlockedBy[i].Message = message.Shorten(maxMessage, n.BlockedBy[i].Message)
 	}
-	n.Objection = protocol.JoinObjections(all)
 }
 
 // bootID is empty where it is longer than a ledger takes: the API server would refuse the whole status for that entry. Linux has 36 bytes.

@@ -35,13 +35,13 @@ func TestNodeOf(t *testing.T) {
 			needy("a", cp, cordoned, deleting, annotated(v1alpha1.AnnotationPaused, "true"), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, 0),
 				nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
 				tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule),
-				grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining), objecting(`{"reason":"Inhibited","message":"dpkg"}`)).node,
+				grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)).node,
 			plan.Node{
 				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Deleter: "Karpenter", Cordoned: true, Pending: corev1.TaintEffectPreferNoSchedule,
 				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
 				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
 				Permitted: &corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(evening)},
-				Paused:    true, Objection: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"},
+				Paused:    true, BlockedBy: []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"}},
 				Record: protocol.Record{Grant: &active, Progress: &draining},
 			},
 		},
@@ -63,12 +63,12 @@ func TestNodeOf(t *testing.T) {
 			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 40000))),
 			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 40000 bytes are too many"},
 		},
-		"a corrupt objection objects": {
+		"a corrupt report blocks": {
 			bare(annotated(v1alpha1.AnnotationReport, "no")),
-			plan.Node{Name: "a", Objection: &protocol.Objection{
+			plan.Node{Name: "a", BlockedBy: []protocol.Blocker{{
 				Reason:  v1alpha1.ReasonRecordUnreadable,
 				Message: "annotation reboot-operator.io/report: invalid character 'o' in literal null (expecting 'u')",
-			}},
+			}}},
 		},
 	}
 	for name, tc := range cases {
@@ -92,15 +92,15 @@ func bare(options ...func(*host)) *corev1.Node {
 // is reported of it can be written: one node's agent must not stop the reboots of all.
 func FuzzNodeOf(f *testing.F) {
 	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null", "true", "")
-	f.Add("", "[]", `{"objection":{"reason":"Inhibited"}}`, "failed: disk", "repaired")
-	f.Add("", "", `{"objection":{"reason":"a b","message":"\ud800","also":[{"reason":"`+strings.Repeat("x", 65)+`"}]}}`, "false", strings.Repeat("x", 600))
+	f.Add("", "[]", `{"blockedBy":[{"reason":"Inhibited"}]}`, "failed: disk", "repaired")
+	f.Add("", "", `{"blockedBy":[{"reason":"a b","message":"\ud800"},{"reason":"`+strings.Repeat("x", 65)+`"}]}`, "false", strings.Repeat("x", 600))
 	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<"}`, "", "", "")
 	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 600) + `"}]}`
 	f.Add(plan.PreflightOf(policy("workers", waitsForPods)), "", `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
 	f.Add("", "", `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
-	f.Fuzz(func(t *testing.T, grant, progress, objection, answer, value string) {
+	f.Fuzz(func(t *testing.T, grant, progress, report, answer, value string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
-			annotated(v1alpha1.AnnotationReport, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer),
+			annotated(v1alpha1.AnnotationReport, report), annotated(v1alpha1.AnnotationHooks, report), annotated("x.io/hook", answer),
 			annotated(v1alpha1.AnnotationPreflight, grant))
 		hooked := func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"x.io/hook"}}

@@ -133,7 +133,7 @@ func drawFleet(t *rapid.T) situation {
 		h := needy(name, label("pool", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "pool")), needsSince(minutes(t, 10, 150, "since")))
 		if oneIn(t, 8, "trouble") {
 			rapid.SampledFrom([]func(*host){
-				notReady, cordoned, annotated(v1alpha1.AnnotationPaused, "true"), objecting(`{"reason":"Inhibited"}`),
+				notReady, cordoned, annotated(v1alpha1.AnnotationPaused, "true"), agentBlocking(`{"reason":"Inhibited"}`),
 				progress(1, protocol.PhaseAborted, phaseAt(-minutes(t, 0, 6, "aborted")), failed(1, v1alpha1.ReasonDrainTimedOut, "")),
 			}).Draw(t, "what")(h)
 		}

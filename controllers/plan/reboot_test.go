@@ -156,9 +156,9 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		"the node is not Ready any more": shown(
 			takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),
 		"the agent objects (behaviour 46)": shown(
-			takenBack(v1alpha1.ReasonInhibited, "dpkg"), objecting(`{"reason":"Inhibited","message":"dpkg"}`)),
+			takenBack(v1alpha1.ReasonInhibited, "dpkg"), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)),
 		"locksmithd has started since (behaviour 57)": shown(
-			takenBack(v1alpha1.ReasonCoordinatorConflict, "locksmithd"), objecting(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)),
+			takenBack(v1alpha1.ReasonCoordinatorConflict, "locksmithd"), agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)),
 		"the node is in the middle of another policy's grant": {
 			needs: true, node: options(grant(3, protocol.GrantActive, givenBy("old")), progress(3, protocol.PhaseRebooting)),
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},

@@ -37,7 +37,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 	gone := `waiting for ring canary: Node c was deleted in its reboot, and none of the ring has come back since; ` +
 		`kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`
 	paused := annotated(v1alpha1.AnnotationPaused, "true")
-	inhibited := objecting(`{"reason":"Inhibited","message":"dpkg"}`)
+	inhibited := agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)
 	for name, tc := range map[string]struct {
 		policy  *v1alpha1.RebootPolicy
 		hosts   []*host

@@ -128,7 +128,7 @@ func pods() map[string]sequence {
 // conflicts are hosts on which somebody else reboots too.
 func conflicts() map[string]sequence {
 	const locksmithd = `{"reason":"CoordinatorConflict","message":"locksmithd is active on this host"}`
-	const both = `{"reason":"Inhibited","message":"dpkg is at work","also":[` + locksmithd + `]}`
+	const both = `{"reason":"Inhibited","message":"dpkg is at work"},` + locksmithd
 	return map[string]sequence{
 		"coordinator-conflict": {
 			about: "locksmithd is active on three hosts: worker-1 waits until it is stopped. Policy legacy does not mind, " +
@@ -137,9 +137,9 @@ func conflicts() map[string]sequence {
 				policy("workers"), policy("legacy", priority(1), selects("pool", "legacy"), atMost("2"), ignoresCoordinators),
 			},
 			hosts: []*host{
-				needy("worker-1", needsSince(2*time.Hour), objecting(locksmithd)), needy("worker-2"),
-				needy("legacy-1", label("pool", "legacy"), objecting(locksmithd)),
-				needy("legacy-2", label("pool", "legacy"), objecting(both)),
+				needy("worker-1", needsSince(2*time.Hour), agentBlocking(locksmithd)), needy("worker-2"),
+				needy("legacy-1", label("pool", "legacy"), agentBlocking(locksmithd)),
+				needy("legacy-2", label("pool", "legacy"), agentBlocking(both)),
 			},
 			script: []act{
 				{10 * minute, "dpkg on legacy-2 is done", changes("legacy-2", sets(v1alpha1.AnnotationReport, reporting(locksmithd)))},

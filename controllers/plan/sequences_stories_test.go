@@ -214,7 +214,7 @@ func limits() map[string]sequence {
 			about:    "worker-1 of ring canary is inhibited, and so the others wait, until somebody pauses it.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), inRings("ring", ring("canary", soaks(30*minute))))},
 			hosts: []*host{
-				needy("worker-1", label("ring", "canary"), objecting(`{"reason":"Inhibited","message":"dpkg: upgrading"}`)),
+				needy("worker-1", label("ring", "canary"), agentBlocking(`{"reason":"Inhibited","message":"dpkg: upgrading"}`)),
 				needy("worker-2", label("ring", "canary")), needy("worker-3"),
 			},
 			script: []act{{time.Hour, "somebody pauses worker-1", changes("worker-1", pause)}},

@@ -179,13 +179,13 @@ func annotated(key, value string) func(*host) {
 	return func(h *host) { annotate(h.node, key, value) }
 }
 
-// objecting is a host whose agent has an objection, in JSON.
-func objecting(objection string) func(*host) {
-	return annotated(v1alpha1.AnnotationReport, reporting(objection))
+// agentBlocking is a host whose agent reports reasons, in JSON.
+func agentBlocking(reasons string) func(*host) {
+	return annotated(v1alpha1.AnnotationReport, reporting(reasons))
 }
 
-// reporting is the report of an agent with nothing but an objection.
-func reporting(objection string) string { return `{"objection":` + objection + `}` }
+// reporting is the report of an agent with nothing but reasons.
+func reporting(reasons string) string { return `{"blockedBy":[` + reasons + `]}` }
 
 func bootID(id string) func(*host) { return func(h *host) { h.node.Status.NodeInfo.BootID = id } }
 

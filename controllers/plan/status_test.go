@@ -52,7 +52,7 @@ func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
 	var hosts []*host
 	for i := range 40 {
 		reason := string(rune('A'+i%26)) + strings.Repeat("x", i)
-		hosts = append(hosts, needy(fmt.Sprintf("n%02d", i), objecting(`{"reason":"`+reason+`","message":""}`)))
+		hosts = append(hosts, needy(fmt.Sprintf("n%02d", i), agentBlocking(`{"reason":"`+reason+`","message":""}`)))
 	}
 	if p := one(policy("workers"), hosts...).plan(); len(p.Blocked) != 32 || p.Counts.Blocked != 40 {
 		t.Errorf("%d reasons for %d nodes, want 32 for 40", len(p.Blocked), p.Counts.Blocked)
@@ -64,7 +64,7 @@ func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
 func TestReboots_Blocked(t *testing.T) {
 	p := one(policy("workers", atMost("0")),
 		append(hosts(needy, "n7 n6 n5 n4 n3 n2 n1"), needy("p2", annotated(v1alpha1.AnnotationPaused, "true")),
-			needy("p1", annotated(v1alpha1.AnnotationPaused, "true")), needy("x", notReady), needy("y", objecting(`{"reason":"Inhibited"}`)))...,
+			needy("p1", annotated(v1alpha1.AnnotationPaused, "true")), needy("x", notReady), needy("y", agentBlocking(`{"reason":"Inhibited"}`)))...,
 	).plan()
 	want := []v1alpha1.BlockedNodes{
 		{Reason: v1alpha1.ReasonInhibited, Count: 1, Nodes: []string{"y"}},

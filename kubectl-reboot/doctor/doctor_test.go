@@ -178,9 +178,9 @@ func TestExamine(t *testing.T) {
 		},
 		"locksmithd, and a need": {
 			func(c *installed) {
-				Annotated(v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "busy", Also: []protocol.Objection{
-					{Reason: v1alpha1.ReasonCoordinatorConflict, Message: conflict},
-				}}}.String())(&c.nodes[1])
+				Annotated(v1alpha1.AnnotationReport, protocol.AgentReport{BlockedBy: []protocol.Blocker{
+					{Reason: v1alpha1.ReasonInhibited, Message: "busy"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: conflict},
+				}}.String())(&c.nodes[1])
 			}, []string{"Coordinators Problem [n2] locksmithd is active"},
 		},
 		"no engine": {

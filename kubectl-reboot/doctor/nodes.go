@@ -21,7 +21,7 @@ func coordinators(c Cluster, f *findings) {
 	c.eachMessage(f, func(node *corev1.Node, _ *plan.Node) (message, command string) {
 		report, err := protocol.ParseAgentReport(node.Annotations)
 		if err == nil {
-			for _, o := range report.Objection.All() {
+			for _, o := range report.BlockedBy {
 				if o.Reason == v1alpha1.ReasonCoordinatorConflict {
 					return o.Message, ""
 				}
