@@ -1,7 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,4 +114,155 @@ func drawWindow(d *process.Random, i int) v1alpha1.Window {
 		w.Days = []v1alpha1.Day{"Mon", "Wed", "Fri", "Sun"}
 	}
 	return w
+}
+
+// drawing draws faults, in any order.
+type drawing struct {
+	random *process.Random
+	// within is how long things go wrong.
+	within time.Duration
+	all    []Fault
+}
+
+// drawFaults fills the time in which things go wrong: needs every few days, and what else may happen.
+func drawFaults(d *process.Random, s *Script) []Fault {
+	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
+	for i := range s.Nodes {
+		for at := d.Between(0, 3*day); at < s.Faulty; at += d.Between(2*day, 10*day) {
+			drawn.add(Fault{At: at, What: StageUpdate, Target: i})
+		}
+	}
+	drawn.some(CordonNode, 0.3, nodes, 0, 0)
+	drawn.some(UncordonNode, 0.4, nodes, 0, 0)
+	drawn.some(PauseNode, 0.1, nodes, 0, 0)
+	drawn.some(ResumeNode, 0.1, nodes, 0, 0)
+	drawn.some(SetLimit, 0.1, policies, 0, 0)
+	drawn.some(PausePolicy, 0.1, policies, time.Hour, day)
+	drawn.some(ResumePolicy, 0.1, policies, 0, 0)
+	drawn.some(DryRun, 0.1, policies, 0, 0)
+	drawn.some(Enforce, 0.2, policies, 0, 0)
+	drawn.some(EndHalt, 1, policies, 0, 0)
+	drawn.some(DeletePolicy, 0.1, policies, 0, 4*time.Hour)
+	drawn.some(DeleteBusyPolicy, 0.1, policies, 0, 4*time.Hour)
+	drawn.some(WipeStatus, 0.1, policies, 0, 0)
+	drawn.some(WipeBusyStatus, 0.3, policies, 0, 20*time.Minute)
+	drawn.ofNodes(1, nodes)
+	drawn.ofManagers()
+	return drawn.sorted()
+}
+
+// ofNodes draws what strikes nodes and their agents, times as often as it does in a small cluster.
+func (all *drawing) ofNodes(times float64, nodes int) {
+	all.some(RequestReboot, 0.1*times, nodes, 0, 0)
+	all.some(Recordon, 0.5*times, nodes, 0, 2*time.Second)
+	all.some(Relabel, 0.2*times, nodes, 0, 0)
+	all.some(LosePower, 0.2*times, nodes, time.Minute, 20*time.Minute)
+	all.some(LosePower, 0.1*times, nodes, day, 4*day)
+	all.some(KillAgent, 0.5*times, nodes, 0, 0)
+	all.some(DeleteNode, 0.15*times, nodes, 0, 6*time.Hour)
+	all.some(DeleteBusy, 0.15*times, nodes, 0, 20*time.Minute)
+	all.some(JumpClock, 0.3*times, nodes, -time.Hour, time.Hour)
+	all.some(FreezeAgent, 0.3*times, nodes, 10*time.Second, 10*time.Minute)
+}
+
+// ofManagers draws what strikes managers and the API server.
+func (all *drawing) ofManagers() {
+	all.some(KillManager, 0.5, managers, 0, 0)
+	all.some(FreezeManager, 1, managers, 5*time.Second, 70*time.Second)
+	all.some(FreezeManager, 0.3, managers, time.Minute, 2*time.Hour)
+	all.some(Outage, 0.2, 1, 5*time.Second, 20*time.Minute)
+	all.some(Compact, 1, 1, 0, 0)
+}
+
+func (all *drawing) add(d ...Fault) { all.all = append(all.all, d...) }
+
+// some draws faults of a kind, so many a day.
+func (all *drawing) some(what What, perDay float64, targets int, least, most time.Duration) {
+	d := all.random
+	for range all.times(perDay) {
+		all.add(Fault{At: d.Between(0, all.within), What: what, Target: d.Below(targets), For: d.Between(least, most), Number: 1 + d.Below(5)})
+	}
+}
+
+// pairs draws faults that are undone, within a day.
+func (all *drawing) pairs(what, undo What, perDay float64, targets int) {
+	d := all.random
+	for range all.times(perDay) {
+		at, target := d.Between(0, all.within), d.Below(targets)
+		all.add(Fault{At: at, What: what, Target: target}, Fault{At: at + d.Between(time.Minute, day), What: undo, Target: target})
+	}
+}
+
+func (all *drawing) times(perDay float64) int {
+	return int(math.Floor(perDay*all.within.Hours()/day.Hours())) + all.random.Below(2)
+}
+
+// sorted are the faults in the order of their times, as far as there is time for them.
+func (all *drawing) sorted() []Fault {
+	late := func(d Fault) bool { return d.At >= all.within }
+	return slices.SortedStableFunc(slices.Values(slices.DeleteFunc(all.all, late)), func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+}
+
+// largePools is how many pools a large cluster has, each with a policy of its own.
+const largePools = 5
+
+// DrawLarge makes the script of a large cluster, over weeks: pools of hundreds of nodes that are updated in waves, as fleets
+// are. Faults strike a node about a fifth as often as in a small cluster, and what an administrator does to a node he undoes
+// within a day, or hundreds of cordons would be in the end.
+func DrawLarge(seed uint64, nodes int) Script {
+	d := process.NewRandom(seed, "large script")
+	s := Script{
+		Seed: seed, Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week),
+		Foul:  foul(d),
+		Drain: d.Between(10*time.Second, 2*time.Minute), Stuck: pick(d, 0, 0.01, 0.03), Boot: d.Between(30*time.Second, 5*time.Minute),
+		Pass: time.Duration(nodes) * time.Millisecond, Patience: 6 * time.Hour,
+	}
+	// A manager sends hundreds of times as many requests as in a small cluster, one after another. They are faster, and it dies as often.
+	s.Foul.Latency, s.Foul.Crash = s.Foul.Latency/10, s.Foul.Crash/10
+	for i := range largePools {
+		s.Pools = append(s.Pools, fmt.Sprintf("pool-%d", i+1))
+	}
+	s.drawNodes(d, nodes)
+	for _, name := range s.Pools {
+		s.Policies = append(s.Policies, drawLargePolicy(d, name))
+	}
+	s.Faults = drawLargeFaults(d, &s)
+	return s
+}
+
+func drawLargePolicy(d *process.Random, pool string) *v1alpha1.RebootPolicy {
+	policy := drawPolicy(d, pool)
+	policy.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{labelPool: pool}}
+	limit := pick(d, intstr.FromString("5%"), intstr.FromString("10%"), intstr.FromString("20%"), intstr.FromInt32(30))
+	policy.Spec.Concurrency.MaxUnavailable = &limit
+	policy.Spec.Settle = &metav1.Duration{Duration: d.Between(0, time.Minute).Truncate(time.Second)}
+	policy.Spec.Failures = &v1alpha1.Failures{Max: new(int32(5 + d.Below(20)))}
+	return policy
+}
+
+// drawLargeFaults: the fleet gets two updates, and each node has installed one within an hour or two.
+func drawLargeFaults(d *process.Random, s *Script) []Fault {
+	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
+	for _, wave := range []time.Duration{0, s.Faulty / 2} {
+		begins, within := wave+d.Between(0, s.Faulty/2-day), d.Between(time.Minute, 2*time.Hour)
+		for i := range nodes {
+			drawn.add(Fault{At: begins + d.Between(0, within), What: StageUpdate, Target: i})
+		}
+	}
+	times := float64(nodes) / 60
+	drawn.pairs(CordonNode, UncordonNode, 0.3*times, nodes)
+	drawn.pairs(PauseNode, ResumeNode, 0.1*times, nodes)
+	drawn.pairs(DryRun, Enforce, 0.3, policies)
+	drawn.some(PausePolicy, 0.3, policies, time.Hour, day)
+	drawn.some(ResumePolicy, 0.3, policies, 0, 0)
+	for range drawn.times(0.3) {
+		drawn.add(Fault{At: d.Between(0, s.Faulty), What: SetLimit, Target: d.Below(policies), Number: 10 + d.Below(nodes/20)})
+	}
+	drawn.some(EndHalt, 5, policies, 0, 0)
+	drawn.some(DeletePolicy, 0.2, policies, 0, 4*time.Hour)
+	drawn.some(DeleteBusyPolicy, 0.2, policies, 0, 4*time.Hour)
+	drawn.some(WipeBusyStatus, 0.4, policies, 0, 20*time.Minute)
+	drawn.ofNodes(times, nodes)
+	drawn.ofManagers()
+	return drawn.sorted()
 }

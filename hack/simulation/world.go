@@ -1,3 +1,6 @@
+// Package simulation lets the operator live through weeks in which everything goes wrong, in virtual time: two managers and
+// an agent for each node, the code that ships, in a bubble of testing/synctest, over an API server in memory. What happens
+// to them is drawn from a seed; what they do about it is judged by a package that shares no decision with them.
 package simulation
 
 import (
@@ -201,4 +204,46 @@ func (w *World) uid(kind, name string) types.UID {
 	defer w.mu.Unlock()
 	w.lives[kind+" "+name]++
 	return types.UID(fmt.Sprintf("uid-%d-of-%s-%s", w.lives[kind+" "+name], kind, name))
+}
+
+// program lives again whenever its process ends.
+type program struct {
+	world  *World
+	name   string
+	random *process.Random
+
+	mu      sync.Mutex
+	process *process.Process
+}
+
+// run lets the program live, one life after another, until ctx ends.
+func (p *program) run(ctx context.Context, name string, live func(*process.Process)) {
+	for ctx.Err() == nil {
+		life := p.world.start(ctx, name)
+		p.mu.Lock()
+		p.process = life
+		p.mu.Unlock()
+		live(life)
+		process.Wait(ctx, p.random.Between(time.Second, time.Minute))
+	}
+}
+
+// now is the process that runs. Nil: none does.
+func (p *program) now() *process.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil || !p.process.Alive() {
+		return nil
+	}
+	return p.process
+}
+
+// kill ends the process. False: there is none.
+func (p *program) kill() bool {
+	life := p.now()
+	if life == nil {
+		return false
+	}
+	life.Kill()
+	return true
 }
