@@ -1,3 +1,9 @@
+// Package embedded is a whole Kubernetes cluster on one machine, without containers: etcd, kube-apiserver,
+// kube-controller-manager, kube-scheduler and kwok as child processes on 127.0.0.1, with simulated nodes, or real ones
+// (package rack). It is up in a few seconds and leaves nothing behind.
+//
+// It is as strict as a real cluster where that matters here: Node and RBAC authorisation, NodeRestriction, client
+// certificates, tokens bound to pods, and an audit log that reports exactly who asked for what.
 package embedded
 
 import (
@@ -199,3 +205,35 @@ func (c *Cluster) Revive(ctx context.Context, name string) error {
 }
 
 func (c *Cluster) asset(name string) string { return filepath.Join(testenv.Assets(), name) }
+
+// StartServer starts what suites run against: etcd and an API server, with the project's kind and no controller. The caller stops it.
+func StartServer(ctx context.Context) (*Cluster, error) {
+	c, err := Start(ctx, Options{ServerOnly: true, Bare: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.InstallKind(ctx); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// test is a [testing.T], or Ginkgo's: programs use this package, too, and have no business with package testing.
+type test interface {
+	Helper()
+	Context() context.Context
+	Cleanup(stop func())
+	Fatal(args ...any)
+}
+
+// StartServerFor is StartServer for a test, which ends where it fails, and the API server with it.
+func StartServerFor(t test) *Cluster {
+	t.Helper()
+	c, err := StartServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	return c
+}
