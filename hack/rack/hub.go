@@ -1,9 +1,17 @@
 package rack
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // The addresses of a rack. They are nobody else's: the rack's network is reachable from nowhere.
@@ -76,3 +84,88 @@ func (h *hub) close() {
 
 func addressOf(number int) string { return fmt.Sprintf("10.98.0.%d", firstHost+number) }
 func podsOf(number int) string    { return fmt.Sprintf("10.98.%d.0/24", firstHost+number) }
+
+// network is a network namespace. It has no name: it is gone once nobody holds it.
+type network struct{ file *os.File }
+
+// newNetwork makes a network namespace.
+func newNetwork() (*network, error) {
+	n := &network{}
+	err := onThreadOfItsOwn(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("making a network namespace: %w", err)
+		}
+		var err error
+		n.file, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	return n, err
+}
+
+// path names the namespace to other programs while this process lives.
+func (n *network) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
+
+// run runs command lines inside.
+func (n *network) run(ctx context.Context, lines ...string) error {
+	for _, line := range lines {
+		command := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.path()}, strings.Fields(line)...)...)
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("running %s: %w: %s", line, err, bytes.TrimSpace(output))
+		}
+	}
+	return nil
+}
+
+// listen opens a TCP socket inside, which stays inside.
+func (n *network) listen(address string) (net.Listener, error) {
+	var listener net.Listener
+	err := onThreadOfItsOwn(func() error {
+		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("entering a network namespace: %w", err)
+		}
+		var err error
+		listener, err = net.Listen("tcp", address)
+		return err
+	})
+	return listener, err
+}
+
+func (n *network) close() { _ = n.file.Close() }
+
+// onThreadOfItsOwn runs f on a thread that ends with it, since nothing else may run in the namespaces it enters.
+func onThreadOfItsOwn(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		done <- f()
+	}()
+	return <-done
+}
+
+// forward carries connections that come to a listener on to an address of this machine: what kube-proxy would do for the
+// API server's service. It ends with the listener.
+func forward(listener net.Listener, address string) {
+	for {
+		from, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go carry(from, address)
+	}
+}
+
+func carry(from net.Conn, address string) {
+	to, err := net.Dial("tcp", address)
+	if err != nil {
+		from.Close() // As if nobody listened there.
+		return
+	}
+	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+		go func() {
+			_, _ = io.Copy(way[1], way[0])
+			// Whoever reads there learns that no more comes.
+			way[1].Close()
+			way[0].Close()
+		}()
+	}
+}
