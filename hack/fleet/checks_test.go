@@ -2,10 +2,14 @@ package fleet
 
 import (
 	"context"
+	"net/http"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // check fails where the judge finds anything, and where no attempt was seen.
@@ -29,4 +33,52 @@ func check(t *testing.T, f *Fleet) {
 	if attempts == 0 {
 		t.Error("the witness has seen no attempt")
 	}
+}
+
+// expectRights fails where the operator's programs asked for what their roles do not allow, so that no role is too narrow;
+// config's tests see that none is too wide.
+func expectRights(t *testing.T, f *Fleet) {
+	t.Helper()
+	requests, err := f.Cluster.Requests(f.begun, time.Now())
+	must(t, err)
+	events := map[string]int{}
+	for _, r := range requests {
+		program := ProgramOf(r)
+		if r.Resource == "events" {
+			events[program]++
+		}
+		if program != "" && r.Code == http.StatusForbidden {
+			t.Errorf("the %s may not %s %s %s/%s", program, r.Verb, r.Resource, r.Namespace, r.Name)
+		}
+	}
+	if events[agentProgram] == 0 || events[managerProgram] == 0 {
+		t.Errorf("events: %v; both programs write some", events)
+	}
+}
+
+const (
+	// agentBytes is what the agent's program may have. Most of it is every kind of the Kubernetes API, which any client of
+	// controller-runtime brings along; one more of that sort, such as a Clientset, is a megabyte on every node.
+	agentBytes = 36_000_000
+	// agentAtRest is what an agent may hold in memory when it has nothing to do: it takes 32 MiB, most of it pages of the
+	// program, of which the kernel keeps more on one machine than on another.
+	agentAtRest = 36 << 20
+)
+
+// checkWeight looks at the agent's program, and waits until the agents are at rest.
+func checkWeight(t *testing.T, f *Fleet) {
+	t.Helper()
+	program, err := os.Stat(testenv.Shipped(agentProgram))
+	must(t, err)
+	if program.Size() > agentBytes {
+		t.Errorf("the agent's program has %d bytes, at most %d are wanted: go list -deps ./agent reports what is new", program.Size(), agentBytes)
+	}
+	must(t, f.Await(t.Context(), "the agents to be at rest", func() bool {
+		for _, agent := range f.Agents() {
+			if m, err := agent.Memory(); err != nil || m.Resident > agentAtRest {
+				return false
+			}
+		}
+		return len(f.Agents()) == len(f.Hosts)
+	}))
 }
