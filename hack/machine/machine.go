@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
@@ -182,3 +186,64 @@ type Alone struct{}
 
 // Other implements reboot.HostCoordinators.
 func (Alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
+
+// Clock is the real one, but for what it is set wrong by. What runs for a while runs as long by any clock.
+type Clock struct {
+	clock.RealClock
+
+	wrong atomic.Int64
+}
+
+// Set sets the clock wrong by so much.
+func (c *Clock) Set(by time.Duration) { c.wrong.Store(int64(by)) }
+
+// Jump puts the clock on, or back.
+func (c *Clock) Jump(by time.Duration) { c.wrong.Add(int64(by)) }
+
+// Now implements clock.PassiveClock.
+func (c *Clock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(c.wrong.Load())) }
+
+// Since implements clock.PassiveClock.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Gate is what a program passes before each thing it does. It can be held there, as SIGSTOP does.
+type Gate struct {
+	mu   sync.Mutex
+	held chan struct{} // closed when it is let go; nil: it is not held
+}
+
+// Hold stops the program where it passes next.
+func (g *Gate) Hold() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held == nil {
+		g.held = make(chan struct{})
+	}
+}
+
+// Release lets it go on.
+func (g *Gate) Release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held != nil {
+		close(g.held)
+		g.held = nil
+	}
+}
+
+// Pass waits while the program is held, and reports whether its life lasted.
+func (g *Gate) Pass(life context.Context) bool {
+	for life.Err() == nil {
+		g.mu.Lock()
+		held := g.held
+		g.mu.Unlock()
+		if held == nil {
+			return true
+		}
+		select {
+		case <-held:
+		case <-life.Done():
+		}
+	}
+	return false
+}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -54,4 +57,63 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 		return nil, fmt.Errorf("building a client: %w", err)
 	}
 	return c, nil
+}
+
+// WriteKubeconfig writes a kubeconfig that leads to the same API server as a config does, as the same user.
+func WriteKubeconfig(path string, config *rest.Config) error {
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"it": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": {
+			TokenFile: config.BearerTokenFile, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+			Impersonate: config.Impersonate.UserName,
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
+		CurrentContext: "it",
+	}, path)
+	if err != nil {
+		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+	}
+	return nil
+}
+
+// Kustomization writes into dir what `make deploy CONFIG=… COMPONENTS=…` applies: a folder of the repository, such as
+// config/default, with folders of config/components.
+func Kustomization(dir, folder string, components ...string) error {
+	root, err := filepath.Rel(dir, Root()) // kustomize takes no absolute path
+	if err != nil {
+		return fmt.Errorf("writing a kustomization: %w", err)
+	}
+	text := strings.Builder{}
+	fmt.Fprintf(&text, "resources:\n- %s\ncomponents:\n", filepath.Join(root, folder))
+	for _, component := range components {
+		fmt.Fprintf(&text, "- %s\n", filepath.Join(root, "config", "components", component))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text.String()), 0o600); err != nil {
+		return fmt.Errorf("writing a kustomization: %w", err)
+	}
+	return nil
+}
+
+// NotShown skips a test that this machine cannot run, and names it in the file of the variable NOT_SHOWN where there is one:
+// hack/step.sh prints that file at the end of a run. It names a test once, whatever number of its cases is skipped.
+func NotShown(t interface {
+	Helper()
+	Name() string
+	Skip(why ...any)
+	Fatal(args ...any)
+}, why string,
+) {
+	t.Helper()
+	if path := os.Getenv("NOT_SHOWN"); path != "" {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			test, _, _ := strings.Cut(t.Name(), "/")
+			_, err = fmt.Fprintf(file, "%s: %s\n", test, why)
+			_ = file.Close() // An error would have been one of the write.
+		}
+		if err != nil {
+			t.Fatal(fmt.Errorf("noting what is not shown: %w", err))
+		}
+	}
+	t.Skip(why)
 }
