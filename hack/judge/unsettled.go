@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -61,7 +61,9 @@ func UnsettledPolicy(p *v1alpha1.RebootPolicy) (what []string) {
 	if len(p.Status.Grants) > 0 {
 		what = append(what, fmt.Sprintf("has grants %v", p.Status.Grants))
 	}
-	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted) {
+	if slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionHalted && c.Status == metav1.ConditionTrue
+	}) {
 		what = append(what, "is halted")
 	}
 	if p.DeletionTimestamp != nil {
