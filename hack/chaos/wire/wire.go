@@ -12,8 +12,12 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // errLost is what a client sees of an answer that got lost.
@@ -266,4 +270,20 @@ func (s *stream) Close() error {
 	s.line.wire.mu.Unlock()
 	defer s.end()
 	return s.ReadCloser.Close()
+}
+
+// answers are what an API server answers of each kind.
+var answers = map[schedule.Kind]*apierrors.StatusError{
+	schedule.Conflict:    apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "", errors.New("the object has been modified")),
+	schedule.TooMany:     apierrors.NewTooManyRequests("too many requests, please try again later", 1),
+	schedule.ServerError: apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
+}
+
+func answer(req *http.Request, kind schedule.Kind) *http.Response {
+	status := testenv.Failure(answers[kind].Status())
+	resp := testenv.Answer(req, int(status.Code), status)
+	if kind == schedule.TooMany {
+		resp.Header.Set("Retry-After", "1")
+	}
+	return resp
 }

@@ -6,11 +6,13 @@ package timeline
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -122,4 +124,128 @@ func (t *Timeline) Story() Story {
 	}
 	slices.SortStableFunc(s.Runs, func(a, b Run) int { return a.Granted.Compare(b.Granted) })
 	return s
+}
+
+// State is what a node is doing, in one word for people.
+type State string
+
+// The states of a node, in the order in which a reboot goes through them.
+const (
+	// UpToDate nodes need no reboot and have had none since the timeline began.
+	UpToDate State = "up to date"
+	// Waiting nodes need a reboot and have no grant.
+	Waiting State = "waiting"
+	// Granted nodes may reboot and have not begun.
+	Granted State = "granted"
+	// Draining nodes are cordoned and their pods are leaving.
+	Draining State = "draining"
+	// Rebooting nodes have passed the point of no return.
+	Rebooting State = "rebooting"
+	// Settling nodes are up on a new boot ID and not yet back in service.
+	Settling State = "settling"
+	// Back nodes have been rebooted and are in service.
+	Back State = "back"
+	// Unavailable nodes are not Ready, or cordoned, and not by a reboot of ours.
+	Unavailable State = "unavailable"
+)
+
+// look reports what a node is doing, from one revision of it alone.
+func look(node *corev1.Node) State {
+	grant, unreadable := protocol.ParseGrant(node.Annotations)
+	progress, err := protocol.ParseProgress(node.Annotations)
+	switch {
+	case unreadable != nil || err != nil:
+		return Unavailable
+	case grant != nil && grant.State == protocol.GrantActive:
+		return underGrant(node, grant, progress)
+	case !isAvailable(node):
+		return Unavailable
+	case Condition(node, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue:
+		return Waiting
+	}
+	return UpToDate
+}
+
+func underGrant(node *corev1.Node, grant *protocol.Grant, progress *protocol.Progress) State {
+	switch {
+	case progress == nil || progress.Seq != grant.Seq:
+		return Granted
+	case progress.Phase == protocol.PhaseAborted:
+		return Waiting
+	case progress.Phase == protocol.PhaseDraining:
+		return Draining
+	case progress.BootID == node.Status.NodeInfo.BootID || !isReady(node):
+		return Rebooting
+	}
+	return Settling
+}
+
+// why is the reason that the operator reports on the Node.
+func why(node *corev1.Node) string {
+	permitted := Condition(node, v1alpha1.NodeRebootPermitted)
+	return strings.Trim(permitted.Reason+": "+permitted.Message, ": ")
+}
+
+// Condition is a Node's condition; the zero one where it has none of that kind.
+func Condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func isReady(node *corev1.Node) bool {
+	return Condition(node, corev1.NodeReady).Status == corev1.ConditionTrue
+}
+
+// isAvailable is the users' view: the node runs pods and takes new ones.
+func isAvailable(node *corev1.Node) bool { return isReady(node) && !node.Spec.Unschedulable }
+
+// Run is one reboot of one node: when each phase began. Zero: not yet.
+type Run struct {
+	Node string
+	// Granted is when its turn came.
+	Granted time.Time
+	// Drain is when it was cordoned.
+	Drain time.Time
+	// Reboot is the point of no return.
+	Reboot time.Time
+	// Up is when it was Ready on a new boot ID.
+	Up time.Time
+	// Done is when it was back in service.
+	Done time.Time
+}
+
+// Phases are how long each phase of a run took.
+type Phases struct{ Drain, Reboot, Settle time.Duration }
+
+// Phases are how long each phase of a finished run took.
+func (r Run) Phases() Phases {
+	return Phases{Drain: r.Reboot.Sub(r.Drain), Reboot: r.Up.Sub(r.Reboot), Settle: r.Done.Sub(r.Up)}
+}
+
+// record notes when a phase begins. A phase that one revision skips over began with the next one that is seen; a node
+// that falls back, as after an abort, begins the phase anew.
+func (t *Timeline) record(at time.Time, n *track) {
+	r := &n.run
+	phases := []*time.Time{&r.Granted, &r.Drain, &r.Reboot, &r.Up, &r.Done}
+	states := []State{Waiting, Granted, Draining, Rebooting, Settling, Back}
+	reached := slices.Index(states, n.view.State)
+	if reached < 0 || n.view.State == Back && r.Granted.IsZero() {
+		return
+	}
+	for i, began := range phases {
+		switch {
+		case i >= reached:
+			*began = time.Time{}
+		case began.IsZero():
+			*began = at
+		}
+	}
+	if n.view.State == Back {
+		t.runs = append(t.runs, *r)
+		*r = Run{Node: r.Node}
+	}
 }
