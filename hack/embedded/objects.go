@@ -45,7 +45,8 @@ func (c *Cluster) AddNode(ctx context.Context, name string) error {
 	}
 	return c.await(ctx, "node "+name+" to be Ready", func(ctx context.Context) bool {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
-		return err == nil && len(node.Spec.Taints) == 0 // a new Node has that of one that is not Ready
+		// A new Node has the taint of one that is not Ready. It may lose that before kwok has reported anything.
+		return err == nil && len(node.Spec.Taints) == 0 && node.Status.NodeInfo.BootID != ""
 	})
 }
 
