@@ -256,7 +256,7 @@ var _ = Describe("An agent that is killed", func() {
 		m.restart(ctx)
 		Eventually(m.Logind.Reboots).Should(Equal(2))
 
-		By("taking that for no reboot: its conditions stand and so does its need")
+		By("taking that for no reboot: its conditions stay and so does its need")
 		m.looksAgain(ctx)
 		node := m.node(ctx)
 		Expect(phaseOf(node)).To(Equal("1 Rebooting cordoned"))

@@ -53,7 +53,7 @@ func (p *process) start(ctx context.Context) {
 		return
 	}
 	p.s.wg.Go(func() {
-		// A process that is killed cannot say good-bye, so its error reports nothing.
+		// A process that is killed cannot shut down in order, so its error is ignored.
 		_ = mgr.Start(life)
 	})
 }

@@ -35,7 +35,7 @@ type machine struct {
 
 	name   string
 	boots  atomic.Int64
-	marks  int
+	looks  int
 	policy *v1alpha1.RebootPolicy
 
 	requests requests

@@ -90,22 +90,22 @@ func (w *walk) run(command string) {
 		return
 	}
 	for part := range strings.SplitSeq(command, " && ") {
-		words := strings.Fields(part)
+		args := strings.Fields(part)
 		if does, found := w.does[part]; found {
 			does()
 			continue
 		}
-		switch words[0] {
+		switch args[0] {
 		case "systemctl":
-			w.systemctl(words[1], words[len(words)-1])
+			w.systemctl(args[1], args[len(args)-1])
 		case "cd":
-			Expect(words[1]).To(Equal("/etc/systemd/system"))
+			Expect(args[1]).To(Equal("/etc/systemd/system"))
 		case "curl":
-			w.download(words)
+			w.download(args)
 		case "echo", "printf", "rm", "sed", "touch":
 			w.shell(part)
 		default:
-			Fail("nobody knows what this does: " + part)
+			Fail("unknown command: " + part)
 		}
 	}
 }
@@ -134,10 +134,10 @@ func (w *walk) shell(command string) {
 }
 
 // download installs units from this repository's address.
-func (w *walk) download(words []string) {
+func (w *walk) download(args []string) {
 	GinkgoHelper()
-	for _, word := range words {
-		if _, name, found := strings.Cut(word, "reboot-operator/reboot-operator/main/"); found {
+	for _, arg := range args {
+		if _, name, found := strings.Cut(arg, "reboot-operator/reboot-operator/main/"); found {
 			unit, err := os.ReadFile(filepath.Join(testenv.Root(), name))
 			Expect(err).NotTo(HaveOccurred())
 			w.write("etc/systemd/system/"+filepath.Base(name), string(unit))
@@ -281,12 +281,12 @@ func (w *walk) sysupdate() {
 	DeferCleanup(func() {
 		defer func() { _ = conn.Close() }()
 		for len(received) > 0 {
-			Expect((<-received).Type).NotTo(Equal(dbus.TypeMethodCall), "the agent calls what docs/hosts.md says it does not")
+			Expect((<-received).Type).NotTo(Equal(dbus.TypeMethodCall), "the agent makes a call that docs/hosts.md excludes")
 		}
 	})
 }
 
-// Each section of docs/hosts.md, done on an emulated host of its kind: the agent reports what the page says.
+// Each section of docs/hosts.md, done on an emulated host of its kind: the agent reports what the page documents.
 var _ = DescribeTable("docs/hosts.md", func(ctx SpecContext, heading string, stock func(*walk)) {
 	m := newMachine(ctx, patient)
 	m.Engine.Stop()

@@ -73,11 +73,11 @@ var _ = Describe("The life of a reboot", func() {
 		}
 		m.grant(ctx, 1, protocol.GrantFinished)
 
-		By("and speaking once there is something new, which comes after all of that")
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new words")
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("new words"))
+		By("and writing once there is something new, which comes after all of that")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new firmware")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("new firmware"))
 		Eventually(m.requests.Len).Should(Equal(before+2), "one write and one event (a series)")
-		Expect(m.requests.writes()).To(HaveLen(3), "up to date, need, new words")
+		Expect(m.requests.writes()).To(HaveLen(3), "up to date, need, request")
 	})
 
 	It("writes again what somebody removed (defect 13)", func(ctx SpecContext) {

@@ -118,12 +118,12 @@ var _ = Describe("logind", func() {
 		m.Logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")
 		m.start(ctx)
 		m.shows(ctx, blockerOf, Equal("Inhibited: logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."))
-		for mark := range 5 {
-			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, fmt.Sprintf("mark %d.", mark))
-			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("mark %d.", mark))
+		for i := range 5 {
+			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, fmt.Sprintf("request %d.", i))
+			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("request %d.", i))
 		}
 		rests(m)
-		Expect(m.requests.writes()).To(HaveLen(6), "the need, and each mark")
+		Expect(m.requests.writes()).To(HaveLen(6), "the need, and each request")
 
 		By("saying it again")
 		m.Logind.FailListInhibitors("")

@@ -51,9 +51,9 @@ var _ = Describe("The need for a reboot", func() {
 		asked := m.Engine.StatusCalls()
 		m.start(ctx)
 		Eventually(m.Engine.StatusCalls).Should(BeNumerically(">", asked))
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a mark". `+before))
-		Expect(m.requests.writes()).To(HaveLen(written+1), "the mark, and nothing about the need")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a request")
+		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a request". `+before))
+		Expect(m.requests.writes()).To(HaveLen(written+1), "the request, and nothing about the need")
 
 		By("falling with the boot, even one that somebody else made (behaviour 50)")
 		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationRebootRequested) })
@@ -162,7 +162,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 
-		By("being another one when it is made after the boot, though the words are the same")
+		By("being another one when it is made after the boot, though the text is the same")
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new firmware")
 		m.shows(ctx, needOf, Equal("True Requested"))
 		m.restart(ctx)

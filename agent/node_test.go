@@ -17,31 +17,31 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// What a Node reports, each as one word for matchers.
+// What a Node reports, each as one string for matchers.
 
-// shows polls the Node for a word.
+// shows polls the Node until text matches.
 func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() string { return text(m.node(ctx)) }).Should(matcher)
 }
 
 // showsMeanwhile is shows while time passes on the held clock, so much for each look of the agent's.
-func (m *machine) showsMeanwhile(ctx context.Context, passes time.Duration, word func(*corev1.Node) string, matcher types.GomegaMatcher) {
+func (m *machine) showsMeanwhile(ctx context.Context, passes time.Duration, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() string {
 		m.held.pass(passes)
 		looks(ctx, m)
-		return word(m.node(ctx))
+		return text(m.node(ctx))
 	}).WithPolling(250 * time.Millisecond).Should(matcher)
 }
 
 // looksAgain returns once the agent has looked at its Node as it is now.
 func (m *machine) looksAgain(ctx context.Context) {
 	GinkgoHelper()
-	m.marks++
-	mark := fmt.Sprintf("mark %d.", m.marks)
-	m.annotate(ctx, v1alpha1.AnnotationRebootRequested, mark)
-	m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(mark))
+	m.looks++
+	request := fmt.Sprintf("request %d.", m.looks)
+	m.annotate(ctx, v1alpha1.AnnotationRebootRequested, request)
+	m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(request))
 }
 
 func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRequired)(node) }

@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 		want options
 	}{
 		"the name of the node is enough": {[]string{"--node-name=n1"}, nil, defaults(func(*options) {})},
-		"the pod says the rest": {
+		"the pod's environment gives the rest": {
 			nil,
 			map[string]string{"NODE_NAME": "n1", "POD_NAME": "p", "POD_NAMESPACE": "s", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/b"},
 			defaults(func(o *options) { o.bus, o.self = "unix:path=/b", types.NamespacedName{Namespace: "s", Name: "p"} }),
@@ -107,7 +107,7 @@ func TestEngineList(t *testing.T) {
 	}
 }
 
-// An engine that --engines does not name may be absent. Whoever names a file says that engine sentinel is on the host.
+// An engine that --engines does not name may be absent. --sentinel-file declares that engine sentinel is on the host.
 func TestMayBeAbsent(t *testing.T) {
 	for args, want := range map[string]bool{
 		"":                                      true,

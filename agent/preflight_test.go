@@ -200,7 +200,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.annotate(ctx, v1alpha1.AnnotationPreflight, `{"policy":`)
 		m.looksAgain(ctx)
 		Expect(m.podReads()).To(Equal(3))
-		Expect(m.requests.writes()).To(HaveLen(before+1), "the mark")
+		Expect(m.requests.writes()).To(HaveLen(before+1), "the request")
 	})
 
 	It("reports after a restart what it reported before, and writes it once", func(ctx SpecContext) {
@@ -213,7 +213,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Eventually(m.podReads).Should(BeNumerically(">=", 4), "LIST and WATCH of each process")
 		m.looksAgain(ctx)
 		Expect(answerOf(m.node(ctx))).To(Equal("r1, blocking migration"))
-		Expect(m.requests.writes()).To(HaveLen(before+1), "the mark")
+		Expect(m.requests.writes()).To(HaveLen(before+1), "the request")
 	})
 
 	It("takes back what it reported when no reboot is needed any more, in the same write", func(ctx SpecContext) {

@@ -37,7 +37,7 @@ func TestReadiness_WithinAMinute(t *testing.T) {
 	probing := time.Duration(probe.PeriodSeconds*probe.FailureThreshold) * time.Second
 	for what, noticed := range map[string]time.Duration{
 		"rights are checked when a watch begins": renewAfter + renewAfter/3,
-		"a connection is cut without a word":     httpTimeout,
+		"a connection is cut without a reset":    httpTimeout,
 	} {
 		if total := noticed + patience + probing; total > time.Minute {
 			t.Errorf("%s: shown after up to %s", what, total)

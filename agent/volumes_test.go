@@ -115,7 +115,7 @@ var _ = Describe("Volumes", func() {
 	})
 })
 
-// usesVolumes is the kubelet's word.
+// usesVolumes sets what the kubelet reports as in use.
 func usesVolumes(ctx context.Context, m *machine, volumes ...corev1.UniqueVolumeName) {
 	GinkgoHelper()
 	node := m.node(ctx)

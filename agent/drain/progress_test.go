@@ -64,7 +64,7 @@ func api(allowed int) budget {
 
 var (
 	webBudget = types.NamespacedName{Namespace: "default", Name: "web"}
-	no        = answer{verdict: refused, message: "budget web says no"}
+	no        = answer{verdict: refused, message: "budget web refuses"}
 	yes       = answer{verdict: accepted}
 )
 

@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 			err:  withCause(apierrors.NewTooManyRequests(violates, 0), policyv1.DisruptionBudgetCause, needs),
 			want: answer{verdict: refused, message: needs},
 		},
-		"429 of a budget that lags says how long": {
+		"429 of a budget that lags has the time to wait": {
 			err:  withCause(apierrors.NewTooManyRequests(violates, 10), policyv1.DisruptionBudgetCause, "still being processed"),
 			want: answer{verdict: refused, message: "still being processed", retryAfter: 10 * time.Second},
 		},

@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 			script: begin(t, makeTarget("a"), makeTarget("b")).lists(makeTarget("b")).gone("never seen"),
 			want:   Status{Remaining: 1, Evicted: 1},
 		},
-		"behaviour 38: a refused pod is named in the server's words": {
+		"behaviour 38: a refused pod is named with the server's message": {
 			script: begin(t, makeTarget("b"), makeTarget("a")).sent("a", "b").answered(0, no, "a", "b"),
 			want: Status{Remaining: 2, Blocked: []Pod{
 				blockedPod("a", "EvictionBlocked", no.message), blockedPod("b", "EvictionBlocked", no.message),

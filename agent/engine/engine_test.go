@@ -48,11 +48,11 @@ func TestMerge(t *testing.T) {
 			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0", Running: "4000.0.0",
 			Message: "update_engine has installed version 4001.0.0. rpm-ostree is not on the bus.",
 		}},
-		"one that cannot be asked may have a need, whatever the others say (behaviour 7)": {[]Report{fileAbsent, gone}, Report{
+		"one that cannot be asked may have a need, whatever the others report (behaviour 7)": {[]Report{fileAbsent, gone}, Report{
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The file does not exist.",
 		}},
-		"nothing is needed if all say so": {[]Report{upToDate, fileAbsent}, Report{
+		"nothing is needed if all report so": {[]Report{upToDate, fileAbsent}, Report{
 			Engine: "update-engine", State: NotNeeded, Reason: v1alpha1.ReasonUpToDate,
 			Message: "Nothing is staged. The file does not exist.",
 		}},
@@ -70,7 +70,7 @@ func TestMerge(t *testing.T) {
 			Message: "rpm-ostree is not on the bus. The bus is gone.",
 		}},
 		"the same sentence is reported once": {[]Report{gone, gone}, gone},
-		"an absent engine has no say":        {[]Report{never, upToDate, nowhere}, upToDate},
+		"an absent engine does not count":    {[]Report{never, upToDate, nowhere}, upToDate},
 		"nor beside one that vanished":       {[]Report{never, gone}, gone},
 		"no engine at all is unknown, never up to date (behaviour 7)": {[]Report{never, nowhere}, Report{
 			State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,

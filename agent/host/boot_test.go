@@ -90,7 +90,7 @@ func TestUptime(t *testing.T) {
 		"below zero":                {"-1.00 0.00\n", 0, `"-1.00" seconds are no uptime`},
 		"no number":                 {"NaN 0.00\n", 0, `"NaN" seconds are no uptime`},
 		"infinite":                  {"Inf 0.00\n", 0, `"Inf" seconds are no uptime`},
-		"a word":                    {"long ago\n", 0, `"long" is no number`},
+		"text":                      {"long ago\n", 0, `"long" is no number`},
 		"empty":                     {"", 0, "it is not two numbers"},
 	}
 	for name, tc := range cases {

@@ -73,21 +73,21 @@ func TestChanges_OutlastTheBus(t *testing.T) {
 	wait(t, changes)
 }
 
-func TestChanges_OfStrangersAndOtherPropertiesAreIgnored(t *testing.T) {
+func TestChanges_OfOtherSendersAndPropertiesAreIgnored(t *testing.T) {
 	bus, logind, changes := watching(t)
-	stranger, err := bus.Connect()
+	sender, err := bus.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
+	defer sender.Close()
 	const path, signal, manager = "/org/freedesktop/login1", "org.freedesktop.DBus.Properties.PropertiesChanged", "org.freedesktop.login1.Manager"
 	changed := map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant("shutdown")}
 	for _, body := range [][]any{{manager, changed, []string{}}, {manager}, {}} {
-		if err := stranger.Emit(path, signal, body...); err != nil {
+		if err := sender.Emit(path, signal, body...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := stranger.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil { // which comes after the signals
+	if err := sender.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil { // which comes after the signals
 		t.Fatal(err)
 	}
 	for _, body := range [][]any{

@@ -30,8 +30,8 @@ func TestCoordinators_LocksmithdIsActive_Behaviour57(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	for state, want := range map[any]*Coordinator{
 		"active": locksmithd, "activating": locksmithd, "deactivating": locksmithd, "reloading": locksmithd, "refreshing": locksmithd,
-		"a word of a later systemd": locksmithd,
-		"inactive":                  nil, "failed": nil, nil: nil,
+		"a state of a later systemd": locksmithd,
+		"inactive":                   nil, "failed": nil, nil: nil,
 	} {
 		units.Set("locksmithd.service", state)
 		got, err := coordinators.Other(t.Context())

@@ -353,15 +353,15 @@ func FuzzRefused(f *testing.F) {
 	f.Add("org.freedesktop.DBus.Error.AccessDenied", "Permission denied", true)
 	f.Add("org.freedesktop.DBus.Error.NoReply", "", false)
 	f.Add("", "\xff", true)
-	f.Fuzz(func(t *testing.T, name, text string, worded bool) {
+	f.Fuzz(func(t *testing.T, name, text string, withText bool) {
 		answer := dbus.Error{Name: name}
-		if worded {
+		if withText {
 			answer.Body = []any{text}
 		}
 		if err := refused(answer); err == nil {
 			t.Errorf("%#v is no error", answer)
-		} else if words := err.Error(); utf8.ValidString(name) && utf8.ValidString(text) && !utf8.ValidString(words) {
-			t.Errorf("%#v is reported as %q", answer, words)
+		} else if message := err.Error(); utf8.ValidString(name) && utf8.ValidString(text) && !utf8.ValidString(message) {
+			t.Errorf("%#v is reported as %q", answer, message)
 		}
 	})
 }

@@ -76,13 +76,13 @@ func TestBlocked(t *testing.T) {
 
 // TestReported: a need is an event, once; which engines there are is in the condition alone.
 func TestReported(t *testing.T) {
-	says := func(status corev1.ConditionStatus, reason v1alpha1.Reason, message string) []corev1.NodeCondition {
+	condition := func(status corev1.ConditionStatus, reason v1alpha1.Reason, message string) []corev1.NodeCondition {
 		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: string(reason), Message: message}}
 	}
-	none := says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, "No update engine is found.")
-	one := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by sentinel.")
-	two := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by update-engine, sentinel.")
-	needed := says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, `An administrator asks for a reboot: "Reported by me". `+"An update is staged. Reported by update-engine (asks), sentinel.")
+	none := condition(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, "No update engine is found.")
+	one := condition(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by sentinel.")
+	two := condition(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by update-engine, sentinel.")
+	needed := condition(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, `An administrator asks for a reboot: "Reported by me". `+"An update is staged. Reported by update-engine (asks), sentinel.")
 	a := NewAnnouncer(events.NewFakeRecorder(10))
 	before := []corev1.NodeCondition(nil)
 	for _, after := range [][]corev1.NodeCondition{none, one, two, needed, needed, two} {

@@ -199,7 +199,7 @@ func TestLookout(t *testing.T) {
 		l.mustAsk(t, nil)
 		f.mustBeOver(t)
 	})
-	onLookout(t, "a look that fails says so, and is tried again", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+	onLookout(t, "a look that fails is reported, and tried again", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		f.err = errAPI
 		l.mustAsk(t, &asked)

@@ -30,7 +30,7 @@ func TestRemaining(t *testing.T) {
 		"one in the way":  {drain.Status{Remaining: 2, Blocked: blocked(1)}, "2 pods are left on the node; in the way: a/p0 (why)."},
 		"many in the way": {drain.Status{Remaining: 5, Blocked: blocked(5)}, "5 pods are left on the node; in the way: a/p0 (why), a/p1 (why), a/p2 (why) and 2 more."},
 		"one with a name": {drain.Status{Remaining: 1, Left: blocked(1)}, "1 pod is left on the node: a/p0 (why)."},
-		"some of which there is nothing to say": {
+		"some without a message": {
 			drain.Status{Remaining: 4, Left: append(blocked(1), drain.Pod{Namespace: "b", Name: "q"}, drain.Pod{Namespace: "b", Name: "r"}, drain.Pod{})},
 			"4 pods are left on the node: a/p0 (why), b/q, b/r and 1 more.",
 		},

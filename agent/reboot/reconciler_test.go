@@ -493,13 +493,13 @@ func TestMetrics(t *testing.T) {
 	got := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.Metric {
-			words := []string{family.GetName()}
+			parts := []string{family.GetName()}
 			for _, label := range metric.Label {
 				if label.GetName() != "goversion" {
-					words = append(words, label.GetName()+"="+label.GetValue())
+					parts = append(parts, label.GetName()+"="+label.GetValue())
 				}
 			}
-			got[strings.Join(words, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			got[strings.Join(parts, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
 	}
 	want := map[string]float64{
@@ -531,8 +531,8 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 		"logind is to be called":               {phase: rebootingPhase},
 		"logind should have been, long ago":    {phase: rebootingPhase, age: policyLasts, reads: 1},
 		"logind is to be called again":         {phase: rebootingPhase, call: step.Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
-		"what the policy said for another one": {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
-		"what another policy said":             {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
+		"the settings for another grant":       {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
+		"another policy's settings":            {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
 		"the same, and logind is to be called": {phase: rebootingPhase, grant: grantID{"others", 1}, reads: 1},
 	}
 	for name, tc := range cases {

@@ -61,7 +61,7 @@ func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 	}
 }
 
-// Here logind's own words are reported, and a new connection changes them. That costs one write for each time it is asked, which is
+// Here logind's own message is reported, and a new connection changes it. That costs one write for each time it is asked, which is
 // every five minutes in the end, and none for the looks in between.
 func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 	r, api, logind := makeGuarded(t, inPhase(rebootingPhase))

@@ -13,20 +13,20 @@ func TestAsks(t *testing.T) {
 		o                 Observation
 		policy, inhibitor bool
 	}{
-		"at rest":                              {makeObservation(), false, false},
-		"a need":                               {makeObservation(staged("1")), false, true},
-		"a need that nobody has spoken of yet": {makeObservation(silent, requesting("x")), false, false},
-		"a request":                            {makeObservation(requesting("x")), false, true},
-		"a long uptime":                        {makeObservation(up(24*time.Hour, 24*time.Hour)), false, true},
-		"a grant":                              {makeObservation(staged("1"), granted(1, active)), true, true},
-		"a grant on a paused node":             {makeObservation(granted(1, active), paused), false, false},
-		"a drain":                              {makeObservation(staged("1"), beingDrained), true, false},
-		"a drain that is done":                 {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), true, true},
-		"a drain that lasts too long":          {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), true, true},
-		"a call":                               {makeObservation(staged("1"), goingDown), true, false},
-		"a call that is not due":               {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false},
-		"a record that cannot be read":         {makeObservation(granted(1, active), unreadableProgress), false, false},
-		"after the boot":                       {makeObservation(rebootedBefore), false, false},
+		"at rest":                             {makeObservation(), false, false},
+		"a need":                              {makeObservation(staged("1")), false, true},
+		"a need that nobody has reported yet": {makeObservation(silent, requesting("x")), false, false},
+		"a request":                           {makeObservation(requesting("x")), false, true},
+		"a long uptime":                       {makeObservation(up(24*time.Hour, 24*time.Hour)), false, true},
+		"a grant":                             {makeObservation(staged("1"), granted(1, active)), true, true},
+		"a grant on a paused node":            {makeObservation(granted(1, active), paused), false, false},
+		"a drain":                             {makeObservation(staged("1"), beingDrained), true, false},
+		"a drain that is done":                {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), true, true},
+		"a drain that lasts too long":         {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), true, true},
+		"a call":                              {makeObservation(staged("1"), goingDown), true, false},
+		"a call that is not due":              {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false},
+		"a record that cannot be read":        {makeObservation(granted(1, active), unreadableProgress), false, false},
+		"after the boot":                      {makeObservation(rebootedBefore), false, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

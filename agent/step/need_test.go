@@ -15,7 +15,7 @@ import (
 )
 
 func TestNeed(t *testing.T) {
-	says := func(state corev1.ConditionStatus, reason v1alpha1.Reason, message string) corev1.NodeCondition {
+	reports := func(state corev1.ConditionStatus, reason v1alpha1.Reason, message string) corev1.NodeCondition {
 		return condition(v1alpha1.NodeRebootRequired, state, string(reason), message)
 	}
 	const upToDate = "Nothing is staged. Reported by update-engine."
@@ -25,81 +25,81 @@ func TestNeed(t *testing.T) {
 	gone := engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No bus."}
 	absent := engine.Report{Engine: "rpm-ostree", State: engine.Absent, Message: "Not here."}
 	cases[corev1.NodeCondition]{
-		"nothing": {makeObservation(), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"nothing": {makeObservation(), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
 		"an update": {
 			makeObservation(staged("4593.1.0")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
+			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				"Staged. Reported by update-engine (asks for version 4593.1.0)."),
 		},
 		"an update that nobody confirms": {
 			makeObservation(broadcast("")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Reported by update-engine (asks by broadcast until Sun 2026-11-22 22:00:00 UTC)."),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Reported by update-engine (asks by broadcast until Sun 2026-11-22 22:00:00 UTC)."),
 		},
 		"a request": {
 			makeObservation(requesting("new firmware")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "new firmware". `+upToDate),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "new firmware". `+upToDate),
 		},
-		"a request without words": {
+		"a request without text": {
 			makeObservation(requesting("")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "". `+upToDate),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "". `+upToDate),
 		},
 		"a request by label": {
 			makeObservation(labelling("gpu-lost")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
+			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`Label reboot-operator.io/reboot-requested asks for a reboot: "gpu-lost". Nothing is staged. Reported by update-engine.`),
 		},
 		"an update and a request are both reported": {
 			makeObservation(staged("1"), requesting("new firmware")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
+			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				`An administrator asks for a reboot: "new firmware". Staged. Reported by update-engine (asks for version 1).`),
 		},
 		"the engines in use are named, and no absent one": {
 			makeObservation(engineReports(stagedReport("1"), absent, sentinel)),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
+			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				"Staged. Reported by update-engine (asks for version 1), sentinel."),
 		},
-		"an engine that vanished is no need, whatever the others say (behaviour 7)": {
+		"an engine that vanished is no need, whatever the others report (behaviour 7)": {
 			makeObservation(engineReports(gone, sentinel)),
-			says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable,
+			reports(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable,
 				"No bus. No file. Reported by update-engine, sentinel."),
 		},
 		"no engine is no need (behaviour 7)": {
 			makeObservation(engineReports(absent)),
-			says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, engine.Merge([]engine.Report{absent}).Message),
+			reports(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, engine.Merge([]engine.Report{absent}).Message),
 		},
 		"an uptime at its maximum": {
 			makeObservation(up(24*time.Hour, 24*time.Hour)),
-			says(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime, longUp),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime, longUp),
 		},
-		"an uptime beyond it, in the same words": {
+		"an uptime beyond it, with the same message": {
 			makeObservation(up(1000*time.Hour, 24*time.Hour)),
-			says(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime, longUp),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime, longUp),
 		},
-		"an uptime below its maximum":    {makeObservation(up(24*time.Hour-1, 24*time.Hour)), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
-		"an uptime without a maximum":    {makeObservation(up(1000*time.Hour, 0)), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
-		"an uptime that nobody can read": {makeObservation(up(0, 24*time.Hour)), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an uptime below its maximum":    {makeObservation(up(24*time.Hour-1, 24*time.Hour)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an uptime without a maximum":    {makeObservation(up(1000*time.Hour, 0)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an uptime that nobody can read": {makeObservation(up(0, 24*time.Hour)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
 		"a long uptime, and an update": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), staged("1")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. "+
+			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. "+
 				"Reported by update-engine (asks for version 1)."),
 		},
 		"a long uptime, and a request": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), requesting("x")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "x". `+longUp),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "x". `+longUp),
 		},
 		"a long uptime, and no engine that can be asked": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), engineReports(gone)),
-			says(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime,
+			reports(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime,
 				"No bus. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. Reported by update-engine."),
 		},
 		"no engine that can be asked, and a request": {
 			makeObservation(engineReports(gone), requesting("x")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
+			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`An administrator asks for a reboot: "x". No bus. Reported by update-engine.`),
 		},
-		"long words are cut at the end of a character": {
+		"a long text is cut at the end of a character": {
 			makeObservation(requesting(strings.Repeat("x", 127) + "ß")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
+			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`An administrator asks for a reboot: "`+strings.Repeat("x", 125)+`…". `+upToDate),
 		},
 	}.each(t, need)
@@ -112,12 +112,12 @@ func TestFulfilled(t *testing.T) {
 	label := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Label reboot-operator.io/reboot-requested asks for a reboot: "a". Reported by sentinel.`)
 	cases[bool]{
 		"a label":                                     {makeObservation(labelling("a"), rebootedBefore, label, up), true},
-		"another word":                                {makeObservation(labelling("b"), rebootedBefore, label, up), false},
+		"another value":                               {makeObservation(labelling("b"), rebootedBefore, label, up), false},
 		"a label beside an annotation":                {makeObservation(labelling("new"), rebootedBefore, reported, up), false},
 		"a label, and no boot":                        {makeObservation(labelling("a"), goingDown, label, up), false},
 		"the first report after the boot":             {makeObservation(requesting("new firmware"), rebootedBefore, reported, up), true},
 		"without a request":                           {makeObservation(rebootedBefore, reported, up), false},
-		"other words are another request":             {makeObservation(requesting("newer firmware"), rebootedBefore, reported, up), false},
+		"another text is another request":             {makeObservation(requesting("newer firmware"), rebootedBefore, reported, up), false},
 		"a later report":                              {makeObservation(requesting("new firmware"), rebootedBefore, reported), false},
 		"before the boot has ended":                   {makeObservation(requesting("new firmware"), goingDown, reported, up), false},
 		"a reboot by somebody else is not the answer": {makeObservation(requesting("new firmware"), reported, up), false},
@@ -276,7 +276,7 @@ func TestOrigin_Version(t *testing.T) {
 	}
 }
 
-// FuzzOrigin: whatever an engine and an administrator say, the next process reads of each engine what this one wrote.
+// FuzzOrigin: whatever an engine and an administrator write, the next process reads of each engine what this one wrote.
 func FuzzOrigin(f *testing.F) {
 	f.Add("update_engine has installed an update.", "4593.1.0", true, "new firmware")
 	f.Add("", "1), sentinel (asks", false, "Reported by sentinel (asks).")

@@ -112,7 +112,7 @@ func startsWith(l Look) func(*Observation) {
 	}
 }
 
-// TestNext_StartLook: the agent's own look before it begins has the last word.
+// TestNext_StartLook: the agent's own look before it begins decides.
 func TestNext_StartLook(t *testing.T) {
 	anyway := func(o *Observation) { o.Policy.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot }
 	waits := Wait{Until: now.Add(LookRetry)}

@@ -277,7 +277,7 @@ func TestNext_Rebooting(t *testing.T) {
 	cases[Step]{
 		"logind is asked":                             {makeObservation(goingDown), respect},
 		"without a policy too":                        {makeObservation(goingDown, noPolicy), respect},
-		"as the policy says":                          {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }), CallReboot{v1alpha1.InhibitorsIgnore}},
+		"as the policy specifies":                     {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }), CallReboot{v1alpha1.InhibitorsIgnore}},
 		"whatever becomes of the grant":               {makeObservation(goingDown, granted(1, cancelled)), respect},
 		"though somebody uncordons":                   {makeObservation(goingDown, func(o *Observation) { o.Unschedulable = false }), respect},
 		"accepted: is waited for":                     {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-time.Minute)})), Wait{now.Add(4 * time.Minute)}},

@@ -60,8 +60,8 @@ func TestDetached_Behaviour42(t *testing.T) {
 		},
 		"one in use for one that stays and has none":    {makeObservation(hasDrained, using("disk"), accountingFor("other")), doneAt.Add(5 * time.Minute)},
 		"one that both use is not let go":               {o: makeObservation(hasDrained, using("shared", "shared"), accountingFor("shared"))},
-		"as long as the policy says":                    {makeObservation(hasDrained, using("disk"), waiting(time.Hour)), doneAt.Add(time.Hour)},
-		"not at all where the policy says":              {o: makeObservation(hasDrained, using("disk"), waiting(0))},
+		"as long as the policy specifies":               {makeObservation(hasDrained, using("disk"), waiting(time.Hour)), doneAt.Add(time.Hour)},
+		"not at all where the policy specifies 0":       {o: makeObservation(hasDrained, using("disk"), waiting(0))},
 		"no longer than that":                           {o: makeObservation(hasDrained, using("disk"), waiting(time.Minute))},
 		"not when the drain is cut short":               {o: makeObservation(hasDrained, using("disk"), cutShort)},
 		"a claim that cannot be read is soon tried on":  {makeObservation(hasDrained, using("disk"), unread), now.Add(15 * time.Second)},
@@ -124,7 +124,7 @@ func TestVolumesReported(t *testing.T) {
 			o:    makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, latest)),
 			want: "before", then: now.Add(1),
 		},
-		"what was reported before the host's clock was set back stands for no longer": {
+		"what was reported before the host's clock was set back is not kept": {
 			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, now.Add(time.Hour))), want: one,
 		},
 		"nothing new":             {o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", one, begun, latest)), want: one},

@@ -22,8 +22,8 @@ type harness struct {
 	// host is the update_engine that startHost put on the bus.
 	host   *hosttest.COSUpdateEngine
 	engine *Engine
-	// mark is the last one that settle made and the Engine logged.
-	mark atomic.Int64
+	// probe is the number of the last probe that the Engine logged.
+	probe atomic.Int64
 }
 
 // newHarness starts a bus without any update_engine.
@@ -52,29 +52,29 @@ func (h *harness) startHost(platform hosttest.COSPlatform) *hosttest.COSUpdateEn
 func (h *harness) run() {
 	h.t.Helper()
 	h.Start(h.engine, func(args string) {
-		if strings.Contains(args, fmt.Sprintf("unknown operation %d", firstMark+h.mark.Load()+1)) {
-			h.mark.Add(1)
+		if strings.Contains(args, fmt.Sprintf("unknown operation %d", firstProbe+h.probe.Load()+1)) {
+			h.probe.Add(1)
 		}
 	})
 }
 
-// firstMark is an operation that nobody knows.
-const firstMark = 1000
+// firstProbe is an unknown operation.
+const firstProbe = 1000
 
 // expectNothing checks that what update_engine broadcast so far made no report. The bus and the Engine keep the order of
-// signals, so a mark, which is malformed, counted and logged, comes after all of them.
+// signals, so a probe, which is malformed, counted and logged, comes after all of them.
 func (h *harness) expectNothing() {
 	h.t.Helper()
-	mark := h.mark.Load() + 1
-	message := protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), uint64(firstMark+mark))
+	probe := h.probe.Load() + 1
+	message := protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), uint64(firstProbe+probe))
 	polls := 0
-	h.Until("the mark to be received", func() bool {
-		// Once more now and then: before the Engine knows a new owner it drops what that reports, the mark too.
+	h.Until("the probe to be received", func() bool {
+		// Once more now and then: before the Engine knows a new owner it drops what that reports, the probe too.
 		if polls%500 == 0 {
 			h.Must(h.host.EmitBody("StatusUpdateAdvanced", message))
 		}
 		polls++
-		return h.mark.Load() == mark
+		return h.probe.Load() == probe
 	}, 0)
 	h.Malformed.Add(-1)
 	h.ExpectNoReport()

@@ -393,7 +393,7 @@ func TestDriver_LogsProgressNowAndThen(t *testing.T) {
 			for range 50 {
 				tx.Percent("Staging", 10*i)
 			}
-			tx.Emit("Message") // A mark: it is malformed, and counted.
+			tx.Emit("Message") // A probe: it is malformed, and counted.
 		}
 		return nil
 	})
@@ -402,7 +402,7 @@ func TestDriver_LogsProgressNowAndThen(t *testing.T) {
 	for i := range int64(3) {
 		d.Clock.Step(10 * time.Second)
 		step <- struct{}{}
-		d.Until("the mark", func() bool { return d.Malformed.Load() == i+1 }, 0)
+		d.Until("the probe", func() bool { return d.Malformed.Load() == i+1 }, 0)
 	}
 	d.ended(Round{Outcome: OutcomeUpToDate}, "")
 	for _, text := range []string{

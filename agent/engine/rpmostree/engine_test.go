@@ -149,7 +149,7 @@ func TestEngine_OutlivesACrashOfTheDaemonInTheMiddleOfASignal(t *testing.T) {
 	ostree := h.install(running)
 	h.start()
 	h.Expect(upToDate)
-	ostree.FailReads("org.freedesktop.DBus.Error.NameHasNoOwner", "gone between its word and the question")
+	ostree.FailReads("org.freedesktop.DBus.Error.NameHasNoOwner", "gone between its signal and the call")
 	h.Must(ostree.Stage("40.2"))
 	h.settle(ostree)
 	h.ExpectNoReport()
@@ -224,15 +224,15 @@ func TestEngine_AMalformedVersionIsCountedAndTheNeedIsNamedByItsCommit(t *testin
 	}
 }
 
-func TestEngine_IgnoresStrangers(t *testing.T) {
+func TestEngine_IgnoresOtherSenders(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)
 	h.start()
 	h.Expect(upToDate)
-	stranger := h.stranger()
+	sender := h.otherSender()
 	body := []any{sysrootInterface, map[string]dbus.Variant{"Deployments": dbus.MakeVariant(1)}, []string{}}
-	h.Must(stranger.Emit(sysrootPath, propertiesChanged, body...))
-	h.Must(stranger.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err)
+	h.Must(sender.Emit(sysrootPath, propertiesChanged, body...))
+	h.Must(sender.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err)
 	h.expectNothing(ostree)
 	if n := ostree.Reads(); n != 1 {
 		t.Errorf("read %d times, want once", n)

@@ -57,8 +57,8 @@ type harness struct {
 	t      *testing.T
 	bus    *hosttest.Bus
 	engine *Engine
-	// mark is the last one that settle made and the Engine logged.
-	mark atomic.Int64
+	// probe is the number of the last probe that the Engine logged.
+	probe atomic.Int64
 	// left and vain count how often the Engine logged that the daemon left, and that it got no answer.
 	left, vain atomic.Int64
 }
@@ -90,11 +90,11 @@ func (h *harness) start() {
 	h.Start(h.engine, h.log)
 }
 
-// log looks for marks and for what the harness counts in what the Engine logs.
+// log looks for probes and for what the harness counts in what the Engine logs.
 func (h *harness) log(args string) {
 	switch {
 	case strings.Contains(args, "40 values instead of 3"):
-		h.mark.Add(1)
+		h.probe.Add(1)
 	case strings.Contains(args, "Got no answer"):
 		h.vain.Add(1)
 	case strings.Contains(args, `"running"=false`):
@@ -103,12 +103,12 @@ func (h *harness) log(args string) {
 }
 
 // settle returns once everything that the daemon reported so far has been taken in. The bus and the Engine keep the order of
-// signals, so a mark, which is malformed, counted and logged, comes after all of them.
+// signals, so a probe, which is malformed, counted and logged, comes after all of them.
 func (h *harness) settle(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
-	mark := h.mark.Load()
-	h.Must(ostree.EmitPropertiesChanged(slices.Repeat([]any{"mark"}, 40)...))
-	h.Until("the mark to be received", func() bool { return h.mark.Load() > mark }, 0)
+	probe := h.probe.Load()
+	h.Must(ostree.EmitPropertiesChanged(slices.Repeat([]any{"probe"}, 40)...))
+	h.Until("the probe to be received", func() bool { return h.probe.Load() > probe }, 0)
 	h.Malformed.Add(-1)
 }
 
@@ -127,8 +127,8 @@ func (h *harness) exit(ostree *hosttest.RPMOSTree) {
 	h.Until("the engine to detect it", func() bool { return h.left.Load() > left }, 0)
 }
 
-// stranger is a connection that is not the daemon's.
-func (h *harness) stranger() *dbus.Conn {
+// otherSender is a connection that is not the daemon's.
+func (h *harness) otherSender() *dbus.Conn {
 	h.t.Helper()
 	conn, err := h.bus.Connect()
 	h.Must(err)

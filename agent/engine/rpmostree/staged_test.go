@@ -57,7 +57,7 @@ func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing
 	h.ExpectNoReport()
 }
 
-// bootc upgrade --download-only marks in the file of what is staged that a reboot leaves it out. The daemon does not report that.
+// bootc upgrade --download-only records in the file of what is staged that a reboot leaves it out. The daemon does not report that.
 func TestEngine_KnowsThatBootcHasLockedWhatItStaged_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	h.engine.HostRoot = t.TempDir()

@@ -22,7 +22,7 @@ func (r *recorder) Receive(member string, body []any, fromOwner bool) error {
 	if err, malformed := body[0].(error); malformed {
 		return err
 	}
-	from := " from a stranger"
+	from := " from another sender"
 	if fromOwner {
 		from = " from the owner"
 	}
@@ -66,7 +66,7 @@ func (f fails) Read(context.Context, Call) error {
 }
 
 func TestSession_Receive(t *testing.T) {
-	const owner, stranger = ":1.1", ":1.9"
+	const owner, other = ":1.1", ":1.9"
 	status := dbus.Signal{
 		Sender: owner, Path: "/engine", Name: "org.example.Engine.Status", Body: []any{"idle"}, Sequence: 13,
 	}
@@ -85,12 +85,12 @@ func TestSession_Receive(t *testing.T) {
 		asks      bool
 		malformed int
 	}{
-		"the owner's word": {signal: &status, received: []string{"Status from the owner"}},
-		"a stranger's word": {
-			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), received: []string{"Status from a stranger"},
+		"the owner's signal": {signal: &status, received: []string{"Status from the owner"}},
+		"another sender's signal": {
+			signal: but(func(s *dbus.Signal) { s.Sender = other }), received: []string{"Status from another sender"},
 		},
-		"a stranger's word, where only the owner's counts": {
-			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), ownerOnly: true,
+		"another sender's signal, where only the owner's counts": {
+			signal: but(func(s *dbus.Signal) { s.Sender = other }), ownerOnly: true,
 		},
 		"the owner's older news than the question": {signal: but(func(s *dbus.Signal) { s.Sequence = 9 })},
 		"the owner's news between the question and its answer": {
@@ -107,7 +107,7 @@ func TestSession_Receive(t *testing.T) {
 		"a new owner, older news than the look-up": {
 			signal: but(func(s *dbus.Signal) { changed(s); s.Sequence = 10 }),
 		},
-		"a new owner, forged": {signal: but(func(s *dbus.Signal) { changed(s); s.Sender = stranger })},
+		"a new owner, forged": {signal: but(func(s *dbus.Signal) { changed(s); s.Sender = other })},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -27,8 +27,8 @@ type harness struct {
 	// host is the update_engine that startHost put on the bus.
 	host   *hosttest.UpdateEngine
 	engine *Engine
-	// mark is the last one that settle made and the Engine logged.
-	mark atomic.Int64
+	// probe is the number of the last probe that the Engine logged.
+	probe atomic.Int64
 }
 
 // newHarness starts a bus without any update_engine.
@@ -60,19 +60,19 @@ func (h *harness) run() {
 }
 
 // settle returns once everything broadcast so far has been taken in. The bus and the Engine keep the order of signals,
-// so a mark, which is malformed, counted and logged, comes after all of them.
+// so a probe, which is malformed, counted and logged, comes after all of them.
 func (h *harness) settle() {
 	h.t.Helper()
-	mark := h.mark.Load() + 1
-	h.Must(h.bus.Broadcast(int64(0), float64(0), fmt.Sprintf("mark %d", mark), "", int64(0)))
-	h.Until("the mark to be received", func() bool { return h.mark.Load() == mark }, 0)
+	probe := h.probe.Load() + 1
+	h.Must(h.bus.Broadcast(int64(0), float64(0), fmt.Sprintf("probe %d", probe), "", int64(0)))
+	h.Until("the probe to be received", func() bool { return h.probe.Load() == probe }, 0)
 	h.Malformed.Add(-1)
 }
 
-// log looks for marks in what the Engine logs.
+// log looks for probes in what the Engine logs.
 func (h *harness) log(args string) {
-	if strings.Contains(args, `operation \"mark`) {
-		h.mark.Add(1)
+	if strings.Contains(args, `operation \"probe`) {
+		h.probe.Add(1)
 	}
 }
 

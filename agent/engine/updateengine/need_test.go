@@ -115,10 +115,10 @@ func TestNeed(t *testing.T) {
 		"a broadcast need that the engine confirms counts as its own": {
 			inputs: []input{strangerReports(needUnnamed), engineReports(need4001)}, want: needed4001,
 		},
-		"a stranger cannot unsay a need of the engine": {
+		"a stranger cannot withdraw a need of the engine": {
 			inputs: []input{engineReports(need4001), strangerReports(idle)}, want: needed4001,
 		},
-		"a stranger cannot unsay a need of a stranger": {
+		"a stranger cannot withdraw a need of a stranger": {
 			inputs: []input{engineReports(idle), strangerReports(needUnnamed), strangerReports(idle)}, want: byBroadcast,
 		},
 		"a stranger's version is reported": {

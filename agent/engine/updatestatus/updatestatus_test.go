@@ -80,8 +80,8 @@ func TestVersion(t *testing.T) {
 		"Flatcar's":                     {"4001.0.0", "4001.0.0", false},
 		"COS'":                          {"17800.147.54", "17800.147.54", false},
 		"none":                          {"", "", false},
-		"none, as Flatcar says it":      {"0.0.0", "", false},
-		"none, as COS says it":          {"0.0.0.0", "", false},
+		"none, as Flatcar writes it":    {"0.0.0", "", false},
+		"none, as COS writes it":        {"0.0.0.0", "", false},
 		"one that only begins like it":  {"0.0.0.1", "0.0.0.1", false},
 		"the longest":                   {strings.Repeat("9", 64), strings.Repeat("9", 64), false},
 		"too long":                      {strings.Repeat("9", 65), "", true},
@@ -116,7 +116,7 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// readsAsItself checks that a version is short, of one printable word, and stays what it is.
+// readsAsItself checks that a version is short, printable without spaces, and stays what it is.
 func readsAsItself(t *testing.T, version string) {
 	t.Helper()
 	again, err := Version(version)
