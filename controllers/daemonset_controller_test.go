@@ -51,7 +51,7 @@ var _ = Describe("With --manage-agents", func() {
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Finalizers = []string{"example.com/wait"} })
 		Eventually(a.get).ShouldNot(BeNil())
 		deletePolicy(p)
-		other := createPolicy("staying", selecting("b")) // a mark: what comes before it has been seen
+		other := createPolicy("staying", selecting("b")) // once this is seen, so is what comes before it
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
 		deletePolicy(other)
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
@@ -110,7 +110,7 @@ var _ = Describe("With --manage-agents", func() {
 		By("and not what `kubectl rollout restart` writes")
 		a.edit(func(set *appsv1.DaemonSet) {
 			set.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "2026-01-01T00:00:00Z"
-			set.Spec.Template.Spec.Containers[0].Image = "registry/other:latest" // a mark: it has been looked at
+			set.Spec.Template.Spec.Containers[0].Image = "registry/other:latest" // once this is set back, the DaemonSet has been looked at
 		})
 		Eventually(a.image).Should(Equal("registry/agent:1"))
 		Expect(a.get().Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
@@ -135,7 +135,7 @@ var _ = Describe("With --manage-agents", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		f.reboot(f.nodes[0])
 		f.finishes(f.nodes[0])
-		f.annotate(f.nodes[0], "example.com/mark", "x")
+		f.annotate(f.nodes[0], "example.com/note", "x")
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Priority = 7 })
 		By("until something does: then once")
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector.MatchLabels["example.com/more"] = "y" })
@@ -152,7 +152,7 @@ var _ = Describe("With --manage-agents", func() {
 		before := a.get()
 		a.restart("registry/agent:1")
 		Eventually(a.writes).Should(HaveLen(1))
-		createPolicy("another", nil) // a mark
+		createPolicy("another", nil) // makes the controller look again
 		Consistently(a.writes, "200ms").Should(HaveLen(1))
 		Expect(a.get().ResourceVersion).To(Equal(before.ResourceVersion))
 	})
@@ -186,7 +186,7 @@ var _ = Describe("With --manage-agents", func() {
 		broken := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"nodeSelector":{"matchLabels":{%q:"not/a/label"}}}}`, poolLabel))
 		Eventually(api.Patch).WithArguments(ctx, p, broken).Should(Succeed())
 		ruled()
-		createPolicy("q", selecting("b")) // a mark
+		createPolicy("q", selecting("b")) // once this is seen, so is what comes before it
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
 	})
 

@@ -384,7 +384,7 @@ func TestFinished_OfOne(t *testing.T) {
 	}
 }
 
-// A node's own word is no label of a metric: whoever writes nodes/status could make any number of series.
+// What a node reports is no label of a metric: whoever writes nodes/status could make any number of series.
 func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {
 	for need, want := range map[v1alpha1.Reason]string{
 		v1alpha1.ReasonUpdateStaged: "UpdateStaged", v1alpha1.ReasonSentinelPresent: "SentinelPresent", v1alpha1.ReasonRequested: "Requested",

@@ -44,10 +44,10 @@ var _ = Describe("Node markers", func() {
 		return found
 	}
 	all := map[string]string{scaleDown: "true", disrupt: "true", exclude: v1alpha1.ExcludedByOperator, planned: "True RebootGranted"}
-	begin := func(mark func(name string), edit ...func(*v1alpha1.RebootPolicySpec)) (name string, p *v1alpha1.RebootPolicy) {
+	begin := func(prepare func(name string), edit ...func(*v1alpha1.RebootPolicySpec)) (name string, p *v1alpha1.RebootPolicy) {
 		f = makeFleet(1)
 		name = f.nodes[0]
-		mark(name)
+		prepare(name)
 		p = f.policy("workers", edit...)
 		f.need(name)
 		Eventually(f.granted).Should(HaveLen(1))
@@ -102,10 +102,10 @@ var _ = Describe("Node markers", func() {
 		Expect(f.grant(name).Annotations).To(Equal([]string{disrupt}))
 		Expect(f.grant(name).Excluded).To(BeFalse())
 		f.start(name)
-		f.annotate(name, disrupt, "because I say so")
+		f.annotate(name, disrupt, "set by hand")
 		f.comeBack(name)
 		finished(name)
-		Expect(markers(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "because I say so", exclude: "mine"}))
+		Expect(markers(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "set by hand", exclude: "mine"}))
 	})
 
 	It("keep autoscalers off until the grace after the reboot has passed", func() {

@@ -147,7 +147,7 @@ var _ = Describe("A service that is notified", func() {
 		Eventually(hook.messages).Should(ConsistOf(HavePrefix("Policy " + p.Name + ": the reboot of node " + name + " failed (DrainTimedOut): the drain began at ")))
 	})
 
-	It("is notified of each node where it wants that, in words of the user's", func() {
+	It("is notified of each node where it wants that, by the user's template", func() {
 		hook := startWebhook("notified-of-nodes")
 		f := makeFleet(1)
 		f.need(f.nodes[0])

@@ -179,7 +179,7 @@ var _ = Describe("The commands", func() {
 			}
 			command, _, _ := strings.Cut(row[1][1:], "`")
 			shown++
-			Expect(commands).To(ContainElement(command+"\n"), "README says it otherwise")
+			Expect(commands).To(ContainElement(command+"\n"), "README has another command")
 		}
 		Expect(shown).To(BeNumerically(">=", 5))
 	})

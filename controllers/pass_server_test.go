@@ -206,7 +206,7 @@ func (s *server) pause(t testing.TB, name string) {
 	s.put(t, node)
 }
 
-// touch is a word of an agent that changes nothing: of the node that holds the last grant.
+// touch is a write of an agent that changes nothing: of the node that holds the last grant.
 func (s *server) touch(t testing.TB) {
 	t.Helper()
 	s.put(t, s.node(s.policy.Status.Grants[slots-1].Node))

@@ -113,7 +113,7 @@ var _ = Describe("Manager", func() {
 		Eventually(f.reason).WithArguments(left).Should(Equal("True Granted"))
 	})
 
-	It("writes on each node how long it may be up under requests.maxUptime, while a policy says so", func() {
+	It("writes on each node how long it may be up under requests.maxUptime, while a policy limits it", func() {
 		f := makeFleet(2)
 		maximum := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationMaxUptime] }
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {

@@ -34,7 +34,7 @@ func always(name string, err error) func(string) error {
 
 // refusal is what a webhook answers that refuses a write of a Node.
 func refusal(node string) error {
-	return apierrors.NewForbidden(corev1.Resource("nodes"), node, errors.New("a webhook says no"))
+	return apierrors.NewForbidden(corev1.Resource("nodes"), node, errors.New("a webhook refuses"))
 }
 
 // once lets one write to an object fail.
@@ -264,7 +264,7 @@ func (s *server) reported(t *testing.T) reported {
 }
 
 // A write about a granted reboot that the API server refuses is reported on the policy: once, for as long as it is refused, and
-// with the words of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
+// with the message of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
 func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 	for _, what := range []string{dueGrant, dueEnd, dueTakenBack, dueHooks} {
 		t.Run(what, func(t *testing.T) {

@@ -85,7 +85,7 @@ func drawOddNode(t *rapid.T) corev1.Node {
 		return draw("seq", "1", "2", "3", "7", "4294967297", "4611686018427387904", "0", "-1", "1.5")
 	}
 	boot := func() string { return quoted("boot", "boot-1", "boot-1", "boot-2", "", strings.Repeat("b", 200)) }
-	reason := func() string { return quoted("reason", "", "HookFailed", "DrainTimedOut", "Word", "no word", long) }
+	reason := func() string { return quoted("reason", "", "HookFailed", "DrainTimedOut", "Custom", "no reason", long) }
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("node-%d", rapid.IntRange(1, 9).Draw(t, "name")), UID: types.UID(draw("uid", "u1", "u2")),
 		Labels: map[string]string{

@@ -84,7 +84,7 @@ func TestNext(t *testing.T) {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken}, DaemonSet: byHand},
 			want{Foreign: leftAlone, Held: []string{"broken"}},
 		},
-		"without a word while nobody needs agents": {Observation{DaemonSet: byHand}, want{}},
+		"and not reported while nobody needs agents": {Observation{DaemonSet: byHand}, want{}},
 		"a selector that cannot be read takes nobody's agent away": {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken, policy("b", matching("pool", "b"))}, DaemonSet: made(poolA)},
 			want{Nodes: in(term(matchA), term(matchB)), Held: []string{"broken"}},

@@ -69,7 +69,7 @@ func TestPlacement(t *testing.T) {
 			policies: []v1alpha1.RebootPolicy{policy("a", nil)},
 			want:     Placement{Everywhere: true},
 		},
-		"one policy that selects everything makes all others say nothing": {
+		"beside one policy that selects everything no other counts": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a")), policy("b", &v1alpha1.LabelSelector{}), policy("c", broken)},
 			nodes:    []corev1.Node{node("n1", "z", record(protocol.GrantActive, protocol.PhaseDraining))},
 			want:     Placement{Everywhere: true},

@@ -23,7 +23,7 @@ func at(hour, minute int) time.Time {
 	return monday.Truncate(24 * time.Hour).Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
 }
 
-// outline is a forecast in few words: who goes when, in minutes from now, and who stays for which reason.
+// outline is a forecast in short: who goes when, in minutes from now, and who stays for which reason.
 func outline(f forecast.Forecast) (goes, stays []string) {
 	for _, r := range f.Reboots {
 		goes = append(goes, fmt.Sprintf("%s %v–%v", r.Node, r.StartsAt.Sub(f.At).Minutes(), r.EndsAt.Sub(f.At).Minutes()))
@@ -113,7 +113,7 @@ func TestOf(t *testing.T) {
 		nodes  []*plan.Node
 		goes   []string
 		stays  []string
-		// unknown is Unknown, by its first word.
+		// unknown is Unknown, by its beginning.
 		unknown string
 	}{
 		"at rest": {policy: policy(), nodes: []*plan.Node{needy("a", content)}},
@@ -607,7 +607,7 @@ func TestExpect(t *testing.T) {
 		"the median, each phase by itself":        {[]v1alpha1.PastReboot{took(1, 30, 500, 70), took(2, 40, 50, 80), took(900, 20, 60, 90)}, [5]int{2, 30, 60, 80, 3}},
 		"the lower one of two in the middle":      {[]v1alpha1.PastReboot{took(2, 40, 50, 90), took(1, 30, 60, 70)}, [5]int{1, 30, 50, 70, 2}},
 		"what failed or was not measured is none": {[]v1alpha1.PastReboot{aborted, unmeasured, took(0, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
-		"settle is at least what the spec says":   {[]v1alpha1.PastReboot{took(0, 30, 50, 5)}, [5]int{0, 30, 50, 60, 1}},
+		"settle is at least that of the spec":     {[]v1alpha1.PastReboot{took(0, 30, 50, 5)}, [5]int{0, 30, 50, 60, 1}},
 		"clocks that disagree make nothing less":  {[]v1alpha1.PastReboot{took(-9, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
 	}
 	leads := policy(func(p *v1alpha1.RebootPolicy) {

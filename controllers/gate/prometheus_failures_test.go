@@ -22,9 +22,9 @@ const (
 
 	// none is a query without a result.
 	none = "up == 0"
-	// stranger is what Go reports of a certificate that nobody it trusts has signed.
-	stranger = "x509: certificate signed by unknown authority"
-	refused  = "the server refuses: client error: 401"
+	// untrusted is what Go reports of a certificate that nobody it trusts has signed.
+	untrusted = "x509: certificate signed by unknown authority"
+	refused   = "the server refuses: client error: 401"
 
 	password = "correct horse"
 	// users is the part of web.config.yml with its hash.
@@ -65,10 +65,10 @@ func testPassword(a *asker) {
 	t := a.t
 	f, ca, other := files{t, t.TempDir()}, newAuthority(t), newAuthority(t)
 	address := promserver.StartSecured(t, "", "", promserver.Security{Web: f.serving(ca.server(time.Now())) + users, Client: anybody()}).URL
-	a.expect(address, none, "", mute, stranger)
+	a.expect(address, none, "", mute, untrusted)
 	a.expect(address, none, "gone", mute, "Secret gone is missing in namespace default")
 	a.keep("basic", "ca.crt", string(other.pem), "username", "reboot-operator", "password", password)
-	a.expect(address, none, "basic", mute, stranger)
+	a.expect(address, none, "basic", mute, untrusted)
 	a.keep("basic", "ca.crt", string(ca.pem))
 	a.expect(address, none, "basic", mute, refused)
 	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator", "password", "wrong")

@@ -202,7 +202,7 @@ func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
 		"several are down, reported in one order": {
 			`[]`, `"warnings": ["store b is down", "PromQL warning: a", "store a is down"]`, v1alpha1.GateUnreachable, "the answer may be incomplete: store a is down",
 		},
-		"what is said about the query itself": {
+		"warnings about the query itself": {
 			`[]`, `"warnings": ["PromQL info: metric might not be a counter, name does not end in _total", "PromQL warning: mixed"]`, v1alpha1.GateClear, "",
 		},
 		"something blocks in what is there": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},

@@ -151,8 +151,8 @@ func TestNotifier_Delivers(t *testing.T) {
 	b.end(Sent, "")
 }
 
-// TestNotifier_EachNode: who wants messages of each node names them, and may have words of his own; text in braces that a message
-// brings is no word.
+// TestNotifier_EachNode: only a service that names the events of each node receives them, with a template of its own if it has one.
+// Braces in the text of a message are not replaced.
 func TestNotifier_EachNode(t *testing.T) {
 	a := newReceiver(t)
 	b := newBench(t, secrets{"one": a.address(), "all": a.address()})

@@ -34,7 +34,7 @@ func (w wire) use(t *testing.T) {
 	t.Cleanup(func() { http.DefaultClient.Transport = transport })
 }
 
-// TestSend_OutlivesAPanic: an address on which a service panics costs its own message, and no word of it is reported.
+// TestSend_OutlivesAPanic: an address on which a service panics costs its own message, and no part of it is reported.
 func TestSend_OutlivesAPanic(t *testing.T) {
 	wire(func(q *http.Request) error { panic("no way to " + q.URL.String()) }).use(t)
 	for name, tc := range map[string]struct {
@@ -181,7 +181,7 @@ func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 		"a user whose name begins the password": {
 			"generic://bot:bot12345@10.0.0.1/", "403 for bot12345", "403 for …",
 		},
-		"a word that begins a later one": {
+		"a part that begins a later one": {
 			"generic://10.0.0.1/key/keyABCDEF", "403 for keyABCDEF", "403 for …",
 		},
 		"the userinfo": {

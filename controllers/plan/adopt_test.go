@@ -86,10 +86,10 @@ func TestReboots_Adopt(t *testing.T) {
 			granted:   []string{"b"}, seq: 1,
 		},
 		"what it gave, while it is being deleted": {situation: one(policy("workers", deleted), needy("a", grant(7, active))), adopted: a, seq: 7},
-		"a grant of the future, as one of now: its agent believes it": {
+		"a grant of the future, as one of now: its agent accepts it": {
 			situation: one(policy("workers"), needy("a", grant(7, active, grantedAt(24*time.Hour))), needy("b")), adopted: a, seq: 7,
 		},
-		"not a progress of the future without a grant: its time says nothing": {
+		"not a progress of the future without a grant: its time does not count": {
 			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting, phaseAt(24*time.Hour))), needy("b")),
 			granted:   []string{"b"}, seq: 1,
 		},
@@ -217,7 +217,7 @@ func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 		"a policy that is applied again goes on with its nodes": {
 			hosts: []*host{over("a", far), over("b", far+1), over("c", far+9), over("d", 3), needy("e")}, granted: []string{"a", "b", "c", "d", "e"}, seq: far + 12,
 		},
-		"one node alone is believed nothing": {
+		"one node alone does not count": {
 			hosts: []*host{over("a", far), over("b", 4), over("c", 3), needy("d")}, granted: []string{"b", "c", "d"}, seq: 7,
 		},
 		"nor one beside the nodes of a former policy": {

@@ -21,7 +21,7 @@ func paused(until *metav1.Time, reason string) func(*v1alpha1.RebootPolicy) {
 
 func dryRun(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun }
 
-// TestReboots_WhyBlocked: each reason why a node that needs a reboot may not have it, in the words its users read.
+// TestReboots_WhyBlocked: each reason why a node that needs a reboot may not have it, with the message that users read.
 func TestReboots_WhyBlocked(t *testing.T) {
 	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
 	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}

@@ -45,9 +45,9 @@ func TestReboots_Decisions(t *testing.T) {
 		"nothing while the engine is unreachable": {
 			one(policy("workers"), newHost("a", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0))), nil,
 		},
-		"a condition that has nothing to say any more is removed": {one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}}},
-		"a node that is granted now is answered by the grant":     {one(policy("workers"), needy("a")), nil},
-		"a node whose grant is due gets its answer by it":         {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
+		"a condition that has nothing to report any more is removed": {one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}}},
+		"a node that is granted now is answered by the grant":        {one(policy("workers"), needy("a")), nil},
+		"a node whose grant is due gets its answer by it":            {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
 		"a node with a grant": {one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted}},
 		"a node that reboots, and whose agent has withdrawn question and answer": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, protocol.PhaseRebooting))), nil,
@@ -191,7 +191,7 @@ func blockingCheck(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 	return check, passed
 }
 
-// TestExplain: what is explained of worker-1, in the words of the plan.
+// TestExplain: what is explained of worker-1, with the message of the plan.
 func TestExplain(t *testing.T) {
 	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}
 	cp, other := label(plan.ControlPlaneLabels[0], ""), label("pool", "other")
@@ -212,7 +212,7 @@ func TestExplain(t *testing.T) {
 			snapshot: one(policy("workers"), needy("worker-1")).in(closed).snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
 		},
-		"a check that objects for another reason than its own word": {
+		"a check that objects for another reason than its name": {
 			snapshot: one(policy("cp", selects("pool", "cp")), needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)).with(policy("other", selects("pool", "other"))).snapshot(),
 			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 22,
 		},
@@ -363,7 +363,7 @@ func TestResponsible(t *testing.T) {
 	}
 }
 
-// Whatever a cluster looks like, a node's explanation is what the plan decides about it: the same reason in the same words,
+// Whatever a cluster looks like, a node's explanation is what the plan decides about it: the same reason and message,
 // and of its checks one objects exactly where that is why the node waits.
 func TestExplain_IsThePlan(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {

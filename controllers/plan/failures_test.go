@@ -189,14 +189,14 @@ func TestReboots_Halt(t *testing.T) {
 		"a Node that was deleted in its reboot, and a success since":                           {one(strict(lost("a", "", -2*minute), lastReboot(-minute))), healthy},
 		"a Node that was deleted in its reboot, and resumed since":                             {one(strict(lost("a", "", -2*minute), resumedAt(-minute))), resumed},
 		"a Node that was deleted in its reboot, by the clock of a leader that was a day ahead": {one(strict(lost("a", "", 24*time.Hour))), healthy},
-		"halted stays halted, in the words it halted with":                                     {one(policy("workers", halted), needy("a")), haltedBy("2 nodes failed")},
+		"halted stays halted, with the message it halted with":                                 {one(policy("workers", halted), needy("a")), haltedBy("2 nodes failed")},
 		"an administrator resumes": {
 			one(policy("workers", halted, resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))), resumed,
 		},
 		"an administrator resumes without a reason: the shell drops the value, so it must count": {
 			one(policy("workers", halted, resume("")), needy("a")), plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
-		"an administrator resumes with more words than a status holds": {
+		"an administrator resumes with a longer text than a status holds": {
 			one(policy("workers", resume(strings.Repeat("x", 40_000))), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},

@@ -53,7 +53,7 @@ func reported(gates ...v1alpha1.GateStatus) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.Gates = gates }
 }
 
-// answer is what a gate said at an instant counted from the evening.
+// answer is what a gate answered at an instant counted from the evening.
 func answer(name string, state v1alpha1.GateState, message string, since time.Duration) v1alpha1.GateStatus {
 	return v1alpha1.GateStatus{Name: name, State: state, Message: message, At: metav1.NewTime(evening.Add(since))}
 }
@@ -270,13 +270,13 @@ func TestReboots_Preflight(t *testing.T) {
 		reason  v1alpha1.Reason
 		message string
 	}{
-		"nobody has answered and no gate asks":        {plain, nil, "", ""},
-		"nobody has answered":                         {gated, nil, unreachable, unknown},
-		"nothing is in the way":                       {gated, replies(gated), "", ""},
-		"the agent does not know and no gate asks":    {plain, replies(plain, problem), "", ""},
-		"an answer about what the policy said before": {gated, replies(plain), unreachable, unknown},
-		"an answer to another policy":                 {gated, replies(policy("web", waitsForPods)), unreachable, unknown},
-		"an answer of the boot before":                {gated, replies(gated, bootBefore), unreachable, unknown},
+		"nobody has answered and no gate asks":      {plain, nil, "", ""},
+		"nobody has answered":                       {gated, nil, unreachable, unknown},
+		"nothing is in the way":                     {gated, replies(gated), "", ""},
+		"the agent does not know and no gate asks":  {plain, replies(plain, problem), "", ""},
+		"an answer about the policy before an edit": {gated, replies(plain), unreachable, unknown},
+		"an answer to another policy":               {gated, replies(policy("web", waitsForPods)), unreachable, unknown},
+		"an answer of the boot before":              {gated, replies(gated, bootBefore), unreachable, unknown},
 		"a pod blocks": {
 			gated, replies(gated, blocking("default/migrate-1")), v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy workers waits for default/migrate-1",
 		},
@@ -295,7 +295,7 @@ func TestReboots_Preflight(t *testing.T) {
 		},
 		"a budget that never allows anything, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, budget), "", ""},
 		"a pod that could not be drained in the boot before":                                      {plain, replies(plain, bare, bootBefore), "", ""},
-		"a pod that could not be drained under what the policy said before":                       {policy("workers", deletesUnmanaged), replies(plain, bare), "", ""},
+		"a pod that could not be drained under the policy before an edit":                         {policy("workers", deletesUnmanaged), replies(plain, bare), "", ""},
 		"a pod that cannot be drained comes before one that blocks":                               {gated, replies(gated, blocking("default/migrate-1"), bare), undrainable, isKept},
 	}
 	for name, tc := range cases {

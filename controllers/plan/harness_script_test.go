@@ -245,7 +245,7 @@ func resume(why string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Annotations = map[string]string{v1alpha1.AnnotationResume: why} }
 }
 
-// gatesAnswer is what the gates of a policy say from then on; none: they were not asked lately.
+// gatesAnswer is what the gates of a policy answer from then on; none: they were not asked lately.
 func gatesAnswer(name string, gates ...v1alpha1.GateStatus) func(*cluster) {
 	return func(c *cluster) {
 		c.gates[name] = gates

@@ -66,7 +66,7 @@ func (h *host) describe() string {
 	}
 	n := h.view()
 	parts := []string{h.condition(n)}
-	for _, mark := range []struct {
+	for _, detail := range []struct {
 		is   bool
 		text string
 	}{
@@ -79,8 +79,8 @@ func (h *host) describe() string {
 		{n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] != "", "out of load balancers"},
 		{h.showsAutoscalers && n.Annotations[v1alpha1.AnnotationDoNotDisrupt] != "", "kept from autoscalers"},
 	} {
-		if mark.is {
-			parts = append(parts, mark.text)
+		if detail.is {
+			parts = append(parts, detail.text)
 		}
 	}
 	return strings.Join(parts, ", ")

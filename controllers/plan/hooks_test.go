@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// TestReboots_AskHooks: before the grant is published and after the settling, hooks have the last word.
+// TestReboots_AskHooks: before the grant is published and after the settling, hooks decide.
 func TestReboots_AskHooks(t *testing.T) {
 	asks, both := options(hooked("example.com/a")), options(hooked("example.com/a", "example.com/b"))
 	yes, alsoYes := annotated("example.com/a", "true"), annotated("example.com/b", "true")
@@ -42,22 +42,22 @@ func TestReboots_AskHooks(t *testing.T) {
 	asked := func(edit func(*protocol.HookPhase)) func(*host) {
 		return phase(5, v1alpha1.HooksAfter, 10*minute, edit)
 	}
-	says := func(answer string) func(*host) { return annotated("example.com/a", answer) }
+	answers := func(answer string) func(*host) { return annotated("example.com/a", answer) }
 	closed := before(0, takenBack(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"))
 	closed.window = &window.State{}
 	const noAnswer = `, which is no answer: only "true", "false" and "failed: why" are)`
 	testReboots(t, map[string]rebootCase{
-		"before the grant is published, whatever stale answers say (behaviour 51)": {needs: true, policy: asks, node: options(yes), want: begins(v1alpha1.HooksBefore)},
+		"before the grant is published, whatever stale answers are (behaviour 51)": {needs: true, policy: asks, node: options(yes), want: begins(v1alpha1.HooksBefore)},
 		"before the grant is published, waiting":                                   before(0, waitsFor("example.com/a", time.Hour)),
-		"before the grant is published, all said yes":                              before(0, publish, yes),
+		"before the grant is published, all approved":                              before(0, publish, yes),
 		"before the grant is published, somebody refused": before(
-			0, takenBack(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: false"), says("false")),
-		"before the grant is published, somebody refused in many words": before(
-			0, takenBack(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: failed: "+strings.Repeat("ä", 58)+"…"), says("failed: "+strings.Repeat("ä", 100))),
+			0, takenBack(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: false"), answers("false")),
+		"before the grant is published, somebody refused with a long text": before(
+			0, takenBack(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: failed: "+strings.Repeat("ä", 58)+"…"), answers("failed: "+strings.Repeat("ä", 100))),
 		"before the grant is published, nothing in time": before(
 			time.Hour, takenBack(v1alpha1.ReasonHookTimedOut, "hooks have not approved by Mon 2026-06-01 23:00:00 UTC: example.com/a")),
 		"before the grant is published, and the window closes meanwhile (behaviour 35)": closed,
-		"after the settling, whatever stale answers say (behaviour 51)": {
+		"after the settling, whatever stale answers are (behaviour 51)": {
 			policy: asks, node: back(yes, phase(5, v1alpha1.HooksBefore, 0)), now: 10 * minute, want: begins(v1alpha1.HooksAfter),
 		},
 		"not while the node settles": {
@@ -65,13 +65,13 @@ func TestReboots_AskHooks(t *testing.T) {
 			want: waits("back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC", 10*minute),
 		},
 		"after the settling, waiting":                     after(11*minute, waitsFor("example.com/a", 70*minute)),
-		"after the settling, all said yes (behaviour 49)": after(11*minute, finish, yes),
+		"after the settling, all approved (behaviour 49)": after(11*minute, finish, yes),
 		"after the settling, a late yes counts":           after(3*time.Hour, finish, yes),
-		"after the settling, one says no": after(
-			11*minute, fails(v1alpha1.ReasonHookFailed, 10*minute, "a hook refused: example.com/a: failed: disk full"), says("failed: disk full")),
-		"after the settling, a word that is no answer": after(11*minute, waitsFor(`example.com/a (is "TRUE"`+noAnswer, 70*minute), says("TRUE")),
-		"after the settling, an empty word is no answer either, and nothing in time": after(70*minute, fails(v1alpha1.ReasonHookTimedOut, 70*minute,
-			`hooks have not approved by Mon 2026-06-01 23:10:00 UTC: example.com/a (is ""`+noAnswer), says("")),
+		"after the settling, one refuses": after(
+			11*minute, fails(v1alpha1.ReasonHookFailed, 10*minute, "a hook refused: example.com/a: failed: disk full"), answers("failed: disk full")),
+		"after the settling, a value that is no answer": after(11*minute, waitsFor(`example.com/a (is "TRUE"`+noAnswer, 70*minute), answers("TRUE")),
+		"after the settling, an empty value is no answer either, and nothing in time": after(70*minute, fails(v1alpha1.ReasonHookTimedOut, 70*minute,
+			`hooks have not approved by Mon 2026-06-01 23:10:00 UTC: example.com/a (is ""`+noAnswer), answers("")),
 		"a phase of an earlier grant begins again": {
 			policy: asks, node: back(yes, asked(func(h *protocol.HookPhase) { h.Seq = 4 })), now: 11 * minute, want: begins(v1alpha1.HooksAfter),
 		},

@@ -47,7 +47,7 @@ func TestNodeOf(t *testing.T) {
 		},
 		"a reason of the need that no grant could name: nobody could read the grant": {
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "not a word"},
+				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "no reason"},
 			}}},
 			plan.Node{Name: "a", Required: corev1.ConditionTrue},
 		},

@@ -30,7 +30,7 @@ func TestStories(t *testing.T) {
 				continue
 			}
 			if d := conditionOf(h.node, v1alpha1.NodeRebootPermitted); d == nil || d.Status != corev1.ConditionFalse {
-				c.broken("node %s needs a reboot, and nothing says why it waits", name)
+				c.broken("node %s needs a reboot, and nothing reports why it waits", name)
 			}
 		}
 	})
@@ -107,8 +107,8 @@ func drawAct(t *rapid.T, s sequence) act {
 			}
 		}},
 		{"deletes " + node, deleteNode(node)},
-		{"lets a hook of " + node + " say yes", changes(node, sets("example.com/a", "true"))},
-		{"lets a hook of " + node + " say no", changes(node, sets("example.com/a", "false"))},
+		{"lets a hook of " + node + " approve", changes(node, sets("example.com/a", "true"))},
+		{"lets a hook of " + node + " refuse", changes(node, sets("example.com/a", "false"))},
 		{"removes the grant of " + node, changes(node, func(_ *host, n *corev1.Node) {
 			if attempted(plan.NodeOf(n)) { // else it is a node that looks as if it rebooted still
 				delete(n.Annotations, v1alpha1.AnnotationGrant)

@@ -169,7 +169,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 				"not repaired in time: annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: "+
 				"see to the machine and its agent; once it is proved off, deleting the Node frees the slot"),
 		},
-		"the agent is silent, whatever a grant of 2099 says": {
+		"the agent is silent, whatever a grant of 2099 contains": {
 			needs: true, node: options(grant(rebootSeq, protocol.GrantActive, grantedAt(73*365*24*time.Hour))),
 			want: takenBack(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
 		},
@@ -227,7 +227,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"draining while the policy is paused (behaviour 22)":                {node: drains(), policy: options(paused(nil, "")), want: draining(30 * minute)},
 		"draining while the node is paused":                                 {node: drains(annotated(v1alpha1.AnnotationPaused, "true")), want: draining(30 * minute)},
 		"draining while another policy governs the node":                    {node: drains(), another: policy("better", priority(1)), want: draining(30 * minute)},
-		"draining, and rebooted by hand: the agent is going to say":         {node: drains(newBoot), want: draining(30 * minute)},
+		"draining, and rebooted by hand: the agent is going to report it":   {node: drains(newBoot), want: draining(30 * minute)},
 		"draining under a grant that somebody removed":                      {node: drains()[1:], want: draining(30 * minute)},
 		"draining too long: reported, and the slot is kept (behaviour 26)":  {node: drains(), now: 30 * minute, want: hangs("22:00:00", 30*minute)},
 		"draining, and its clock is a little behind":                        {node: options(active, drainsSince(-5*minute)), now: minute, want: draining(25 * minute)},
@@ -375,39 +375,39 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 		withdrawn bool
 		unread    bool
 		want      step
-		marks     bool // the entry after the plan
+		withdraws bool // whether the entry is withdrawn after the plan
 		granted   []string
 	}{
 		"it is published again and again for five minutes": {
 			refused: 299 * time.Second, want: step{plan.PublishGrant, v1alpha1.ReasonGranted, instantAfter(time.Second)},
 		},
-		"then it is withdrawn":                 {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, marks: true},
+		"then it is withdrawn":                 {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true},
 		"one that is not refused is published": {want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}},
 		"hooks that cannot be asked are no reason to wait longer": {
 			policy: func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/ok"}}
 			},
-			refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, marks: true,
+			refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, withdraws: true,
 		},
 		"nor is a reason against the reboot": {
 			node: []func(*host){annotated(v1alpha1.AnnotationPaused, "true")}, refused: 5 * minute,
-			want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonNodePaused}, marks: true,
+			want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonNodePaused}, withdraws: true,
 		},
 		"withdrawn, its slot goes to the next node": {
 			withdrawn: true, want: step{Action: plan.ReleaseEntry, Reason: v1alpha1.ReasonNodeWriteRefused}, granted: []string{"b"},
 		},
 		"not before its Node could be read": {
-			withdrawn: true, unread: true, want: step{Action: plan.Wait, Reason: v1alpha1.ReasonNodeWriteRefused}, marks: true,
+			withdrawn: true, unread: true, want: step{Action: plan.Wait, Reason: v1alpha1.ReasonNodeWriteRefused}, withdraws: true,
 		},
 		"withdrawn, and shown all the same": {
-			node: []func(*host){shown}, withdrawn: true, want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonGrantWithdrawn}, marks: true,
+			node: []func(*host){shown}, withdrawn: true, want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonGrantWithdrawn}, withdraws: true,
 		},
 		"withdrawn, and its agent had begun before": {
 			node: []func(*host){shown, progress(1, protocol.PhaseDraining)}, withdrawn: true,
-			want: step{plan.Wait, v1alpha1.ReasonGranted, instantAfter(30 * minute)}, marks: true,
+			want: step{plan.Wait, v1alpha1.ReasonGranted, instantAfter(30 * minute)}, withdraws: true,
 		},
 		"withdrawn, past the point of no return, and somebody removed the grant": {
-			node: []func(*host){progress(1, protocol.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}, marks: true,
+			node: []func(*host){progress(1, protocol.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true,
 		},
 		"one that the Node shows cannot be withdrawn": {
 			node: []func(*host){shown, annotated(v1alpha1.AnnotationPaused, "true")}, refused: time.Hour,
@@ -435,9 +435,9 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 			f := got.Reboots[0]
 			same(t, "reboot", tc.want, step{f.Action, f.Reason, f.Until})
 			ledger := got.Ledger()
-			marks := ledger[0].Node == "a" && ledger[0].WithdrawnAt != nil
+			withdrawn := ledger[0].Node == "a" && ledger[0].WithdrawnAt != nil
 			same(t, "granted", tc.granted, names(got.Granted))
-			same(t, "withdrawn", tc.marks, marks)
+			same(t, "withdrawn", tc.withdraws, withdrawn)
 			same(t, "the ledger changes", f.Action == plan.WithdrawGrant || f.Action == plan.ReleaseEntry, got.LedgerChanges())
 		})
 	}

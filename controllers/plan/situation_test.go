@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// situation is a snapshot in the words of the tables. Its first policy decides; there are no windows unless the case sets some.
+// situation is a snapshot in the terms of the tables. Its first policy decides; there are no windows unless the case sets some.
 type situation struct {
 	policies      []*v1alpha1.RebootPolicy
 	hosts         []*host

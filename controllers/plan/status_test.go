@@ -183,19 +183,19 @@ func TestReboots_Next(t *testing.T) {
 	}
 }
 
-// fleetOf are nodes that run what the words say, such as "flatcar stable 4593.1.0" or "ubuntu - 24.04". Those with an exclamation mark
+// fleetOf are nodes that run what the strings name, such as "flatcar stable 4593.1.0" or "ubuntu - 24.04". Those with an exclamation mark
 // need a reboot.
 func fleetOf(runs ...string) situation {
 	hosts := make([]*host, len(runs))
 	for i, run := range runs {
-		words := strings.Fields(strings.TrimSuffix(run, "!"))
+		fields := strings.Fields(strings.TrimSuffix(run, "!"))
 		hosts[i] = newHost(fmt.Sprintf("n%02d", i))
 		if strings.HasSuffix(run, "!") {
 			hosts[i] = needy(hosts[i].name)
 		}
 		for j, key := range []string{v1alpha1.LabelOSID, v1alpha1.LabelOSGroup, v1alpha1.LabelOSVersion} {
-			if j < len(words) && words[j] != "-" {
-				label(key, words[j])(hosts[i])
+			if j < len(fields) && fields[j] != "-" {
+				label(key, fields[j])(hosts[i])
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func TestReboots_OverdueNodesGoFirst(t *testing.T) {
 	}
 }
 
-// TestReboots_IgnoresWindowsPastADeadline: a node that is past it passes windows, where the policy says so, and nothing else.
+// TestReboots_IgnoresWindowsPastADeadline: a node that is past it passes windows, where the policy allows it, and nothing else.
 func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 	const day = 24 * time.Hour
 	in := evening.Add
