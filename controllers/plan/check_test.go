@@ -190,7 +190,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			situation: one(policy("workers", ignoresCoordinators), needy("worker-1",
 				agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 		},
-		"agent that objects in words nobody can read": {
+		"agent whose report cannot be read": {
 			one(policy("workers"), needy("worker-1", agentBlocking(`{"message":"no"}`))),
 			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/report: reason must be set",
 		},
