@@ -109,7 +109,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		grant, ok := protocol.Publish(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
 		grant.Annotations, grant.Excluded = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name])
-		c.add("%s rings %s, number %d", name, h.name, t.Entry.Seq)
+		c.add("%s publishes the grant of %s, number %d", name, h.name, t.Entry.Seq)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			for _, key := range grant.Annotations {

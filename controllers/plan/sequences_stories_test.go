@@ -297,8 +297,8 @@ func owners() map[string]sequence {
 			},
 		},
 		"hooks-of-two-policies": {
-			about: "The same, but policy new asks the very hook that old has asked, and that has said yes to old: the phase is not new's, " +
-				"so the yes does not count, and the hook is asked again (behaviour 51).",
+			about: "The same, but policy new asks the very hook that old has asked, and that has approved for old: the phase is not new's, " +
+				"so the approval does not count, and the hook is asked again (behaviour 51).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("old", selects("pool", "db"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
 				policy("new", selects("pool", "new"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
@@ -377,7 +377,7 @@ func clocks() map[string]sequence {
 		},
 		"deadline-ignores-windows": {
 			about: "A deadline of a day that ignores windows: the one of worker-1 ends at 22:10, in a blackout, and it goes at midnight, long before the " +
-				"window at noon; that of worker-2 at 00:30. worker-3 waits for the window, and its message says so.",
+				"window at noon; that of worker-2 at 00:30. worker-3 waits for the window, and its message names it.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), ignoresWindows, func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "month-end", From: "2026-06-01", To: "2026-06-02"}}
 				p.Spec.Windows = []v1alpha1.Window{{Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
@@ -464,7 +464,7 @@ func troubles() map[string]sequence {
 		},
 		"update-rolls-back": {
 			about: "worker-1 boots what it ran before, and asks for the same version again: two reboots, and no third. " +
-				"A new version starts afresh, and so does an administrator's word (behaviour 27).",
+				"A new version starts afresh, and so does an administrator's request (behaviour 27).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), rollsBack("2.0"))),
 			script: []act{
@@ -528,7 +528,7 @@ func people() map[string]sequence {
 		},
 		"hooks": {
 			about: "A backup is asked before the drain: its old approval does not count, and a refusal gives the slot back for a quarter of an hour. " +
-				"A check is asked after the boot: until it says yes the node stays cordoned and keeps its slot (behaviours 49, 51, 52).",
+				"A check is asked after the boot: until it approves the node stays cordoned and keeps its slot (behaviours 49, 51, 52).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}, After: []v1alpha1.AnnotationKey{"example.com/check"}}
 			})},
