@@ -175,7 +175,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 }
 
 // give enters a new grant. The planner looks at more than this before it grants; the limit must hold without it. Only
-// where there are several policies, and so several ledgers, it takes the planner's word that the node is free.
+// where there are several policies, and so several ledgers, it relies on the planner for whether the node is free.
 func (m model) give(w world, i, p, n int, to emit) {
 	l, v := w.leaders[i].ledgers[p], w.leaders[i].nodes[n]
 	if m.withdraws && l&stale == 0 {

@@ -84,7 +84,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"cancelwait: a release waits until the agent cannot start":    {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
 		"owner: a cancelled grant keeps its policy's name":            {twoPolicies, func(m *model) { m.renames = true }},
 		"uid: the ledger names the very Node":                         {anew, func(m *model) { m.noUID = true }},
-		"gone: a live reading says that the Node is another one":      {anew, func(m *model) { m.believesGone = true }},
+		"gone: a live reading shows that the Node is another one":     {anew, func(m *model) { m.believesGone = true }},
 		"busy: a newer grant waits until an older one is over":        {twoPolicies, func(m *model) { m.publishesWhileBusy = true }},
 		"mark: a grant is withdrawn in the ledger before its release": {withdrawn, func(m *model) { m.noMark = true }},
 		"look: a live reading after the mark does not show the grant": {withdrawn, func(m *model) { m.noLook = true }},

@@ -38,14 +38,14 @@ func TestRebootRequested(t *testing.T) {
 		why               string
 		requested         bool
 	}{
-		"nobody asks":                         {},
-		"an annotation":                       {annotation: new("firmware"), why: "firmware", requested: true},
-		"an annotation without a reason":      {annotation: new(""), requested: true},
-		"a label":                             {label: new("gpu-lost"), why: "gpu-lost", requested: true},
-		"both":                                {annotation: new("firmware"), label: new("gpu-lost"), why: "firmware", requested: true},
-		"an annotation that says no":          {annotation: new("false")},
-		"a label that says no":                {label: new("false")},
-		"an annotation that says no, a label": {annotation: new("false"), label: new("gpu-lost"), why: "gpu-lost", requested: true},
+		"nobody asks":                       {},
+		"an annotation":                     {annotation: new("firmware"), why: "firmware", requested: true},
+		"an annotation without a reason":    {annotation: new(""), requested: true},
+		"a label":                           {label: new("gpu-lost"), why: "gpu-lost", requested: true},
+		"both":                              {annotation: new("firmware"), label: new("gpu-lost"), why: "firmware", requested: true},
+		"an annotation with false":          {annotation: new("false")},
+		"a label with false":                {label: new("false")},
+		"an annotation with false, a label": {annotation: new("false"), label: new("gpu-lost"), why: "gpu-lost", requested: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}, Labels: map[string]string{}}}

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// inForce is everything the accessors say.
+// inForce is everything the accessors return.
 type inForce struct {
 	Mode           v1alpha1.Mode
 	MaxUnavailable string
@@ -45,14 +45,14 @@ func TestDefaults(t *testing.T) {
 		blackout v1alpha1.Blackout
 		want     inForce
 	}{
-		"nothing is said": {want: fallback},
+		"nothing is set": {want: fallback},
 		"sections are there and empty": {
 			spec: v1alpha1.RebootPolicySpec{
 				Concurrency: &v1alpha1.Concurrency{}, Drain: &v1alpha1.Drain{}, Reboot: &v1alpha1.Reboot{}, Failures: &v1alpha1.Failures{},
 			},
 			want: fallback,
 		},
-		"everything is said": {
+		"everything is set": {
 			spec: v1alpha1.RebootPolicySpec{
 				Mode:        v1alpha1.ModeDryRun,
 				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromString("25%")), TopologyKey: "zone"},

@@ -70,7 +70,7 @@ func (f fields) without(schema fields) []string {
 	return missing
 }
 
-// specFields are the fields of the CRD's spec that hold a value; a selector is one value, and so is a list of words.
+// specFields are the fields of the CRD's spec that hold a value; a selector is one value, and so is a list of strings.
 func specFields() fields {
 	GinkgoHelper()
 	found := fields{}

@@ -25,7 +25,7 @@ func tryCreate(ctx SpecContext, name, spec string) error {
 	return strict.Create(ctx, policy, client.DryRunAll)
 }
 
-// before131 are the words of an older API server for those of a newer one.
+// before131 turns messages of a newer API server into those of an older one.
 var before131 = strings.NewReplacer("may not be more than", "may not be longer than", "Invalid value: match", `Invalid value: "object": match`)
 
 var _ = Describe("spec", func() {
@@ -38,7 +38,7 @@ var _ = Describe("spec", func() {
 	}
 	refuses := func(ctx SpecContext, spec, sentence string) {
 		err := tryCreate(ctx, "p", spec)
-		// Kubernetes 1.30 reports it in other words, without the unit, and with the kind of what is refused.
+		// Kubernetes 1.30 reports it with another text, without the unit, and with the kind of what is refused.
 		older := strings.TrimSuffix(before131.Replace(sentence), " bytes")
 		Expect(err).To(And(Satisfy(apierrors.IsInvalid), MatchError(Or(ContainSubstring(sentence), ContainSubstring(older)))))
 		refused.addCauses(err)
@@ -46,7 +46,7 @@ var _ = Describe("spec", func() {
 
 	It("may be empty", func(ctx SpecContext) { accepts(ctx, "") })
 
-	It("refuses a field nobody knows", func(ctx SpecContext) {
+	It("refuses an unknown field", func(ctx SpecContext) {
 		Expect(tryCreate(ctx, "p", "maxUnavailable: 1")).To(MatchError(ContainSubstring(`unknown field "spec.maxUnavailable"`)))
 	})
 
@@ -65,7 +65,7 @@ var _ = Describe("spec", func() {
 		)
 		const sentence = "matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
 		DescribeTable("refuses", refuses,
-			Entry("an operator nobody knows", "nodeSelector: {matchExpressions: [{key: pool, operator: Is, values: [a]}]}", sentence),
+			Entry("an unknown operator", "nodeSelector: {matchExpressions: [{key: pool, operator: Is, values: [a]}]}", sentence),
 			Entry("In without values", "nodeSelector: {matchExpressions: [{key: pool, operator: In}]}", sentence),
 			Entry("Exists with values", "nodeSelector: {matchExpressions: [{key: pool, operator: Exists, values: [a]}]}", sentence),
 		)
@@ -116,7 +116,7 @@ var _ = Describe("spec", func() {
 		)
 		DescribeTable("refuses", refuses,
 			Entry("a priority beyond all bounds", "priority: 1000001", "should be less than or equal to 1000000"),
-			Entry("a mode nobody knows", "mode: Dry", `Unsupported value: "Dry": supported values: "Enforce", "DryRun"`),
+			Entry("an unknown mode", "mode: Dry", `Unsupported value: "Dry": supported values: "Enforce", "DryRun"`),
 		)
 	})
 
@@ -144,7 +144,7 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("more than a day", "autoscaler: {grace: 25h}", sentence),
 			Entry("a grace that runs back", "autoscaler: {grace: -15m}", sentence),
-			Entry("a word", "autoscaler: {grace: a while}", sentence),
+			Entry("text", "autoscaler: {grace: a while}", sentence),
 		)
 	})
 
@@ -157,7 +157,7 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("less than answers of gates count", "concurrency: {spacing: 59s}", sentence),
 			Entry("more than a week", "concurrency: {spacing: 169h}", sentence),
-			Entry("a word", "concurrency: {spacing: a while}", sentence),
+			Entry("text", "concurrency: {spacing: a while}", sentence),
 		)
 	})
 
@@ -213,12 +213,12 @@ var _ = Describe("spec", func() {
 			Entry("no urgent ones", "requests: {urgent: Refuse}"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a word nobody knows", "requests: {urgent: yes please}", `supported values: "Allow", "Refuse"`),
+			Entry("an unknown value", "requests: {urgent: yes please}", `supported values: "Allow", "Refuse"`),
 			Entry("an uptime that all nodes reach each day", "requests: {maxUptime: 23h59m59s}", sentence),
 			Entry("no uptime", "requests: {maxUptime: 0s}", sentence),
 			Entry("an uptime below zero", "requests: {maxUptime: -720h}", sentence),
 			Entry("an uptime that no host reaches", "requests: {maxUptime: 87601h}", sentence),
-			Entry("a word for an uptime", "requests: {maxUptime: a month}", sentence),
+			Entry("text for an uptime", "requests: {maxUptime: a month}", sentence),
 		)
 	})
 
@@ -255,7 +255,7 @@ var _ = Describe("spec", func() {
 			Entry("more than a year", "deadline: {after: 8761h}", sentence),
 			Entry("a time below zero", "deadline: {after: -336h}", sentence),
 			Entry("days", "deadline: {after: 14d}", sentence),
-			Entry("an action nobody knows", "deadline: {after: 336h, action: Reboot}", `supported values: "Report", "IgnoreWindows"`),
+			Entry("an unknown action", "deadline: {after: 336h, action: Reboot}", `supported values: "Report", "IgnoreWindows"`),
 		)
 	})
 
@@ -278,7 +278,7 @@ var _ = Describe("spec", func() {
 			Entry("more than all", maxUnavailable("101%"), sentence),
 			Entry("a fraction", maxUnavailable("2.5%"), sentence),
 			Entry("less than no percent", maxUnavailable("-5%"), sentence),
-			Entry("a word", maxUnavailable("all"), sentence),
+			Entry("text", maxUnavailable("all"), sentence),
 			Entry("nothing", maxUnavailable(`""`), sentence),
 		)
 	})
@@ -293,7 +293,7 @@ var _ = Describe("spec", func() {
 			Entry("the longest", topologyKey(strings.Repeat("d", 253)+"/"+strings.Repeat("k", 63))),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("two words", topologyKey(`"the zone"`), sentence),
+			Entry("a key with a space", topologyKey(`"the zone"`), sentence),
 			Entry("two slashes", topologyKey("a/b/c"), sentence),
 			Entry("a label with its value", topologyKey("zone=a"), sentence),
 			Entry("a name that is too long", topologyKey(strings.Repeat("k", 64)), sentence),
@@ -335,7 +335,7 @@ var _ = Describe("spec", func() {
 			Entry("days", window(`start: "10:00", duration: 1d`), durationSentence),
 			Entry("a bare number", window(`start: "10:00", duration: "60"`), durationSentence),
 			Entry("a duration beyond counting", window(`start: "10:00", duration: 99999999999999999999h`), durationSentence),
-			Entry("a zone nobody knows", window(`start: "10:00", duration: 1h, timeZone: Mars/Base`), zoneSentence),
+			Entry("an unknown zone", window(`start: "10:00", duration: 1h, timeZone: Mars/Base`), zoneSentence),
 			Entry("a zone in small letters", window(`start: "10:00", duration: 1h, timeZone: europe/berlin`), zoneSentence),
 			Entry("the zone of whatever machine", window(`start: "10:00", duration: 1h, timeZone: Local`), zoneSentence),
 			Entry("an offset for a zone", window(`start: "10:00", duration: 1h, timeZone: "02:00"`), zoneSentence),
@@ -343,7 +343,7 @@ var _ = Describe("spec", func() {
 			Entry("a zone out of a folder", window(`start: "10:00", duration: 1h, timeZone: posix/Europe/Berlin`), zoneSentence),
 			Entry("a path", window(`start: "10:00", duration: 1h, timeZone: ../UTC`), zoneSentence),
 			Entry("an empty zone", window(`start: "10:00", duration: 1h, timeZone: ""`), "should be at least 1 chars long"),
-			Entry("a day nobody knows", window(`days: [Monday], start: "10:00", duration: 1h`),
+			Entry("an unknown day", window(`days: [Monday], start: "10:00", duration: 1h`),
 				`Unsupported value: "Monday": supported values: "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"`),
 			Entry("a day twice", window(`days: [Mon, Mon], start: "10:00", duration: 1h`), "Duplicate value"),
 			Entry("a sixth week", window(`weeksOfMonth: [6], start: "10:00", duration: 1h`), weeksSentence),
@@ -374,7 +374,7 @@ var _ = Describe("spec", func() {
 			Entry("a novel", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
 			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
-			Entry("a zone nobody knows", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
+			Entry("an unknown zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
 				"timeZone must be an IANA name such as UTC or Europe/Berlin"),
 			Entry("an offset for a zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: "01:00"`),
 				"timeZone must be an IANA name such as UTC or Europe/Berlin"),
@@ -407,8 +407,8 @@ var _ = Describe("spec", func() {
 			Entry("more than a week", drain("timeout: 169h"), timeoutSentence),
 			Entry("something else on timeout", drain("onTimeout: Force"), `Unsupported value: "Force": supported values: "Abort", "Reboot"`),
 			Entry("no grace, which loses data", drain("gracePeriodSeconds: 0"), "should be greater than or equal to 1"),
-			Entry("a disposal nobody knows", drain("emptyDirData: Keep"), `Unsupported value: "Keep": supported values: "Delete", "Block"`),
-			Entry("another disposal nobody knows", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
+			Entry("an unknown disposal", drain("emptyDirData: Keep"), `Unsupported value: "Keep": supported values: "Delete", "Block"`),
+			Entry("another unknown disposal", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
 			Entry("something else for load balancers", drain("excludeFromLoadBalancers: Exclude"), "excludeFromLoadBalancers in body must be of type boolean"),
 			Entry("a lead time of days", drain("leadTime: 25h"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
 			Entry("a lead time that runs back", drain("leadTime: -2m"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
@@ -424,7 +424,7 @@ var _ = Describe("spec", func() {
 				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
 			Entry("nine expressions", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 9)+"]}"),
 				"podSelector.matchExpressions: Too many: 9: must have at most 8 items"),
-			Entry("an action nobody knows", rule("podSelector: {matchLabels: {a: b}}, action: Kill"),
+			Entry("an unknown action", rule("podSelector: {matchLabels: {a: b}}, action: Kill"),
 				`Unsupported value: "Kill": supported values: "Evict", "WaitCompleted", "Skip", "Delete"`),
 			Entry("a grace period for pods that stay", rule("podSelector: {matchLabels: {a: b}}, action: Skip, gracePeriodSeconds: 5"), graceSentence),
 			Entry("a grace period for pods that complete", rule("podSelector: {matchLabels: {a: b}}, action: WaitCompleted, gracePeriodSeconds: 5"), graceSentence),
@@ -443,8 +443,8 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("no time for a reboot", "reboot: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("a duration that is none", "reboot: {timeout: soon}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
-			Entry("another word for inhibitors", "reboot: {inhibitors: Wait}", `Unsupported value: "Wait": supported values: "Respect", "Ignore"`),
-			Entry("another word for coordinators", "reboot: {coordinators: ignore}", `Unsupported value: "ignore": supported values: "Respect", "Ignore"`),
+			Entry("another value for inhibitors", "reboot: {inhibitors: Wait}", `Unsupported value: "Wait": supported values: "Respect", "Ignore"`),
+			Entry("another value for coordinators", "reboot: {coordinators: ignore}", `Unsupported value: "ignore": supported values: "Respect", "Ignore"`),
 			Entry("more than a day of settling", "settle: 25h", "settle must be a duration of at most 24h, such as 90s or 5m"),
 			Entry("a number for a duration", "settle: 60", "spec.settle in body must be of type string"),
 			Entry("no failure at all", "failures: {max: 0}", "should be greater than or equal to 1"),
@@ -455,17 +455,17 @@ var _ = Describe("spec", func() {
 		DescribeTable("accepts", accepts,
 			Entry("everything", "notify: [{secretRef: {name: slack}}]"),
 			Entry("some of it", "notify: [{secretRef: {name: slack}, events: [Started, Finished, Failed, Halted, Urgent, Deadline]}, {secretRef: {name: pager}, events: [Halted]}]"),
-			Entry("each node, in words of the user's", `notify: [{secretRef: {name: slack}, events: [Rebooting, Back], template: "{event}: {node} of {policy} (100%), {text}"}]`),
+			Entry("each node, by the user's template", `notify: [{secretRef: {name: slack}, events: [Rebooting, Back], template: "{event}: {node} of {policy} (100%), {text}"}]`),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a template with another word in braces", `notify: [{secretRef: {name: slack}, template: "{node} {reason}"}]`, "braces are for {text}, {event}, {policy} and {node}"),
+			Entry("a template with another name in braces", `notify: [{secretRef: {name: slack}, template: "{node} {reason}"}]`, "braces are for {text}, {event}, {policy} and {node}"),
 			Entry("a template of another language", `notify: [{secretRef: {name: slack}, template: "{{.Node}}"}]`, "braces are for {text}, {event}, {policy} and {node}"),
 			Entry("an empty template", `notify: [{secretRef: {name: slack}, template: ""}]`, "should be at least 1 chars long"),
 			Entry("nobody", "notify: [{events: [Halted]}]", "secretRef: Required value"),
 			Entry("a Secret without a name", `notify: [{secretRef: {name: ""}}]`, "should be at least 1 chars long"),
 			Entry("nothing", "notify: [{secretRef: {name: slack}, events: []}]", "should have at least 1 items"),
 			Entry("something twice", "notify: [{secretRef: {name: slack}, events: [Failed, Failed]}]", "Duplicate value"),
-			Entry("another word", "notify: [{secretRef: {name: slack}, events: [Done]}]", `Unsupported value: "Done"`),
+			Entry("another event", "notify: [{secretRef: {name: slack}, events: [Done]}]", `Unsupported value: "Done"`),
 		)
 	})
 
@@ -520,7 +520,7 @@ var _ = Describe("spec", func() {
 			Entry("a gate of a group without a version", `gates: {objects: [{apiVersion: ceph.rook.io, kind: CephCluster, name: b, expression: "true"}]}`, "apiVersion must be an API group and a version"),
 			Entry("a gate in a namespace that cannot be", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate of an object below another one", object("name: rook/ceph"), "name must be the name of an object"),
-			Entry("a gate of objects by an operator nobody knows", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: matchExpressions need operator"),
+			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: matchExpressions need operator"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
 			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
 				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
