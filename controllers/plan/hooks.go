@@ -200,15 +200,15 @@ func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *Blocked {
 	key, _, _ := strings.Cut(strings.ReplaceAll(hooks[0], ":", " "), " ")
 	return f.runWaits(`%s since %s: waiting for %s; this answers for one: kubectl annotate rebootpolicy %s %s="%s" --overwrite`,
-		what, f.instant(is.At.Time), someOf(hooks), f.name, key, RunAnswer(is, yes))
+		what, f.instant(is.At.Time), someOf(hooks), f.name, key, runAnswer(is, yes))
 }
 
 func (f *fleet) runWaits(format string, args ...any) *Blocked {
 	return blocked(v1alpha1.ReasonRunHookWaits, format, args...)
 }
 
-// RunAnswer is the value of an annotation that answers for a stage of a run.
-func RunAnswer(is *v1alpha1.RunHooks, answer string) string {
+// runAnswer is the value of an annotation that answers for a stage of a run.
+func runAnswer(is *v1alpha1.RunHooks, answer string) string {
 	return fmt.Sprintf("%d: %s", is.Number, answer)
 }
 
@@ -217,7 +217,7 @@ func RunAnswer(is *v1alpha1.RunHooks, answer string) string {
 func (f *fleet) runAnswers(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	given := map[string]string{}
 	for _, key := range keys {
-		if answer, ok := strings.CutPrefix(f.Policy.Annotations[string(key)], RunAnswer(is, "")); ok {
+		if answer, ok := strings.CutPrefix(f.Policy.Annotations[string(key)], runAnswer(is, "")); ok {
 			given[string(key)] = answer
 		}
 	}
