@@ -58,7 +58,7 @@ var notOurs = map[string]string{
 	"/etc/systemd/system":                          "systemd",
 	"/etc/systemd/system/needs-restarting.service": "systemd",
 	"/etc/systemd/system/needs-restarting.timer":   "systemd",
-	"org.freedesktop.sysupdate1":                   "nobody: the page says that the agent does not call it",
+	"org.freedesktop.sysupdate1":                   "nobody: the page excludes it",
 	"update-engine.service":                        "systemd, which starts what the agent knows by its name on the bus",
 }
 
@@ -89,7 +89,7 @@ func TestHosts_NamesWhatTheAgentKnows(t *testing.T) {
 	}
 }
 
-// sources is what files below folders say, without tests and what they need.
+// sources is what files below folders contain, without tests and what they need.
 func sources(t *testing.T, folders ...string) string {
 	t.Helper()
 	var all strings.Builder

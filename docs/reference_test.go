@@ -24,7 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// The lists of docs/reference.md have every word of the program, and no other.
+// The lists of docs/reference.md have every name of the program, and no other.
 func TestReference(t *testing.T) {
 	constants := contract(t)
 	for heading, want := range map[string][]string{

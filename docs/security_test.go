@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// attempted reports in which sections of security-attempts.md the attempts of a section of security.md stand.
+// attempted reports in which sections of security-attempts.md the attempts of a section of security.md are.
 var attempted = map[string][]string{
 	"A stolen token of an agent":    {"The agent's token of node n1"},
 	"On Kubernetes 1.30 to 1.35":    {"The agent's token of node n1 in the fallback"},
@@ -66,7 +66,7 @@ func claims(t *testing.T) []claim {
 	return all
 }
 
-// expectShown looks for a row of the attempts, `package`: words of its tests, or `make target`.
+// expectShown looks for a row of the attempts, `package`: text of its tests, or `make target`.
 func (c claim) expectShown(t *testing.T, shown string) {
 	t.Helper()
 	what, isAttempt := strings.CutPrefix(shown, "attempt: ")
@@ -79,7 +79,7 @@ func (c claim) expectShown(t *testing.T, shown string) {
 		}
 	case isTest:
 		if !strings.Contains(tests(t, folder), text) {
-			t.Errorf("no test of %s has the words %q", folder, text)
+			t.Errorf("no test of %s has the text %q", folder, text)
 		}
 	case isTarget:
 		if !strings.Contains(read(t, "Makefile"), "\n"+target+":") {
