@@ -92,7 +92,7 @@ func (e *exchange) record(request *http.Request, next http.RoundTripper) (*http.
 	return response, err
 }
 
-// request is the exchange in the words of RBAC: verb, resource.group, name, subresource, selector and namespace.
+// request is the exchange in the terms of RBAC: verb, resource.group, name, subresource, selector and namespace.
 func (e *exchange) request() string {
 	parts := strings.Split(strings.Trim(e.URL.Path, "/"), "/")
 	group, rest := "", parts[min(len(parts), 2):] // behind api/v1
@@ -128,7 +128,7 @@ func (e *exchange) verb(named bool, query url.Values) string {
 	}[e.Method]
 }
 
-// by is what refused, by its words; who allowed is not known.
+// by is what refused, by its message; who allowed is not known.
 func (e *exchange) by() string {
 	switch {
 	case e.Code == http.StatusUnauthorized:

@@ -70,7 +70,7 @@ func pending(effect string) object {
 
 // conditioned sets a condition.
 func conditioned(kind string) object {
-	return object{"status": object{"conditions": []object{{"type": kind, "status": "False", "reason": "Said"}}}}
+	return object{"status": object{"conditions": []object{{"type": kind, "status": "False", "reason": "Forged"}}}}
 }
 
 // createNodeWithRecord makes node n4: cordoned, with hooks that run, and with annotations of others.

@@ -69,7 +69,7 @@ func keep(section, who string, a *actor) {
 
 func keepAs(section, who, what string, a *actor, by string) {
 	GinkgoHelper()
-	Expect(by).NotTo(HavePrefix("unknown"), "what refused is known by its words")
+	Expect(by).NotTo(HavePrefix("unknown"), "what refused is known by its message")
 	answer, refused := "allowed", 0
 	if a.last.Code >= 400 {
 		answer, refused = fmt.Sprintf("refused, %d", a.last.Code), 1
@@ -91,7 +91,7 @@ var _ = ReportAfterSuite("docs/security-attempts.md", func(report Report) {
 	text, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(strings.Split(page, "\n")).To(Equal(strings.Split(string(text), "\n")),
-		"the API server answers otherwise than the page says; is that meant? `make security-attempts` writes it anew")
+		"the API server does not answer as the page shows; is that meant? `make security-attempts` writes it anew")
 })
 
 func renderPage(report Report) string {

@@ -19,14 +19,14 @@ import (
 // A token of the agent is worth something for ten minutes, and for as long as its pod is there.
 var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, ContinueOnFailure, func() {
 	var token string
-	var own, stranger *ecdsa.PrivateKey
+	var own, other *ecdsa.PrivateKey
 
 	BeforeAll(func(ctx SpecContext) {
 		token = shipped.tokenOf(ctx, agentAccount, shipped.agents["n1"])
 		var err error
 		own, err = shipped.env.SigningKey()
 		Expect(err).NotTo(HaveOccurred())
-		stranger, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		other, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		Expect(err).NotTo(HaveOccurred())
 		expectAllowed(ctx, shipped.as(token, "system:node:n1"), getNode("n1"))
 	})
@@ -53,8 +53,8 @@ var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, Cont
 	},
 		Entry("a token that has expired", func() *ecdsa.PrivateKey { return own }, change("exp", 1)),
 		Entry("a token for another audience", func() *ecdsa.PrivateKey { return own }, change("aud", []string{"vault"})),
-		Entry("a token with a longer life, signed by somebody else", func() *ecdsa.PrivateKey { return stranger }, change("exp", 1<<40)),
-		Entry("a token that names another node, signed by somebody else", func() *ecdsa.PrivateKey { return stranger }, onNode2),
+		Entry("a token with a longer life, signed by somebody else", func() *ecdsa.PrivateKey { return other }, change("exp", 1<<40)),
+		Entry("a token that names another node, signed by somebody else", func() *ecdsa.PrivateKey { return other }, onNode2),
 	)
 
 	It("a token whose pod is gone", func(ctx SpecContext) {

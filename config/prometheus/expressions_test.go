@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
-// expressions are those of the rules, of what alerts look up for their texts, and of the dashboard, by where they stand.
+// expressions are those of the rules, of what alerts look up for their texts, and of the dashboard, by where they are.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

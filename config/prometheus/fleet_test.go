@@ -57,7 +57,7 @@ func TestFleet(t *testing.T) {
 	m := startMonitored(t)
 	m.reboots(t)
 	t.Run("the managers and agents are found and scraped", m.areScraped)
-	t.Run("metrics are for those who may read them", m.refusesStrangers)
+	t.Run("metrics are for those who may read them", m.refusesUnboundAccounts)
 	t.Run("every metric, label and value that is asked for is exported", m.exportsWhatIsAskedFor)
 	t.Run("every expression can be evaluated", m.evaluates)
 	t.Run("no rule fails, and nothing alarms", m.alarmsNobody)
@@ -80,12 +80,12 @@ func startMonitored(t *testing.T) *monitored {
 	readYAML(t, "pod_monitor.yaml", &agents)
 	dir := t.TempDir()
 	readRules(t).write(t, dir)
-	stranger := jobOf(managers, discover(t, f, managers), account(t, f, dir, "stranger", false))
-	stranger.Name = "stranger"
-	stranger.Relabelings = append(stranger.Relabelings, map[string]any{"target_label": "job", "replacement": "stranger"})
+	unbound := jobOf(managers, discover(t, f, managers), account(t, f, dir, "unbound", false))
+	unbound.Name = "unbound"
+	unbound.Relabelings = append(unbound.Relabelings, map[string]any{"target_label": "job", "replacement": "unbound"})
 	return &monitored{Fleet: f, begun: time.Now(), server: promserver.Start(t, dir, configuration(t,
 		jobOf(managers, discover(t, f, managers), account(t, f, dir, "prometheus", true)),
-		jobOf(agents, discover(t, f, agents), ""), stranger,
+		jobOf(agents, discover(t, f, agents), ""), unbound,
 	))}
 }
 
@@ -172,8 +172,8 @@ func (m *monitored) areScraped(t *testing.T) {
 	}
 }
 
-func (m *monitored) refusesStrangers(t *testing.T) {
-	if found := m.query(t, `max_over_time(up{job="stranger"}[10m]) == 1`); len(found) > 0 {
+func (m *monitored) refusesUnboundAccounts(t *testing.T) {
+	if found := m.query(t, `max_over_time(up{job="unbound"}[10m]) == 1`); len(found) > 0 {
 		t.Errorf("an account that is bound to no role reads metrics: %v", found)
 	}
 	var found struct {
@@ -188,7 +188,7 @@ func (m *monitored) refusesStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, target := range found.ActiveTargets {
-			if target.Labels["job"] == "stranger" && strings.Contains(target.LastError, "403 Forbidden") {
+			if target.Labels["job"] == "unbound" && strings.Contains(target.LastError, "403 Forbidden") {
 				return true
 			}
 		}
