@@ -100,7 +100,7 @@ var _ = Describe("request", func() {
 })
 
 var _ = Describe("request --urgent", func() {
-	It("marks the request of nodes whose policy allows it, and refuses others", func() {
+	It("makes the request of nodes urgent whose policy allows it, and refuses others", func() {
 		allows := func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
 		}

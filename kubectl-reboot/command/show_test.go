@@ -166,7 +166,7 @@ var _ = Describe("forecast", func() {
 				return time.Time{}
 			}
 			return at.Time
-		}).Should(BeTemporally("~", tables[0].CompletionAt, 2*time.Minute), "the manager says the same")
+		}).Should(BeTemporally("~", tables[0].CompletionAt, 2*time.Minute), "the manager reports the same")
 		Expect(statusOf(p.policy).CompletionAt).To(BeTemporally("==", tables[0].CompletionAt))
 		Expect(ok("forecast", p.policy, "-o", "yaml")).To(ContainSubstring("\n    drain: 2m0s\n"))
 		Expect(ok("forecast", p.policy, "-o", "wide")).To(ContainSubstring("  WAITS FOR "))

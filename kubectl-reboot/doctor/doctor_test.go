@@ -155,7 +155,7 @@ func TestExamine(t *testing.T) {
 				c.Deployments[0].Spec.Template.Spec.Containers[0].Image = "localhost:5000/manager:v2"
 			}, []string{"Agents Warning [] the agents are of version v1 and the manager of v2"},
 		},
-		"digests say no version": {
+		"digests name no version": {
 			func(c *installed) {
 				c.Deployments[0].Spec.Template.Spec.Containers[0].Image = "localhost:5000/manager@sha256:12"
 			}, nil,

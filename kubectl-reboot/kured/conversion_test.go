@@ -59,7 +59,7 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 			t.Run(f.Name+" with "+which, func(t *testing.T) {
 				c, err := convert(makeInstallation("--" + f.Name + "=" + value))
 				if f.Name == "blocking-pod-selector" && which == "the default" {
-					t.Skip("it cannot be given: the empty word is a selector")
+					t.Skip("it cannot be given: an empty value is a selector")
 				}
 				if err != nil {
 					t.Fatal(err)

@@ -52,7 +52,7 @@ func TestLine_HasNothingButTheColoursOfItsTheme(t *testing.T) {
 		theme      Theme
 		text, want string
 	}{
-		"words are what they are":          {colours, "ä → ✓ 日本\u200d", "ä → ✓ 日本\u200d"},
+		"text stays as it is":              {colours, "ä → ✓ 日本\u200d", "ä → ✓ 日本\u200d"},
 		"colours of the theme":             {colours, "\x1b[1;31mx\x1b[0m y", "\x1b[1;31mx\x1b[0m y"},
 		"a theme without colours has none": {Theme{}, "\x1b[1;31mx\x1b[0m", "\uFFFD[1;31mx\uFFFD[0m"},
 		"colours of no theme":              {colours, "\x1b[8mx\x1b[1;32m", "\uFFFD[8mx\uFFFD[1;32m"},
