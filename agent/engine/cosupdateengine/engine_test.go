@@ -188,7 +188,7 @@ func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 	h.Expect(needed17800)
 }
 
-func TestEngine_IgnoresBroadcastsOfStrangers(t *testing.T) {
+func TestEngine_IgnoresBroadcastsOfOtherSenders(t *testing.T) {
 	h := newHarness(t)
 	h.startHost(hosttest.COSCurrent)
 	h.run()

@@ -221,14 +221,14 @@ func TestSession_CallWithoutAReplyInTime(t *testing.T) {
 // listening takes any body and counts whose signals it received.
 type listening struct {
 	recorder
-	owners, strangers int
+	owners, others int
 }
 
 func (l *listening) Receive(_ string, _ []any, fromOwner bool) error {
 	if fromOwner {
 		l.owners++
 	} else {
-		l.strangers++
+		l.others++
 	}
 	return nil
 }
@@ -250,10 +250,10 @@ func FuzzReceive(f *testing.F) {
 		if asks && (sender != busDaemon || sequence <= 10) {
 			t.Errorf("asks again because of %q at %d", sender, sequence)
 		}
-		if received.owners > 0 && (sender != ":1.1" || sequence < 10) || received.strangers > 0 && (ownerOnly || sender == ":1.1") {
+		if received.owners > 0 && (sender != ":1.1" || sequence < 10) || received.others > 0 && (ownerOnly || sender == ":1.1") {
 			t.Errorf("received %+v from %q at %d", received, sender, sequence)
 		}
-		if received.owners+received.strangers > 0 && (path != "/engine" || !strings.HasSuffix(name, ".Status")) {
+		if received.owners+received.others > 0 && (path != "/engine" || !strings.HasSuffix(name, ".Status")) {
 			t.Errorf("received %s of %s", name, path)
 		}
 	})
