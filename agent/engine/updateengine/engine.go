@@ -34,7 +34,7 @@ type Engine struct {
 	service.Bus
 
 	// RequireEngineSender ignores a StatusUpdate that update_engine did not send itself. By default each counts, because the
-	// canonical test signal (locksmithctl send-need-reboot) comes from a stranger; so may a forged one.
+	// canonical test signal (locksmithctl send-need-reboot) comes from another sender; so may a forged one.
 	RequireEngineSender bool
 }
 
@@ -42,7 +42,7 @@ type Engine struct {
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	before := e.Before
 	if e.RequireEngineSender && !before.Until.IsZero() {
-		before = engine.Report{} // It came from a stranger, whose broadcast would not be received any more.
+		before = engine.Report{} // It came from another sender, whose broadcast would not be received any more.
 	}
 	service.Watch{
 		Bus: e.Bus, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface,
@@ -90,13 +90,13 @@ func (l *listener) Lost(why string, presence engine.Presence) {
 
 // What has been received so far and one more thing received make what is known now:
 //
-//	           a stranger reports                 the engine reports
+//	           another sender reports             the engine reports
 //	           NEED_REBOOT       anything else      NEED_REBOOT    anything else
 //	none       broadcast         none               confirmed      none
 //	broadcast  broadcast         broadcast          confirmed      broadcast
 //	confirmed  confirmed         confirmed          confirmed      none
 //
-// As long as the engine has not been at NEED_REBOOT, its status reports nothing about a need that a stranger announced. That is
+// As long as the engine has not been at NEED_REBOOT, its status reports nothing about a need that another sender announced. That is
 // why such a need outlives the engine's IDLE. It ends by itself after broadcastLasts: a real need is in the engine's status, which
 // is read every few minutes and whenever the engine comes back, and confirms it.
 
@@ -110,7 +110,7 @@ type need int
 const (
 	// none: no reboot was asked for.
 	none need = iota
-	// broadcast: a stranger asked for one, and the engine has not reported it itself.
+	// broadcast: another sender asked for one, and the engine has not reported it itself.
 	broadcast
 	// confirmed: the engine itself asked for one.
 	confirmed
@@ -156,7 +156,7 @@ func next(s state, in input) state {
 	case in.fromEngine:
 		return s.after(in.status)
 	case needsReboot(in.status):
-		return s.afterStranger(in.status, in.at)
+		return s.afterOther(in.status, in.at)
 	}
 	return s
 }
@@ -175,9 +175,9 @@ func (s state) after(st updatestatus.Status) state {
 	return s
 }
 
-// afterStranger is the state after a stranger announced a need. The first version it names stays, and so does its end: a stranger
+// afterOther is the state after another sender announced a need. The first version it names stays, and so does its end: that sender
 // must not be able to make the report, and so the Node, change over and over.
-func (s state) afterStranger(st updatestatus.Status, at time.Time) state {
+func (s state) afterOther(st updatestatus.Status, at time.Time) state {
 	if s.need == none {
 		s.need, s.until = broadcast, at.Add(broadcastLasts)
 	}

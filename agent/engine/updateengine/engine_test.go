@@ -269,7 +269,7 @@ func TestEngine_ABroadcastNeedEndsWithoutABus_Behaviour6(t *testing.T) {
 	}
 }
 
-// A stranger's broadcast does not show that update_engine is on the host.
+// Another sender's broadcast does not show that update_engine is on the host.
 func TestEngine_ABroadcastNeedEndsWithoutAnEngine_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Optional, h.engine.Before = true, ending(byBroadcast, -time.Hour)

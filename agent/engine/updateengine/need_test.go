@@ -26,8 +26,8 @@ var (
 // began is the instant of every input that is not later.
 var began = time.Unix(1_800_000_000, 0)
 
-func engineReports(s updatestatus.Status) input   { return input{at: began, status: s, fromEngine: true} }
-func strangerReports(s updatestatus.Status) input { return input{at: began, status: s} }
+func engineReports(s updatestatus.Status) input { return input{at: began, status: s, fromEngine: true} }
+func otherReports(s updatestatus.Status) input  { return input{at: began, status: s} }
 
 // later is an input some time after the others.
 func later(after time.Duration, in input) input {
@@ -98,37 +98,37 @@ func TestNeed(t *testing.T) {
 		"a version does not outlive its need": {
 			inputs: []input{engineReports(need4001), engineReports(idle), engineReports(needUnnamed)}, want: needed,
 		},
-		"a stranger's broadcast is a need (behaviour 1)": {
-			inputs: []input{engineReports(idle), strangerReports(needUnnamed)}, want: byBroadcast,
+		"another sender's broadcast is a need (behaviour 1)": {
+			inputs: []input{engineReports(idle), otherReports(needUnnamed)}, want: byBroadcast,
 		},
 		"a broadcast need outlives the engine's IDLE": {
-			inputs: []input{engineReports(idle), strangerReports(needUnnamed), engineReports(idle)}, want: byBroadcast,
+			inputs: []input{engineReports(idle), otherReports(needUnnamed), engineReports(idle)}, want: byBroadcast,
 		},
 		"a broadcast need outlives the engine's checks and errors": {
-			inputs: []input{strangerReports(needUnnamed), engineReports(downloading), engineReports(failed), engineReports(idle)},
+			inputs: []input{otherReports(needUnnamed), engineReports(downloading), engineReports(failed), engineReports(idle)},
 			want:   byBroadcast,
 		},
-		"a need is received without any engine": {inputs: []input{strangerReports(needUnnamed)}, want: byBroadcast},
+		"a need is received without any engine": {inputs: []input{otherReports(needUnnamed)}, want: byBroadcast},
 		"a broadcast need falls when the engine comes to NEED_REBOOT and leaves it": {
-			inputs: []input{strangerReports(needUnnamed), engineReports(need4001), engineReports(idle)}, want: upToDate,
+			inputs: []input{otherReports(needUnnamed), engineReports(need4001), engineReports(idle)}, want: upToDate,
 		},
 		"a broadcast need that the engine confirms counts as its own": {
-			inputs: []input{strangerReports(needUnnamed), engineReports(need4001)}, want: needed4001,
+			inputs: []input{otherReports(needUnnamed), engineReports(need4001)}, want: needed4001,
 		},
-		"a stranger cannot withdraw a need of the engine": {
-			inputs: []input{engineReports(need4001), strangerReports(idle)}, want: needed4001,
+		"another sender cannot withdraw a need of the engine": {
+			inputs: []input{engineReports(need4001), otherReports(idle)}, want: needed4001,
 		},
-		"a stranger cannot withdraw a need of a stranger": {
-			inputs: []input{engineReports(idle), strangerReports(needUnnamed), strangerReports(idle)}, want: byBroadcast,
+		"another sender cannot withdraw a need of another sender": {
+			inputs: []input{engineReports(idle), otherReports(needUnnamed), otherReports(idle)}, want: byBroadcast,
 		},
-		"a stranger's version is reported": {
-			inputs: []input{engineReports(idle), strangerReports(need4001)}, want: byBroadcast4001,
+		"another sender's version is reported": {
+			inputs: []input{engineReports(idle), otherReports(need4001)}, want: byBroadcast4001,
 		},
-		"a stranger's second version is not": {
-			inputs: []input{strangerReports(need4001), strangerReports(need4002), strangerReports(needUnnamed)}, want: byBroadcast4001,
+		"another sender's second version is not": {
+			inputs: []input{otherReports(need4001), otherReports(need4002), otherReports(needUnnamed)}, want: byBroadcast4001,
 		},
-		"a stranger cannot change the engine's version": {
-			inputs: []input{engineReports(need4001), strangerReports(need4002)}, want: needed4001,
+		"another sender cannot change the engine's version": {
+			inputs: []input{engineReports(need4001), otherReports(need4002)}, want: needed4001,
 		},
 		"a restarted agent keeps a need until the engine is asked": {before: needed4001, want: needed4001},
 		"a restarted agent keeps the version the engine has forgotten": {
@@ -142,28 +142,28 @@ func TestNeed(t *testing.T) {
 		},
 		"a restarted agent takes nothing from a report without a need": {before: upToDate, want: upToDate},
 		"a broadcast need stays for a day (behaviour 1)": {
-			inputs: []input{strangerReports(needUnnamed), later(24*time.Hour-1, engineReports(idle))}, want: byBroadcast,
+			inputs: []input{otherReports(needUnnamed), later(24*time.Hour-1, engineReports(idle))}, want: byBroadcast,
 		},
 		"and then ends": {
-			inputs: []input{strangerReports(need4001), later(24*time.Hour, engineReports(idle))}, want: upToDate,
+			inputs: []input{otherReports(need4001), later(24*time.Hour, engineReports(idle))}, want: upToDate,
 		},
 		"it ends though the engine is gone": {
-			inputs: []input{strangerReports(need4001), later(24*time.Hour, input{})}, want: upToDate,
+			inputs: []input{otherReports(need4001), later(24*time.Hour, input{})}, want: upToDate,
 		},
 		"it ends though others are asked for what they need": {
-			inputs: []input{engineReports(idle), strangerReports(need4001), later(24*time.Hour, strangerReports(idle))}, want: upToDate,
+			inputs: []input{engineReports(idle), otherReports(need4001), later(24*time.Hour, otherReports(idle))}, want: upToDate,
 		},
 		"one that the engine confirms does not end": {
-			inputs: []input{strangerReports(needUnnamed), engineReports(need4001), later(48*time.Hour, input{})}, want: needed4001,
+			inputs: []input{otherReports(needUnnamed), engineReports(need4001), later(48*time.Hour, input{})}, want: needed4001,
 		},
 		"one that the engine confirms when it has ended is needed": {
-			inputs: []input{strangerReports(needUnnamed), later(24*time.Hour, engineReports(need4001))}, want: needed4001,
+			inputs: []input{otherReports(needUnnamed), later(24*time.Hour, engineReports(need4001))}, want: needed4001,
 		},
 		"a second broadcast does not prolong it": {
-			inputs: []input{engineReports(idle), strangerReports(needUnnamed), later(time.Hour, strangerReports(needUnnamed))}, want: byBroadcast,
+			inputs: []input{engineReports(idle), otherReports(needUnnamed), later(time.Hour, otherReports(needUnnamed))}, want: byBroadcast,
 		},
 		"a broadcast after its end is a new one": {
-			inputs: []input{strangerReports(need4001), later(24*time.Hour, strangerReports(needUnnamed))}, want: ending(byBroadcast, 24*time.Hour),
+			inputs: []input{otherReports(need4001), later(24*time.Hour, otherReports(needUnnamed))}, want: ending(byBroadcast, 24*time.Hour),
 		},
 		"a restarted agent keeps its end": {
 			before: ending(byBroadcast, -time.Hour), inputs: []input{engineReports(idle)}, want: ending(byBroadcast, -time.Hour),
