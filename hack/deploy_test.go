@@ -143,6 +143,7 @@ done`)
 	if out := shell("kubectl get crd,clusterroles,validatingadmissionpolicies -o name | grep reboot-operator || true"); out != "" {
 		t.Errorf("left over: %s", out)
 	}
+	shell(target + "undeploy") // where nothing is left it does nothing
 }
 
 // followsTheGuide runs the commands of docs/install.md on what is deployed, but for those that other tests run.

@@ -15,12 +15,12 @@ policies() {
 
 if [ -n "$("$KUBECTL" get crd --ignore-not-found -o name $kind)" ]; then
   "$KUBECTL" delete $kind --all --wait=false
-  said=
+  shown=
   for ((second = 0; ; second++)); do
     left=$(policies)
     [ -n "$left" ] || break
-    if [ "$left" != "$said" ]; then
-      said=$left
+    if [ "$left" != "$shown" ]; then
+      shown=$left
       echo "waiting for the manager to end the granted reboots of these policies (policy: nodes):"
       while read -r line; do echo "  $line"; done <<<"$left"
     fi
@@ -33,4 +33,5 @@ if [ -n "$("$KUBECTL" get crd --ignore-not-found -o name $kind)" ]; then
 fi
 echo "removing $config"
 hack/kustomize.sh "$config" | "$KUBECTL" delete --ignore-not-found --wait=false -f -
+"$KUBECTL" wait --for=delete --timeout=1m crd/$kind # a deployment before its end would fail
 echo "The namespace goes with its last pod. kubectl reboot cleanup removes what stays on Nodes."
