@@ -120,7 +120,8 @@ func (g *gauges) setUngoverned(decisions []plan.Decision) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ungoverned = nil; count > 0 {
+	g.ungoverned = nil
+	if count > 0 {
 		g.ungoverned = []prometheus.Metric{gauge(g.blocked, float64(count), "", string(v1alpha1.ReasonNoPolicy))}
 	}
 }
