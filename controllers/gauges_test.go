@@ -3,7 +3,9 @@ package controllers
 import (
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,6 +13,45 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
+
+// What a plan reports is what is scraped, until the next plan: what that one does not report is gone.
+func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
+	a, _, s := announcing(t)
+	gauges := func() map[string]map[string]float64 {
+		found := map[string]map[string]float64{}
+		for name, by := range map[string]string{
+			"nodes": "state", "blocked_nodes": "reason", "gate_up": "gate", "run_hooks_waiting": "stage", "limit": "policy", "halted": "policy",
+			"window_open": "policy", "window_next_transition_timestamp_seconds": "policy",
+		} {
+			if values := a.measured(t, name, by); len(values) > 0 {
+				found[name] = values
+			}
+		}
+		return found
+	}
+	a.metrics.observe(s.Policy, plan.Plan{
+		Counts: v1alpha1.NodeCounts{Selected: 9, Reporting: 8, RebootRequired: 7, Permitted: 6, Rebooting: 5, Blocked: 4, Unavailable: 3, Failed: 2},
+		Agents: &plan.AgentsHealth{AgentsStatus: v1alpha1.AgentsStatus{Missing: 1}}, Deadlines: &plan.DeadlinesHealth{Near: 2, Passed: 1},
+		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, Limit: 2, Halt: plan.Halt{Halted: true},
+		Gates:    []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
+		RunWaits: "backup", RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},
+	}, window.State{Open: true, Next: time.Unix(60, 0)})
+	all := map[string]map[string]float64{
+		"nodes": {
+			"selected": 9, "reporting": 8, "reboot_required": 7, "permitted": 6, "rebooting": 5, "blocked": 4, "unavailable": 3, "failed": 2,
+			"agent_missing": 1, "deadline_near": 2, "deadline_passed": 1,
+		},
+		"blocked_nodes": {"Paused": 4}, "gate_up": {"budget": 1}, "run_hooks_waiting": {"Before": 1},
+		"limit": {t.Name(): 2}, "halted": {t.Name(): 1}, "window_open": {t.Name(): 1}, "window_next_transition_timestamp_seconds": {t.Name(): 60},
+	}
+	if diff := cmp.Diff(all, gauges()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	a.metrics.observe(s.Policy, plan.Plan{}, window.State{})
+	if diff := cmp.Diff(map[string]map[string]float64{}, gauges()); diff != "" {
+		t.Errorf("after a plan that reports nothing (-want +got):\n%s", diff)
+	}
+}
 
 // A scrape in the middle of a pass finds the series of one plan, whole. Otherwise an alert about blocked nodes would begin to wait anew.
 func TestGauges_ChangeAtOnce(t *testing.T) {
