@@ -63,6 +63,12 @@ func TestNodeOf(t *testing.T) {
 			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 40000))),
 			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 40000 bytes are too many"},
 		},
+		"what an agent reports is cut: an event and a status take only so much": {
+			bare(agentBlocking(`{"reason":"Inhibited","message":"dpkg"},{"reason":"CoordinatorConflict","message":"` + strings.Repeat("x", 600) + `"}`)),
+			plan.Node{Name: "a", BlockedBy: []protocol.Blocker{
+				{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: strings.Repeat("x", 509) + "…"},
+			}},
+		},
 		"a corrupt report blocks": {
 			bare(annotated(v1alpha1.AnnotationReport, "no")),
 			plan.Node{Name: "a", BlockedBy: []protocol.Blocker{{
