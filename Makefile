@@ -26,7 +26,7 @@ export KUBECTL ?= $(shell command -v kubectl || echo bin/k8s/kubectl)
 TOOL          := go tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN = $(TOOL) controller-gen
 KUSTOMIZE      = $(TOOL) kustomize
-GOLANGCI_LINT  = $(TOOL) golangci-lint
+GOLANGCI_LINT  = $(TOOL) golangci-lint-kube-api-linter
 
 # Everything is built with the flags of what ships, tests too, so that no package is compiled twice. The version comes from git by -X;
 # the checkout may belong to another user.
@@ -71,9 +71,8 @@ vet: ## Run go vet.
 	@go vet ./...
 
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml, of API conventions by .golangci-api.yml, and of the workflows.
+lint: ## Run the linters of .golangci.yml, and that of the workflows.
 	@$(GOLANGCI_LINT) run
-	@$(TOOL) golangci-lint-kube-api-linter run --config .golangci-api.yml ./api/v1alpha1
 	@$(TOOL) actionlint .github/workflows/*.yaml
 
 .PHONY: lint-fix

@@ -7,8 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 step "prerequisites" hack/prerequisites.sh
 step "verify: generated code, manifests, go.mod" hack/verify.sh
-step "lint" go tool -modfile=hack/tools/go.mod golangci-lint run
-step "lint: API conventions" go tool -modfile=hack/tools/go.mod golangci-lint-kube-api-linter run --config .golangci-api.yml ./api/v1alpha1
+step "lint" go tool -modfile=hack/tools/go.mod golangci-lint-kube-api-linter run
 step "lint: workflows" go tool -modfile=hack/tools/go.mod actionlint .github/workflows/*.yaml
 step "control plane" hack/controlplane/build.sh
 step "browser" hack/browser/build.sh
