@@ -24,49 +24,34 @@ mkdir -p "$out"
 flags="-s -w -X k8s.io/component-base/version.gitVersion=$kubernetes -X k8s.io/component-base/version.gitMajor=1"
 flags="$flags -X k8s.io/component-base/version.gitMinor=$(echo "$kubernetes" | cut -d. -f2) -X sigs.k8s.io/kwok/pkg/consts.Version=$kwok"
 
-step=0
-next() {
-  step=$((step + 1))
-  started=$(date +%s)
-  printf '  [%d/6] %-24s ' "$step" "$1"
-}
-
-# release downloads a program of the Kubernetes release, or builds it, as all that follow once one could not be downloaded.
-downloads=yes
-release() {
-  if [ $downloads = yes ]; then
-    if why=$(./download.sh "$kubernetes" "$1" "$out/$1" 2>&1); then
-      next "$1"
-      echo "downloaded"
-      return
-    fi
-    downloads=no
+# A program that cannot be downloaded is built, and so is each after it.
+set -- kube-apiserver kube-controller-manager kube-scheduler kubectl
+while [ $# -gt 0 ]; do
+  if ! why=$(./download.sh "$kubernetes" "$1" "$out/$1" 2>&1); then
     echo "  no download: $why"
-    echo "  building Kubernetes from Go modules instead, once: about six minutes on two cores"
+    break
   fi
-  build "$1" "$2"
-}
+  echo "  downloaded $1"
+  shift
+done
+if [ $# = 0 ]; then
+  echo "  etcd and kwok are built from Go modules, once: about a minute on two cores"
+else
+  echo "  etcd, kwok, $* are built from Go modules, once: about six minutes on two cores"
+fi
 
-build() {
-  next "$1"
-  CGO_ENABLED=0 go build -trimpath -ldflags "$flags" -o "$out/$1" "$2" &
-  pid=$!
-  trap 'kill "$pid" 2>/dev/null || true' EXIT
-  while kill -0 "$pid" 2>/dev/null; do
-    sleep 1
-    [ ! -t 1 ] || printf '\r  [%d/6] %-24s %3d s' "$step" "$1" "$(($(date +%s) - started))"
-  done
-  wait "$pid"
-  trap - EXIT
-  if [ -t 1 ]; then printf '\r  [%d/6] %-24s ' "$step" "$1"; fi
-  printf '%3d s\n' "$(($(date +%s) - started))"
-}
-
-echo "  etcd and kwok are built from Go modules, once: about a minute on two cores"
-build etcd go.etcd.io/etcd/server/v3
-release kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
-release kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
-release kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
-release kubectl k8s.io/kubernetes/cmd/kubectl
-build kwok sigs.k8s.io/kwok/cmd/kwok
+# All at once: while one is linked, which one core does, the other core compiles.
+started=$(date +%s)
+CGO_ENABLED=0 go build -trimpath -ldflags "$flags" -o "$out/" go.etcd.io/etcd/server/v3 sigs.k8s.io/kwok/cmd/kwok "${@/#/k8s.io/kubernetes/cmd/}" &
+pid=$!
+trap 'kill "$pid" 2>/dev/null || true' EXIT
+while kill -0 "$pid" 2>/dev/null; do
+  sleep 1
+  [ ! -t 1 ] || printf '\r  %d s' "$(($(date +%s) - started))"
+done
+wait "$pid"
+trap - EXIT
+[ ! -t 1 ] || printf '\r'
+printf '  built in %d s\n' "$(($(date +%s) - started))"
+mv "$out/server" "$out/etcd" # named after its folder
 echo "$stamp" >"$out/versions"
