@@ -13,7 +13,6 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of people who run it by hand
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
@@ -22,15 +21,15 @@ import (
 
 func main() {
 	var options controllers.Options
-	var logging zap.Options
+	var log lifecycle.Log
 	flags := flag.CommandLine
 	flags.Init(os.Args[0], flag.ContinueOnError)
 	options.Bind(flags)
-	logging.BindFlags(flags)
+	log.Bind(flags)
 	if err := parse(flags, &options); err != nil {
 		exit(lifecycle.UsageError, err)
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	log.Start(os.Stderr)
 	if err := run(options); err != nil {
 		exit(1, err)
 	}

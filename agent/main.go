@@ -13,12 +13,10 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -47,8 +45,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stdout, "agent %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return 0
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log), zap.WriteTo(stderr)))
-	klog.SetLogger(ctrl.Log)
+	o.log.Start(stderr)
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fail(stderr, 1, fmt.Errorf("finding the API server: %w", err))

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // What --identity takes.
@@ -45,7 +45,7 @@ type options struct {
 	probes              string
 	metrics             string
 	printVersion        bool // and exit
-	log                 zap.Options
+	log                 lifecycle.Log
 }
 
 // parse reads the command line and the environment. flag.ErrHelp: the usage was asked for, and is written to usage.
@@ -86,7 +86,7 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Where metrics are served, in plain HTTP; 0 turns them off.")
 	flags.BoolVar(&o.printVersion, "version", false, "Print the version and exit.")
 	config.RegisterFlags(flags)
-	o.log.BindFlags(flags)
+	o.log.Bind(flags)
 	return flags
 }
 

@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 			[]string{
 				"--node-name=n1", "--engines=update-engine,sentinel", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
 				"--sentinel-file=/var/run/a", "--sentinel-file=/var/lib/b", "--rpm-ostree-drive-period=2h", "--rpm-ostree-drive-timeout=30m",
-				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--zap-log-level=2",
+				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--log-level=debug",
 			},
 			nil,
 			defaults(func(o *options) {
@@ -153,7 +153,7 @@ func TestRun_BadFlags(t *testing.T) {
 		"no period":                   {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
 		"no time":                     {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
 		"driving what nobody detects": {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree among --engines, or auto"},
-		"a bad log level":             {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
+		"a bad log level":             {[]string{"--node-name=n1", "--log-level=loud"}, `invalid value "loud" for flag -log-level`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestRun_Help(t *testing.T) {
 	if code := run([]string{"--help"}, func(string) string { return "" }, io.Discard, &stderr); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, name := range []string{"-node-name", "-kubeconfig", "-zap-log-level", "-require-engine-sender"} {
+	for _, name := range []string{"-node-name", "-kubeconfig", "-log-level", "-require-engine-sender"} {
 		if !strings.Contains(stderr.String(), name) {
 			t.Errorf("the usage does not mention %s", name)
 		}

@@ -2,17 +2,18 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
@@ -40,7 +41,7 @@ func TestAgent(t *testing.T) {
 // managers.
 func TestMain(m *testing.M) {
 	footprint.Precise()
-	ctrl.SetLogger(zap.New(zap.WriteTo(logs), zap.UseDevMode(true)))
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	klog.SetLogger(ctrl.Log)
 	code := m.Run()
 	if server != nil {

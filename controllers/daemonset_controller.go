@@ -120,7 +120,7 @@ func (r *DaemonSetReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ct
 	}
 	if err := r.apply(ctx, step, o.DaemonSet); err != nil {
 		if apierrors.IsConflict(err) {
-			log.V(1).Info("Lost a race for the DaemonSet; deciding again", "reason", err.Error())
+			log.V(4).Info("Lost a race for the DaemonSet; deciding again", "reason", err.Error())
 			return ctrl.Result{RequeueAfter: conflictPause}, nil
 		}
 		if !errors.Is(err, context.Canceled) { // nothing is wrong with the agents when the manager ends

@@ -92,7 +92,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *plan.Node,
 		return err
 	}
 	if was := v1alpha1.Reason(before.Reason); d.Status != "" && was != d.Reason {
-		ctrl.LoggerFrom(ctx).V(1).Info("Reported to a node why", "Node", klog.KRef("", n.Name), "status", d.Status, "reason", d.Reason)
+		ctrl.LoggerFrom(ctx).V(4).Info("Reported to a node why", "Node", klog.KRef("", n.Name), "status", d.Status, "reason", d.Reason)
 		w.announce.explained(s, n, was, d)
 	}
 	return nil
@@ -185,7 +185,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 		written++
 		switch err := w.writeMark(ctx, s, s.Nodes[i], m); {
 		case apierrors.IsConflict(err):
-			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
+			ctrl.LoggerFrom(ctx).V(4).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
 		case err != nil && !apierrors.IsNotFound(err):
 			if isRefusal(err) {

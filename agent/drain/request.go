@@ -36,7 +36,7 @@ func (r *run) ask(ctx context.Context, t target) {
 		return
 	}
 	a := judge(err)
-	logr.FromContextOrDiscard(ctx).V(1).Info("Asked a pod to leave", "Pod", klog.KRef(t.Namespace, t.Name),
+	logr.FromContextOrDiscard(ctx).V(4).Info("Asked a pod to leave", "Pod", klog.KRef(t.Namespace, t.Name),
 		"uid", t.uid, "action", t.decision.action, "answer", a.message)
 	r.send(ctx, func(p *progress, now time.Time) error {
 		if r.Evictions != nil {

@@ -100,10 +100,10 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		o.Asked = nil
 	}
 	if o.Reported, err = protocol.ParseAgentReport(node.Annotations); err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("Replaces a report that cannot be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Replaces a report that cannot be read", "reason", err.Error())
 	}
 	if o.Before, err = protocol.ParseEngines(node.Annotations); err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("Replaces a record of the engines that cannot be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Replaces a record of the engines that cannot be read", "reason", err.Error())
 	}
 	o.Look = v.lookout.of(o.Asked)
 
@@ -167,7 +167,7 @@ func (v *observer) uptime(ctx context.Context, most time.Duration) time.Duration
 func (v *observer) os(ctx context.Context) *step.OS {
 	release, err := host.ReadOSRelease(v.host.Root)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("Left the labels of the operating system alone", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Left the labels of the operating system alone", "reason", err.Error())
 		return nil
 	}
 	return &step.OS{
@@ -287,7 +287,7 @@ func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
 	defer cancel()
 	blocking, err := v.host.Logind.BlockInhibitors(ctx)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
 		return step.Inhibitors{Known: true, Message: unasked(err)}
 	}
 	return step.Inhibitors{Known: true, Message: inhibited(blocking)}

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
@@ -73,7 +72,7 @@ func startManager(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	ctrl.SetLogger(zap.New())
+	new(lifecycle.Log).Start(os.Stderr)
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)

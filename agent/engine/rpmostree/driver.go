@@ -72,7 +72,7 @@ func (d *Driver) Run(ctx context.Context) {
 func (d *Driver) logRound(ctx context.Context, round, last Round) {
 	log := logr.FromContextOrDiscard(ctx)
 	if round.Outcome == last.Outcome && round.Version == last.Version {
-		log = log.V(1)
+		log = log.V(4)
 	}
 	switch round.Outcome {
 	case OutcomeFailed:

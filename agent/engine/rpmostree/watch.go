@@ -84,7 +84,7 @@ func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 		return false
 	}
 	w.Owner = owner
-	logr.FromContextOrDiscard(ctx).V(1).Info("Detected the daemon", "running", owner != "")
+	logr.FromContextOrDiscard(ctx).V(4).Info("Detected the daemon", "running", owner != "")
 	return owner != "" && signal.Sequence > w.read
 }
 
@@ -123,7 +123,7 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 	if ctx.Err() != nil || host.IsBroken(err) && !errors.Is(err, errMalformed) {
 		return 0, err
 	}
-	logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
+	logr.FromContextOrDiscard(ctx).V(4).Info("Got no answer", "reason", err.Error())
 	why := "no reply in time."
 	switch {
 	case errors.Is(err, errMalformed):

@@ -167,7 +167,7 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	if failed.malformed {
 		Ignore(ctx, s.watch.Malformed, failed.cause)
 	} else {
-		logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).V(4).Info("Got no answer", "reason", err.Error())
 	}
 	s.Silent = true
 	s.listener.Lost(s.watch.Title+" "+failed.why, engine.Silent)

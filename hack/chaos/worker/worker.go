@@ -4,6 +4,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
@@ -62,7 +62,7 @@ func (l *Worker) start(ctx context.Context) error {
 		return fmt.Errorf("making the log of the agents: %w", err)
 	}
 	context.AfterFunc(ctx, func() { file.Close() })
-	l.log = zap.New(zap.WriteTo(file))
+	l.log = logr.FromSlogHandler(slog.NewJSONHandler(file, nil))
 	l.group.Go(func() { l.fail(l.witness.Run(ctx)) })
 	if err := l.cluster.InstallKind(ctx); err != nil {
 		return err

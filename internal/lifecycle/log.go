@@ -1,0 +1,48 @@
+package lifecycle
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Log is how a program logs. The zero value is JSON, and no line for debugging.
+type Log struct {
+	text  bool
+	level slog.Level
+}
+
+// Bind adds the flags that change it.
+func (l *Log) Bind(flags *flag.FlagSet) {
+	flags.Func("log-format", "Format of the log: json or text (default json).", l.setFormat)
+	flags.TextVar(&l.level, "log-level", slog.LevelInfo, "Least that is logged: debug, info, warn or error.")
+}
+
+func (l *Log) setFormat(format string) error {
+	if format != "json" && format != "text" {
+		return errors.New("there are json and text")
+	}
+	l.text = format == "text"
+	return nil
+}
+
+// Start makes w what controller-runtime and client-go log to. Every line is written: controller-runtime's own logger, zap, drops
+// what says the same more than a hundred times in a second, which is what a fleet of thousands does.
+func (l *Log) Start(w io.Writer) {
+	log := logr.FromSlogHandler(l.handler(w))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+}
+
+func (l *Log) handler(w io.Writer) slog.Handler {
+	options := &slog.HandlerOptions{Level: l.level}
+	if l.text {
+		return slog.NewTextHandler(w, options)
+	}
+	return slog.NewJSONHandler(w, options)
+}
