@@ -131,7 +131,7 @@ var elsewhere = []struct {
 	{name: "annotate-nodes", how: "conditions RebootRequired and MaintenanceInProgress of the node report it, with the time since when; point whoever reads kured's annotations at them"},
 	{name: "metrics-host", how: served},
 	{name: "metrics-port", how: served},
-	{name: "log-format", how: "--zap-encoder of the manager and the agent; json is the default"},
+	{name: "log-format", how: "--log-format of the manager and the agent is the same; json is the default"},
 	{name: "prefer-no-schedule-taint", open: true, how: "nodes that wait for nothing but their turn get taint reboot-operator.io/reboot-pending by themselves. Take kured's taint off the nodes: kubectl taint node --all NAME-"},
 	{name: "pre-reboot-node-labels", open: true, how: labelled},
 	{name: "post-reboot-node-labels", open: true, how: labelled},
