@@ -59,7 +59,7 @@ func expectRights(t *testing.T, f *Fleet) {
 const (
 	// agentBytes is what the agent's program may have. Most of it is every kind of the Kubernetes API, which any client of
 	// controller-runtime brings along; one more of that sort, such as a Clientset, is a megabyte on every node.
-	agentBytes = 36_000_000
+	agentBytes = 35_000_000
 	// agentAtRest is what an agent may hold in memory when it has nothing to do: it takes 32 MiB, most of it pages of the
 	// program, of which the kernel keeps more on one machine than on another.
 	agentAtRest = 36 << 20
