@@ -192,10 +192,9 @@ func (f *fleet) writeRun(p plan.Plan) {
 func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
-	n.Grant = &protocol.Grant{
-		Policy: f.Policy.Name, Seq: t.Entry.Seq, BootID: n.BootID, State: protocol.GrantCancelled, Reason: t.Reason, At: metav1.NewTime(f.Now),
-	}
-	n.Progress = nil
+	grant, _ := protocol.Cancel(n.Record, t.Entry, f.Holder().Name, f.Now)
+	grant.Reason = t.Reason
+	n.Grant, n.Progress = &grant, nil
 }
 
 // serve puts a node back in service: it is up on a new boot, and its record states how long that took.
@@ -206,7 +205,8 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 		n.Progress = &protocol.Progress{
 			Seq: n.Grant.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: metav1.NewTime(r.RebootsAt), DrainStartedAt: &drains,
 		}
-		n.Grant = &protocol.Grant{Policy: n.Grant.Policy, Seq: n.Grant.Seq, BootID: n.BootID, State: protocol.GrantFinished, At: metav1.NewTime(f.Now)}
+		grant, _ := protocol.Finish(n.Record, n.Entry(n.Name), n.Grant.LedgerName(), n.BootID, f.Now)
+		n.Grant = &grant
 	}
 	n.Required, n.BootID, n.Hooks = corev1.ConditionFalse, n.BootID+"+", nil
 	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt

@@ -98,7 +98,8 @@ func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
 	n, at := r.fleet.shown[e.Node], metav1.NewTime(is.EndsAt)
 	cordoned := n.Progress != nil && n.Progress.Seq == e.Seq && n.Progress.Cordoned
 	n.Progress, n.ProgressErr = &protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: at, Cordoned: cordoned}, nil
-	n.Grant = &protocol.Grant{Policy: r.fleet.Policy.Name, Seq: e.Seq, BootID: n.BootID, State: protocol.GrantActive, At: at}
+	grant, _ := protocol.Publish(n.Record, e, r.fleet.Holder().Name, is.EndsAt)
+	n.Grant = &grant
 }
 
 // addForeign puts in progress what another policy has granted: it uses what this one has, or is of the same quorum.
