@@ -274,7 +274,7 @@ type Ring struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? (self >= 0 && self <= 1000) : self == '100%' || self.matches(r'^\d\d?%$')`,message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
-	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:MaxLength=32
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// soak is how long each rebooted node of this ring must be back in service before a later ring starts, such as 24h.

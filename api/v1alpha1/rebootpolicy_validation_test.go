@@ -200,6 +200,7 @@ var _ = Describe("spec", func() {
 			Entry("a limit below 0", "order: [{name: a, "+canary+", maxUnavailable: -1}]", "maxUnavailable must be a number of nodes"),
 			Entry("a limit above the most", "order: [{name: a, "+canary+", maxUnavailable: 1001}]", "maxUnavailable must be a number of nodes"),
 			Entry("a limit without a unit", "order: [{name: a, "+canary+", maxUnavailable: '5'}]", "maxUnavailable must be a number of nodes"),
+			Entry("a limit with a fraction", "order: [{name: a, "+canary+", maxUnavailable: 33.3%}]", "maxUnavailable must be a number of nodes"),
 		)
 	})
 
