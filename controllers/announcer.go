@@ -54,7 +54,7 @@ func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
 			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due.UTC()))
 	}
 	if plan.Urgent(s.Policy, n) {
-		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))
+		text := fmt.Sprintf("node %s is rebooted without waiting for a window, by an urgent request: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))
 		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
 		a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
 	}

@@ -61,7 +61,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 			Eventually(reasonsOf).WithArguments(name).Should(ContainElement("Urgent"))
 		}
 		Eventually(hook.messages).Should(ConsistOf(
-			"Policy " + p.Name + ": node " + f.nodes[0] + " is rebooted whatever the hour, by an urgent request: CVE-2026-12345"))
+			"Policy " + p.Name + ": node " + f.nodes[0] + " is rebooted without waiting for a window, by an urgent request: CVE-2026-12345"))
 		Expect(f.reason(f.nodes[1])).To(Equal("False WindowClosed"))
 	})
 

@@ -64,7 +64,7 @@ func greet(conn *dbus.Conn) error {
 		return fmt.Errorf("authenticating: %w", err)
 	}
 	if err := conn.Hello(); err != nil {
-		return fmt.Errorf("saying hello: %w", err)
+		return fmt.Errorf("registering on the bus: %w", err)
 	}
 	return nil
 }

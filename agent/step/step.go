@@ -94,7 +94,7 @@ func Next(o Observation) Step {
 // resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, nor where the reboot would
 // be without effect, nor while its pods are in the way: the manager takes the grant back. An agent that has just started first asks
 // what the reboot is for: a host that went down by itself may need none any more, and the manager does not know yet. Right
-// before it begins the engines are asked once more: one that was reset may have sent no signal. Nor does it begin while the
+// before it begins the engines are asked once more: one that was reset may have sent no signal. It does not begin either while the
 // host is held up: its pods would leave for nothing.
 func resting(o Observation) Step {
 	switch {

@@ -130,7 +130,7 @@ func (s *RebootPolicySpec) MaxUptimeOf(node string) time.Duration {
 	return most - time.Duration(share*float64(most/uptimeSpread)).Truncate(time.Second)
 }
 
-// ParseMaxUptime is how long AnnotationMaxUptime lets the node be up. 0: for ever. So is a value that no manager writes.
+// ParseMaxUptime is how long AnnotationMaxUptime lets the node be up. 0: for ever, also for a value that no manager writes.
 func ParseMaxUptime(annotations map[string]string) time.Duration {
 	most, err := time.ParseDuration(annotations[AnnotationMaxUptime])
 	if err != nil || most < minMaxUptime-minMaxUptime/uptimeSpread {

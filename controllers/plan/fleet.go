@@ -285,7 +285,7 @@ func (f *fleet) held(n *Node) bool {
 }
 
 // keepsBusy reports whether a node with a grant keeps its domain busy. One that another policy governs does not: only the limit is shared.
-// Nor does one that came here in its reboot, and that the policy which granted it reports as lost.
+// The same goes for one that came here in its reboot, and that the policy which granted it reports as lost.
 func (f *fleet) keepsBusy(n *Node) bool {
 	if f.inEntry[n.Name] || slices.Contains(f.orphans, n) {
 		return true

@@ -146,7 +146,7 @@ func (j *Judge) inTime(r Change, from []*v1alpha1.RebootPolicy, e v1alpha1.Ledge
 		}
 	}
 	if at := e.At.Time; what == "" && j.options.TrueClocks && (at.After(r.At) || r.At.Sub(at) > j.ago(Slack)) {
-		what = "at another time than it says"
+		what = "and wrote it at another time"
 	}
 	if what != "" {
 		j.report(Window, "policy %s grants %s at %s, %s", cmp.Or(e.Policy, r.Name), key(e.Node, e.Seq), e.At.UTC().Format(time.RFC3339), what)

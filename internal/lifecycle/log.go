@@ -25,14 +25,14 @@ func (l *Log) Bind(flags *flag.FlagSet) {
 
 func (l *Log) setFormat(format string) error {
 	if format != "json" && format != "text" {
-		return errors.New("there are json and text")
+		return errors.New("must be json or text")
 	}
 	l.text = format == "text"
 	return nil
 }
 
 // Start makes w what controller-runtime and client-go log to. Every line is written: controller-runtime's own logger, zap, drops
-// what says the same more than a hundred times in a second, which is what a fleet of thousands does.
+// equal messages beyond a hundred a second, and a fleet of thousands has more.
 func (l *Log) Start(w io.Writer) {
 	log := logr.FromSlogHandler(l.handler(w))
 	ctrl.SetLogger(log)

@@ -59,7 +59,7 @@ func TestLog_FormatsAndLevels(t *testing.T) {
 
 func TestLog_RefusesWhatItDoesNotKnow(t *testing.T) {
 	for arg, want := range map[string]string{
-		"--log-format=xml": `invalid value "xml" for flag -log-format: there are json and text`,
+		"--log-format=xml": `invalid value "xml" for flag -log-format: must be json or text`,
 		"--log-level=loud": `invalid value "loud" for flag -log-level`,
 	} {
 		if _, err := parseLog(arg); err == nil || !strings.Contains(err.Error(), want) {

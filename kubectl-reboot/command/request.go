@@ -60,7 +60,7 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 	w.bind(cmd)
 	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
 	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", notInService)
-	cmd.Flags().BoolVar(&urgent, "urgent", false, "Whatever the hour, and before other nodes. Only where the policy has spec.requests.urgent: Allow.")
+	cmd.Flags().BoolVar(&urgent, "urgent", false, "Outside the windows, too, and before other nodes. Only where the policy has spec.requests.urgent: Allow.")
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the request is reported. Required.")
 	return cmd
 }

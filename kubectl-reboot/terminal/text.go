@@ -49,7 +49,7 @@ func (t Theme) Paint(style Style, text string) string {
 // lets only the theme's sequences through, so a text that bypassed those three can have a colour at most.
 
 // Harmless is a text that makes a terminal do nothing but what to show and where lines end: other control characters (C0, DEL,
-// C1) and those that turn the direction of letters are shown as U+FFFD, each in one column. So are bytes that are no UTF-8.
+// C1) and those that turn the direction of letters are shown as U+FFFD, each in one column, and so are bytes that are no UTF-8.
 func Harmless(text string) string { return strings.Map(harmless, text) }
 
 func harmless(r rune) rune {

@@ -444,7 +444,7 @@ func TestDriver_OutlivesACrashOfTheDaemonInATransaction(t *testing.T) {
 		return nil
 	})
 	d.start()
-	d.next(Round{Outcome: OutcomeFailed}, "rpm-ostree hung up before the end")
+	d.next(Round{Outcome: OutcomeFailed}, "rpm-ostree closed the connection before the end")
 	d.ostree.OnUpgrade(nil)
 	d.next(Round{Outcome: OutcomeUpToDate}, "")
 }

@@ -23,7 +23,7 @@ var (
 	// errJoined means that another client began the same transaction first, and runs it.
 	errJoined = errors.New("another client runs the transaction")
 	// errHungUp is a transaction's connection that broke before the end was reported.
-	errHungUp = errors.New("rpm-ostree hung up before the end")
+	errHungUp = errors.New("rpm-ostree closed the connection before the end")
 )
 
 // failedError is the end of a transaction that failed.
