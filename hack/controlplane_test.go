@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // program is each of the release.
@@ -35,20 +37,9 @@ func whole(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, program) }
 
 func rightSum() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(program))) }
 
-func TestControlPlane_DownloadsWhatWasPublished(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(publish(rightSum(), whole))
-	defer server.Close()
-	file := filepath.Join(t.TempDir(), "kubectl")
-	out, err := script(t, []string{"KUBE_MIRROR=" + server.URL}, "controlplane/download.sh", "v1.2.3", "kubectl", file)
-	if got, _ := os.ReadFile(file); err != nil || string(got) != program {
-		t.Errorf("%v: %s; the file has %q", err, out, got)
-	}
-}
-
 // A program of the release is used only where it is the one that was published; else the control plane is built. A go that only makes the
 // files it is asked for says what that is.
-func TestControlPlane_BuildsWhatItCannotDownload(t *testing.T) {
+func TestControlPlane_DownloadsWhatWasPublishedAndBuildsTheRest(t *testing.T) {
 	t.Parallel()
 	const stub = `#!/bin/sh
 case $* in
@@ -61,20 +52,35 @@ build*)
 	shift 2
 	for package; do touch "$out$(basename "${package%/v3}")"; echo "built $package"; done ;;
 esac`
+	const (
+		kubernetes = "k8s.io/kubernetes/cmd/"
+		own        = "etcd and kwok are built from Go modules, once: about a minute"
+		long       = "about six minutes"
+	)
 	wrong := strings.Repeat("0", 64)
+	programs := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 	for name, tc := range map[string]struct {
-		server http.HandlerFunc
-		why    string
+		server     http.HandlerFunc
+		downloaded int
+		why        string
 	}{
-		"a wrong checksum": {publish(wrong, whole), "and " + wrong + " is published"},
-		"no such program":  {http.NotFound, "404"},
-		"no answer":        {func(_ http.ResponseWriter, r *http.Request) { hang(t, r, 5*time.Second) }, "too slow"},
+		"the release": {publish(rightSum(), whole), 4, own},
+		"a release without kubectl": {func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "kubectl") {
+				http.NotFound(w, r)
+				return
+			}
+			publish(rightSum(), whole)(w, r)
+		}, 3, "404"},
+		"a wrong checksum": {publish(wrong, whole), 0, "and " + wrong + " is published"},
+		"no such program":  {http.NotFound, 0, "404"},
+		"no answer":        {func(_ http.ResponseWriter, r *http.Request) { hang(t, r, 5*time.Second) }, 0, "too slow"},
 		"a body that stalls": {publish(rightSum(), func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(program)))
 			fmt.Fprint(w, program[:len(program)/2])
 			_ = http.NewResponseController(w).Flush()
 			hang(t, r, 12*time.Second)
-		}), "too slow"},
+		}), 0, "too slow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,21 +93,36 @@ esac`
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			for _, want := range []string{
-				tc.why, "about six minutes", "built go.etcd.io/etcd/server/v3", "built k8s.io/kubernetes/cmd/kube-apiserver",
-				"built k8s.io/kubernetes/cmd/kube-controller-manager", "built k8s.io/kubernetes/cmd/kube-scheduler", "built k8s.io/kubernetes/cmd/kubectl",
-				"built sigs.k8s.io/kwok/cmd/kwok",
-			} {
-				if !strings.Contains(out, want) {
-					t.Errorf("%q is missing in %s", want, out)
+			if !strings.Contains(out, tc.why) || strings.Contains(out, long) == (tc.downloaded == len(programs)) {
+				t.Errorf("%q is missing in %s, or how long it takes", tc.why, out)
+			}
+			want := []string{"go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok/cmd/kwok"}
+			files := map[string]string{"etcd": "", "kwok": "", "versions": "kubernetes v1.2.3"}
+			for i, name := range programs {
+				if files[name] = program; i >= tc.downloaded {
+					files[name] = ""
+					want = append(want, kubernetes+name)
 				}
 			}
-			files, err := filepath.Glob(filepath.Join(folder, "out", "*"))
-			if all := "etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok versions"; err != nil || len(files) != len(strings.Fields(all)) {
-				t.Errorf("%q (%v), want %s", files, err, all)
+			var built []string
+			for line := range strings.Lines(out) {
+				if name, ok := strings.CutPrefix(line, "built "); ok {
+					built = append(built, strings.TrimSpace(name))
+				}
 			}
-			if got, err := os.ReadFile(filepath.Join(folder, "out", "kube-apiserver")); err != nil || len(got) > 0 {
-				t.Errorf("what was downloaded is left: %q, %v", got, err)
+			if diff := cmp.Diff(want, built); diff != "" {
+				t.Errorf("-should be built +built:\n%s", diff)
+			}
+			entries, err := os.ReadDir(filepath.Join(folder, "out"))
+			must(t, err)
+			for _, entry := range entries {
+				got, err := os.ReadFile(filepath.Join(folder, "out", entry.Name()))
+				if want, ok := files[entry.Name()]; err != nil || !ok || !strings.HasPrefix(string(got), want) || want == "" && len(got) > 0 {
+					t.Errorf("%s is %q (%v)", entry.Name(), got, err)
+				}
+			}
+			if len(entries) != len(files) {
+				t.Errorf("%v, want %v", entries, files)
 			}
 		})
 	}
