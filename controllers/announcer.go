@@ -31,14 +31,14 @@ type announcer struct {
 	notifier *notify.Notifier
 	clock    clock.PassiveClock
 	metrics  *Metrics
-	// freed is when a slot last became free, by policy; for a metric alone.
-	freed map[string]time.Time
+	// freedAt is when a slot last became free, by policy; for a metric alone.
+	freedAt map[string]time.Time
 }
 
 // forget drops what is remembered of a policy that is gone.
 func (a *announcer) forget(policy string) {
 	a.metrics.forget(policy)
-	delete(a.freed, policy)
+	delete(a.freedAt, policy)
 }
 
 // maxReason bounds, in bytes, how much of a reason that people wrote on a Node an event repeats.
@@ -238,7 +238,7 @@ func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
 
 func (a *announcer) observeGrant(s *state, n *plan.Node) {
 	a.metrics.phases.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
-	free := timing.Latest(n.WaitsSince(), a.freed[s.Policy.Name])
+	free := timing.Latest(n.WaitsSince(), a.freedAt[s.Policy.Name])
 	a.metrics.grantLatency.Observe(since(free, a.clock.Now()))
 }
 
@@ -246,7 +246,7 @@ func (a *announcer) observeGrant(s *state, n *plan.Node) {
 // ended is one line in the log.
 func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) {
 	for _, t := range p.Released() {
-		a.freed[s.Policy.Name] = s.Now
+		a.freedAt[s.Policy.Name] = s.Now
 		if age, ok := t.NeedAge(s.Now); ok {
 			a.metrics.needAge.WithLabelValues(s.Policy.Name).Observe(age.Seconds())
 		}

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,7 +32,7 @@ func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 				return json.Unmarshal([]byte(`{"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}},
 					"spec": {"taints": [{"key": "b"}]}}`), object)
 			}
-			w := &nodeWriter{changed: &sync.Map{}, client: interceptor.NewClient(nil, interceptor.Funcs{
+			w := &nodeWriter{reread: func(string) {}, client: interceptor.NewClient(nil, interceptor.Funcs{
 				Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 					return answer(object)
 				},

@@ -301,7 +301,7 @@ func TestObserveReleases_Lost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, recorder, s := announcing(t)
-			r.freed, s.Now = map[string]time.Time{}, now
+			r.freedAt, s.Now = map[string]time.Time{}, now
 			e := v1alpha1.LedgerEntry{Node: "gone", Seq: 7, RebootingAt: &metav1.Time{Time: now.Add(-tc.since)}}
 			r.metrics.gauges.set(s.Policy.Name, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Node: &plan.Node{Name: "gone"}, FailedAt: tc.failedAt}}}, window.State{})
 			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Action: plan.ReleaseEntry, Reason: tc.reason}}})
@@ -356,7 +356,7 @@ func TestObserveReleases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, s := announcing(t)
-			r.freed = map[string]time.Time{}
+			r.freedAt = map[string]time.Time{}
 			s.Policy.Name, s.Now = "TestObserveReleases", at(6).Time
 			var lines []string
 			ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))

@@ -106,8 +106,9 @@ type fleetReader struct {
 	live   client.Reader
 	paces  Paces
 	agents agentPods
-	// freed takes the policies of which a slot can be handed over, by the events that have come in.
-	freed *sync.Map
+	// freed are the policies of which a slot can be handed over: since their last pass began, a node has come back or has given up.
+	// It only saves time, and is forgotten with the process.
+	freed sync.Map
 	// changed are the names of the Nodes that the cache has had an event of, or that the manager has written, since they were read.
 	changed sync.Map
 	// seen are the Nodes of the cache as they were read last. To list the cache in each pass instead took half of a pass with 15,000
@@ -128,6 +129,15 @@ func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
 	s.listed = true
 	return s, nil
 }
+
+// freedSlot reports whether a slot of the policy can be handed over.
+func (f *fleetReader) freedSlot(policy string) bool {
+	_, freed := f.freed.Load(policy)
+	return freed
+}
+
+// reread makes the next pass read the Node anew.
+func (f *fleetReader) reread(node string) { f.changed.Store(node, true) }
 
 // cachedNodes are the nodes of the cache. It reads those that have changed: before any pass all, of each of which there was an event.
 func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {

@@ -67,8 +67,7 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 	if s.slotWaits || s.Policy == nil {
 		return s.slotWaits
 	}
-	_, freed := w.freed.Load(s.Policy.Name)
-	return freed
+	return w.freedSlot(s.Policy.Name)
 }
 
 func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *plan.Node, d plan.Decision) error {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,10 +31,11 @@ type nodeWriter struct {
 	client   client.Client
 	clock    clock.PassiveClock
 	announce *announcer
-	// freed are the policies of which a slot can be handed over; writes that may wait give way.
-	freed *sync.Map
-	// changed takes the names of the Nodes that were written: the next pass reads them anew.
-	changed *sync.Map
+	// freedSlot reports whether a slot of the policy can be handed over. What is written on Nodes only to explain, dozens of requests
+	// one after the other, gives way to that.
+	freedSlot func(policy string) bool
+	// reread makes the next pass read the Node anew.
+	reread func(node string)
 
 	// conditionRefusals are the Nodes that took no condition lately, markerRefusals those that took no marker.
 	conditionRefusals, markerRefusals refusals
@@ -204,7 +204,7 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *n
 	if err != nil {
 		return fmt.Errorf("writing node %q: %w", n.Name, err)
 	}
-	w.changed.Store(n.Name, true)
+	w.reread(n.Name)
 	s.replace(snapshot.Trim(written))
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,18 +74,14 @@ type RebootPolicyReconciler struct {
 	nodes    nodeWriter
 	ledger   ledgerWriter
 	announce announcer
-	// freed has the policies of which a slot can be handed over: since their last pass began, a node has come back or has given up.
-	// The fleet's events set it. What is written on Nodes only to explain, dozens of requests one after the other, gives way to it.
-	// It only saves time, and is forgotten with the process.
-	freed sync.Map
 }
 
 // assemble makes the parts of the reconciler from its exported fields.
 func (r *RebootPolicyReconciler) assemble() {
-	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freed: map[string]time.Time{}}
-	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, freed: &r.freed, seen: newState(nil)}
+	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freedAt: map[string]time.Time{}}
+	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, seen: newState(nil)}
 	r.nodes = nodeWriter{
-		client: r.Client, clock: r.Clock, freed: &r.freed, changed: &r.fleet.changed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
+		client: r.Client, clock: r.Clock, freedSlot: r.fleet.freedSlot, reread: r.fleet.reread, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
 	}
 	r.ledger = ledgerWriter{client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce, memories: map[types.UID]*memory{}}
 }
@@ -94,7 +89,7 @@ func (r *RebootPolicyReconciler) assemble() {
 // Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name represents the
 // nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	r.freed.Delete(req.Name) // this pass sees the node
+	r.fleet.freed.Delete(req.Name) // this pass sees the node
 	if req.Name == "" {
 		return r.reconcileUngoverned(ctx)
 	}

@@ -172,7 +172,7 @@ func request(name string) reconcile.Request {
 // noteNode has the next pass read a Node that has changed, be it by a heartbeat: a write must not carry the resourceVersion from before it.
 // Its watch waits for nothing; policiesOf may wait for the write of a policy.
 func (f *fleetReader) noteNode(_ context.Context, node client.Object) []reconcile.Request {
-	f.changed.Store(node.GetName(), true)
+	f.reread(node.GetName())
 	return nil
 }
 

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ func TestFleetReader_NotesNodes(t *testing.T) {
 func TestFleetReader_AControlPlaneNodeConcernsEachPolicy(t *testing.T) {
 	masters := v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "masters"}}
 	masters.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "masters"}}
-	f := &fleetReader{client: thePolicies{policies: []v1alpha1.RebootPolicy{masters}}, freed: &sync.Map{}}
+	f := &fleetReader{client: thePolicies{policies: []v1alpha1.RebootPolicy{masters}}}
 	for label, want := range map[string]bool{plan.ControlPlaneLabels[0]: true, "pool": false} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old", Labels: map[string]string{label: ""}}}
 		if got := slices.Contains(f.policiesOf(t.Context(), node), request("masters")); got != want {
