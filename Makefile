@@ -80,7 +80,7 @@ lint-fix: ## Run the linters and fix what they can.
 	@$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
-verify: ## Fail where generated code, manifests or go.mod are out of date.
+verify: ## Fail where generated code, manifests or go.mod are out of date; in `make ci` go.mod of the tools, too.
 	@hack/verify.sh
 
 .PHONY: controlplane

@@ -16,7 +16,7 @@ fi
 export FIRST=${FIRST:-$(date +%s)} SEEDS=${SEEDS:-2000}
 export SEEDS_AT_LEAST=${SEEDS_AT_LEAST:-$((SEEDS < 100 ? SEEDS : 100))}
 echo "soak: the first seed is $FIRST; make soak FIRST=$FIRST SEEDS=$SEEDS repeats it"
-step "simulation" hack/simulation/run.sh
+FIGURES=$PWD/docs/simulation.md step "simulation" hack/simulation/run.sh
 step "chaos" bin/chaos --first="$FIRST" --schedules="$SEEDS" --docs=docs/chaos.md
 step "fuzz targets" hack/fuzz.sh
 step "limits" hack/limits/limits.sh

@@ -174,7 +174,7 @@ func buildControlPlane(ctx context.Context) error {
 	}
 	script := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "controlplane", "build.sh"))
 	script.Stdout, script.Stderr = os.Stdout, os.Stderr
-	// At SIGTERM it ends the compiler, too.
+	// At SIGTERM it ends the go command; a compiler that still runs ends by itself.
 	script.Cancel = func() error { return script.Process.Signal(syscall.SIGTERM) }
 	if err := script.Run(); err != nil {
 		return fmt.Errorf("building the control plane: %w", err)
