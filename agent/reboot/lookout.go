@@ -73,16 +73,13 @@ func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, 
 	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }
 
-// once looks by itself, now. Where that finds something, the look in the background begins anew: it may have missed it.
+// once looks by itself, now. The look in the background begins anew after it: it may have missed what this one finds.
 func (l *Lookout) once(ctx context.Context, s step.Settings) step.Look {
 	findings, err := l.looker.Look(ctx, l.node, podRules(s))
-	look := found(s, l.clock.Now(), findings, err)
-	if look.Objects(s) {
-		l.mu.Lock()
-		l.again = l.asked != nil
-		l.mu.Unlock()
-	}
-	return look
+	l.mu.Lock()
+	l.again = l.asked != nil
+	l.mu.Unlock()
+	return found(s, l.clock.Now(), findings, err)
 }
 
 func (l *Lookout) put(look step.Look) {

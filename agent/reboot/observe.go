@@ -93,7 +93,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		Conditions:    node.Status.Conditions,
 		OS:            v.os(ctx),
 	}
-	o.SetEngines(v.reports.all())
+	o.Engines = v.reports.all()
 	o.MaxUptime, o.BootedAt = v1alpha1.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
 	o.Uptime = v.uptime(ctx, o.MaxUptime)
 	if o.Asked, err = protocol.ParsePreflight(node.Annotations); err != nil {
@@ -144,7 +144,7 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 	case step.FactEngines:
 		o.UnansweredSince = v.confirm(ctx, idOf(o.Record.Grant))
 		o.Confirmed = o.UnansweredSince.IsZero()
-		o.SetEngines(v.reports.all())
+		o.Engines = v.reports.all()
 	case step.FactInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
 	case step.FactCoordinators:

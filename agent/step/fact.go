@@ -35,7 +35,7 @@ func (o Observation) missing() Fact {
 		{FactPolicy, needsPolicy(o)},
 		{FactVolumes, needsVolumes(o)},
 		{FactPods, o.mayBegin() && o.startLook().At.IsZero()},
-		{FactEngines, o.mayBegin() && !o.startLook().Objects(*o.Policy)},
+		{FactEngines, o.mayBegin() && !o.startLook().objects(*o.Policy)},
 		{FactInhibitors, needsHost(o)},
 		{FactCoordinators, needsCoordinators(o)},
 	} {
@@ -78,4 +78,4 @@ func needsHost(o Observation) bool {
 
 // needsCoordinators reports whether it matters who else reboots the host. It does at rest, too: another coordinator may reboot
 // the host before the node asks for it.
-func needsCoordinators(o Observation) bool { return needsHost(o) || o.Engine != nil && !o.UnderWay() }
+func needsCoordinators(o Observation) bool { return needsHost(o) || o.Engines != nil && !o.UnderWay() }

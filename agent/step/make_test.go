@@ -67,7 +67,7 @@ func makeObservation(changes ...func(*Observation)) Observation {
 
 // engineReports is what each of the engines reports.
 func engineReports(engineReports ...engine.Report) func(*Observation) {
-	return func(o *Observation) { o.SetEngines(engineReports) }
+	return func(o *Observation) { o.Engines = engineReports }
 }
 
 func granted(seq int64, state protocol.GrantState) func(*Observation) {
@@ -89,7 +89,7 @@ func makeGrant(seq int64, state protocol.GrantState, bootID string) *protocol.Gr
 }
 
 // What may keep a step waiting.
-func silent(o *Observation)   { o.Engines, o.Engine = nil, nil }
+func silent(o *Observation)   { o.Engines = nil }
 func noPolicy(o *Observation) { o.Policy = nil }
 func unasked(o *Observation)  { o.Inhibitors = Inhibitors{} }
 func unseen(o *Observation)   { o.Coordinators = Coordinators{} }

@@ -20,7 +20,7 @@ const maxWhyBytes = 128
 // need is Node condition RebootRequired: an engine's need wins over an administrator's request, that one over the uptime, and the
 // message has all of them, and which engines reported. That no engine can be asked is Unknown, which is never a need.
 func need(o Observation) corev1.NodeCondition {
-	report := *o.Engine
+	report := engine.Merge(o.Engines)
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(report.Reason),
 	}

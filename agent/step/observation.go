@@ -39,9 +39,8 @@ type Observation struct {
 	BootedAt time.Time
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
-	// Engines is what each update engine reports, and Engine is what they report together. Nil: not received yet.
+	// Engines is what each update engine reports. Nil: not all of them have reported yet.
 	Engines []engine.Report
-	Engine  *engine.Report
 	// OS describes the host for selectors. Nil: unreadable.
 	OS *OS
 	// Policy is what the granting policy specifies. Nil: not needed now, gone or unreadable.
@@ -82,14 +81,6 @@ type Observation struct {
 	Coordinators Coordinators
 	// Call is what became of asking logind in the current attempt.
 	Call Call
-}
-
-// SetEngines takes what each engine reports. Nil: not all of them have reported yet.
-func (o *Observation) SetEngines(reports []engine.Report) {
-	o.Engines = reports
-	if reports != nil {
-		o.Engine = new(engine.Merge(reports))
-	}
 }
 
 // OS describes the host by valid label values; an empty one is unknown.

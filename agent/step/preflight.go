@@ -29,8 +29,8 @@ type Look struct {
 	Problem string
 }
 
-// Objects reports whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
-func (l Look) Objects(s Settings) bool {
+// objects reports whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
+func (l Look) objects(s Settings) bool {
 	guarded := l.Guarded != nil && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || guarded
 }
@@ -39,7 +39,7 @@ func (l Look) Objects(s Settings) bool {
 // is, is never taken for granted. The zero Look: the agent has not looked, or may not begin yet.
 func (o Observation) startLook() Look {
 	last := o.LastStartLook
-	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.Objects(*o.Policy) {
+	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.objects(*o.Policy) {
 		return last
 	}
 	return o.StartLook
@@ -48,7 +48,7 @@ func (o Observation) startLook() Look {
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // no look is needed.
 func wantsLook(o Observation) *protocol.Preflight {
-	if o.Engine == nil || o.UnderWay() || need(o).Status != corev1.ConditionTrue {
+	if o.Engines == nil || o.UnderWay() || need(o).Status != corev1.ConditionTrue {
 		return nil
 	}
 	return o.Asked

@@ -33,10 +33,10 @@ type NodeStatus struct {
 // NodeStatusOf returns the report for the Node. Until all engines have reported, it has no more than how far an attempt is: so the
 // first report after a boot is one write.
 func NodeStatusOf(o Observation) NodeStatus {
-	if o.Engine == nil && o.UnderWay() {
+	if o.Engines == nil && o.UnderWay() {
 		return NodeStatus{Conditions: maintenance(o), Again: again(o, true)}
 	}
-	if o.Engine == nil {
+	if o.Engines == nil {
 		return NodeStatus{}
 	}
 	annotations := map[string]*string{v1alpha1.AnnotationBootedAt: o.bootedAt()}

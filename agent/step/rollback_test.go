@@ -262,7 +262,7 @@ func TestBlockedBy_Rollback(t *testing.T) {
 	const report = `{"blockedBy":[{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
 		`the update does not take effect, or rolls back. Repair it or hold it back; or, to try it again: ` +
 		`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""`
-	idle := func(o *Observation) { o.Engines, o.Engine = makeObservation().Engines, makeObservation().Engine }
+	idle := func(o *Observation) { o.Engines = makeObservation().Engines }
 	cases[string]{
 		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), report + `}]}`},
 		"before what may be ignored": {

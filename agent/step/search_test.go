@@ -31,8 +31,8 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins inhibited", o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
 			must(t, o, "begins beside another coordinator", o.Policy.Reboot.Coordinators == v1alpha1.CoordinatorsIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
-			must(t, o, "begins before an engine has reported", o.Engine != nil)
-			must(t, o, "begins without a need in this boot", o.Engine.State == engine.Needed || o.Requested)
+			must(t, o, "begins before an engine has reported", o.Engines != nil)
+			must(t, o, "begins without a need in this boot", engine.Merge(o.Engines).State == engine.Needed || o.Requested)
 			tried := o.Record.Last().Update
 			must(t, o, "reboots in vain a third time", tried == nil || tried.VainReboots == 0 || o.Requested)
 		case RunDrain:
@@ -201,7 +201,7 @@ func progresses() []func(*Observation) {
 			}
 		}
 	}
-	return append(changes, tried(0), tried(1), tried(1, survived), tried(1, requesting("x")), unneeded, func(o *Observation) { o.Engines, o.Engine = nil, nil })
+	return append(changes, tried(0), tried(1), tried(1, survived), tried(1, requesting("x")), unneeded, func(o *Observation) { o.Engines = nil })
 }
 
 // unneeded is an engine that asks for nothing.

@@ -102,7 +102,7 @@ func resting(o Observation) Step {
 		return Idle{}
 	case !o.mayBegin(), o.startLook().At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
-	case o.startLook().Objects(*o.Policy):
+	case o.startLook().objects(*o.Policy):
 		return Wait{Until: o.startLook().At.Add(LookRetry)}
 	case !confirmed(o):
 		return Wait{Until: o.Now.Add(confirmRetry)}
@@ -126,7 +126,7 @@ func (o Observation) mayBegin() bool {
 }
 
 // asks reports whether the host needs a reboot in this boot, as far as its engines have been received in it.
-func (o Observation) asks() bool { return o.Engine != nil && need(o).Status == corev1.ConditionTrue }
+func (o Observation) asks() bool { return o.Engines != nil && need(o).Status == corev1.ConditionTrue }
 
 // draining looks for a reason to stop first, then at the drain.
 func draining(o Observation) Step {

@@ -42,7 +42,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation 
 	return agentstep.Observation{
 		Now: c.now, Node: h.name, BootID: h.bootID(), Record: n.Record, Entry: h.entry(c, n.Grant),
 		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused, Requested: requested, RequestedWhy: why,
-		Conditions: node.Status.Conditions, Engines: engines, Engine: new(engine.Merge(engines)), OS: &agentstep.OS{Version: "1.0"},
+		Conditions: node.Status.Conditions, Engines: engines, OS: &agentstep.OS{Version: "1.0"},
 		Policy: &agentstep.Settings{}, Inhibitors: agentstep.Inhibitors{Known: true}, Coordinators: agentstep.Coordinators{Known: true},
 		StartLook: agentstep.Look{At: c.now}, Confirmed: true, Before: before,
 	}
