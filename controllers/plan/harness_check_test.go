@@ -1,14 +1,16 @@
 package plan_test
 
 import (
+	"context"
 	"slices"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
 
 // take has the judge judge what is written, and whoever acts now writes it.
@@ -53,23 +55,17 @@ func (c *cluster) checkDomains(name string, p plan.Plan) {
 	}
 }
 
-// checkStatus applies the rules by which the API server refuses a status (CEL in the CRD).
+// checkStatus has the CustomResourceDefinition judge a new status. A spec that it refuses, from before the definition, is not looked at.
 func (c *cluster) checkStatus(before, after *v1alpha1.RebootPolicy) {
-	was, is := before.Status, after.Status
-	for _, e := range is.Grants {
-		if e.Seq > is.Seq {
-			c.broken("status.seq must be at least the seq of every grant")
-		}
-		if len(is.Grants) > int(is.Limit) && e.Seq > was.Seq {
-			c.broken("no new grant while the ledger is at or over status.limit")
-		}
+	if equality.Semantic.DeepEqual(before.Status, after.Status) {
+		return
 	}
-	if is.Seq < was.Seq {
-		c.broken("status.seq never shrinks")
+	shipped, err := definition.Shipped()
+	if err != nil {
+		c.broken("the CustomResourceDefinition cannot be read: %v", err)
 	}
-	own := after.Spec.Shared() == "" || after.Spec.OwnLimit() != nil
-	if most := after.Spec.MaxUnavailableOrDefault(); own && is.Limit != was.Limit && most.Type == intstr.Int && is.Limit > most.IntVal {
-		c.broken("status.limit may not be raised above spec.concurrency.maxUnavailable")
+	if err := shipped.Refusal(context.Background(), before, after); err != nil && shipped.Refusal(context.Background(), before, before) == nil {
+		c.broken("the API server refuses the status: %v", err)
 	}
 }
 
