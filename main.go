@@ -62,12 +62,19 @@ func run(options controllers.Options) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	mgr, err := controllers.NewManager(config, options)
+	managerOptions, err := options.Manager()
 	if err != nil {
 		return err
 	}
+	mgr, err := ctrl.NewManager(config, managerOptions)
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
 	metrics.Registry.MustRegister(lifecycle.BuildInfo(controllers.Version))
-	if err := errors.Join(controllers.SetupPolicies(mgr, options, clock.RealClock{}), controllers.SetupAgents(mgr, options)); err != nil {
+	err = errors.Join(
+		controllers.SetupProbes(mgr, options), controllers.SetupPolicies(mgr, options, clock.RealClock{}), controllers.SetupAgents(mgr, options),
+	)
+	if err != nil {
 		return err
 	}
 	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr)

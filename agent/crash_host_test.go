@@ -51,7 +51,7 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
 	in := hostEnvironment()
-	in.queue = severalAgents
+	in.controller.SkipNameValidation = new(true) // this process has one agent after the other
 	return newAgent(ctx, config, options{
 		node: m.name, identity: identityNode, bus: m.Bus.Address(), hostRoot: m.Root, bootIDFile: m.BootIDFile(), probes: "0", metrics: "0",
 		engines: enginesAuto,

@@ -105,7 +105,7 @@ func (s *scenario) count(write string) bool {
 }
 
 func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.Manager, error) {
-	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}, testenv.SeveralManagers)
+	mgr, err := testenv.NewManager(config, (&controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}).Manager)
 	if err != nil {
 		return nil, err
 	}

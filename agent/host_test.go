@@ -138,15 +138,16 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	}, flags...), func(string) string { return "" }, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	in := hostEnvironment()
-	in.uptimeFile, in.queue = m.uptimeFile(), severalAgents
+	in.uptimeFile = m.uptimeFile()
+	in.controller.SkipNameValidation = new(true) // this process has one agent after the other
 	if m.hurried {
 		in.renewAfter, in.patience = 2*time.Second, 3*time.Second
 	}
 	if m.hurry != nil {
-		in.clock, in.queue = m.hurry, hurryQueue
+		in.clock, in.controller.NewQueue = m.hurry, newHurriedQueue
 	}
 	if m.held != nil {
-		in.clock, in.queue = m.held, hurryQueue
+		in.clock, in.controller.NewQueue = m.held, newHurriedQueue
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.Wrap)

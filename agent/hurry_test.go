@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -27,15 +26,9 @@ func (c *hurriedClock) Now() time.Time                       { return c.from.Add
 func (c *hurriedClock) Since(t time.Time) time.Duration      { return c.Now().Sub(t) }
 func (c *hurriedClock) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d / hurry) }
 
-// severalAgents lets this process run one agent after the other.
-func severalAgents(o *controller.Options) { o.SkipNameValidation = new(true) }
-
-// hurryQueue makes the delays of a controller's queue as fast.
-func hurryQueue(o *controller.Options) {
-	severalAgents(o)
-	o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		return hurriedQueue{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name})}
-	}
+// newHurriedQueue makes a queue whose delays are as fast.
+func newHurriedQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return hurriedQueue{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name})}
 }
 
 type hurriedQueue struct {

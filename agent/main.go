@@ -73,8 +73,8 @@ type environment struct {
 	uptimeFile string
 	// clock is what the agent and its drains go by.
 	clock clock.WithTicker
-	// queue changes the queue of the controller.
-	queue func(*controller.Options)
+	// controller is how the controller runs.
+	controller controller.Options
 	// renewAfter and patience are those of readiness.
 	renewAfter, patience time.Duration
 }
@@ -82,7 +82,7 @@ type environment struct {
 // hostEnvironment is that of the program: a container sees the host's uptime.
 func hostEnvironment() environment {
 	return environment{
-		uptimeFile: "/proc/uptime", clock: clock.RealClock{}, queue: func(*controller.Options) {}, renewAfter: renewAfter, patience: patience,
+		uptimeFile: "/proc/uptime", clock: clock.RealClock{}, renewAfter: renewAfter, patience: patience,
 	}
 }
 
@@ -101,7 +101,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, in environmen
 			options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: o.metrics}, o.probes
 			options.GracefulShutdownTimeout = new(lifecycle.ShutdownPeriod)
 		},
-		Controller: []func(*controller.Options){in.queue},
+		Controller: in.controller,
 	}.New(ctx)
 	if err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func (c *cluster) runManager(ctx context.Context, token string) func() {
 	Expect(options.Complete()).To(Succeed())
 	config := rest.AnonymousClientConfig(c.config)
 	config.BearerToken = token
-	mgr, err := controllers.NewManager(config, options, testenv.SeveralManagers)
+	mgr, err := testenv.NewManager(config, options.Manager)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(controllers.SetupAgents(mgr, options)).To(Succeed())
 	life, cancel := context.WithCancel(context.Background())

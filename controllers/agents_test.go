@@ -47,7 +47,7 @@ func (a *agents) start(image string) {
 	options := controllers.Options{
 		MetricsAddr: "0", ProbeAddr: "0", Namespace: a.namespace, ManageAgents: true, AgentImage: image,
 	}
-	mgr, err := controllers.NewManager(config, options, testenv.SeveralManagers)
+	mgr, err := testenv.NewManager(config, options.Manager)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(controllers.SetupAgents(mgr, options)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -134,14 +133,14 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// NewManager makes the manager: caches of Nodes (trimmed), RebootPolicies, the one DaemonSet with --manage-agents, and of
-// nothing else; one leader, probes and metrics. Edits change how controller-runtime runs it.
-func NewManager(config *rest.Config, o Options, edit ...func(*ctrl.Options)) (ctrl.Manager, error) {
+// Manager is what the manager is made with: caches of Nodes (trimmed), RebootPolicies, the one DaemonSet with --manage-agents, and of
+// nothing else; one leader, probes and metrics.
+func (o *Options) Manager() (ctrl.Options, error) {
 	scheme, err := Scheme()
 	if err != nil {
-		return nil, err
+		return ctrl.Options{}, err
 	}
-	options := ctrl.Options{
+	return ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
@@ -159,19 +158,16 @@ func NewManager(config *rest.Config, o Options, edit ...func(*ctrl.Options)) (ct
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
 		GracefulShutdownTimeout:       new(lifecycle.ShutdownPeriod),
-	}
-	for _, e := range edit {
-		e(&options)
-	}
-	mgr, err := ctrl.NewManager(config, options)
-	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
-	}
+	}, nil
+}
+
+// SetupProbes makes a manager healthy while it runs, and ready once it has read what it decides about.
+func SetupProbes(mgr ctrl.Manager, o Options) error {
 	ready := readiness{Listed: make(lifecycle.Listed), cache: mgr.GetCache(), kinds: []client.Object{&corev1.Node{}, &v1alpha1.RebootPolicy{}}}
 	if o.ManageAgents {
 		ready.kinds = append(ready.kinds, &appsv1.DaemonSet{})
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", ready.Checker(errNotListed)), mgr.Add(ready))
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", ready.Checker(errNotListed)), mgr.Add(ready))
 }
 
 func (o *Options) caches() map[client.Object]cache.ByObject {

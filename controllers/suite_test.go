@@ -70,7 +70,7 @@ func startManager(log *requestLog, agents ...string) func() {
 	config := env.Config()
 	config.Wrap(log.Wrap)
 	namespace := strings.Join(agents, "")
-	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace}, testenv.SeveralManagers)
+	mgr, err := testenv.NewManager(config, (&controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace}).Manager)
 	Expect(err).NotTo(HaveOccurred())
 	log.cache = mgr.GetCache()
 	r := &controllers.RebootPolicyReconciler{

@@ -25,17 +25,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles. Edits change how the
-// controller runs.
-func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
+// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
+func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.assemble()
-	options := oneWorker()
-	for _, e := range edit {
-		e(&options)
-	}
 	watch := ctrl.NewControllerManagedBy(mgr).
 		Named("rebootpolicy").
-		WithOptions(options).
+		WithOptions(oneWorker(r.Controller)).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.fleet.allPolicies), policyChanges()).
 		Watches(&v1alpha1.RebootPolicy{}, r.fleet.slotFreed()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.fleet.noteNode)).
@@ -58,11 +53,10 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 }
 
 // oneWorker is how each controller runs: one pass at a time, bounded, and soon again after an error.
-func oneWorker() controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: 1, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
-	}
+func oneWorker(o controller.Options) controller.Options {
+	o.MaxConcurrentReconciles, o.EnableWarmup, o.ReconciliationTimeout = 1, new(true), reconcileTimeout
+	o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax)
+	return o
 }
 
 // allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.

@@ -52,9 +52,10 @@ type Assembly struct {
 	Metrics *Metrics
 	// Clock is what the agent and its drains go by.
 	Clock clock.WithTicker
-	// Manager changes the options of the manager, and Controller those of the controller.
-	Manager    func(*ctrl.Options)
-	Controller []func(*controller.Options)
+	// Manager adds to the options of the manager.
+	Manager func(*ctrl.Options)
+	// Controller is how the controller runs, but for what SetupWithManager sets.
+	Controller controller.Options
 }
 
 // New puts the agent together; the manager's Start runs it.
@@ -82,9 +83,9 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 	r := New(Config{
 		Node: a.Node, Host: a.Host, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,
 		Drainer: func(policy string) Drainer { return drainer(policy) }, Looker: drainer(""), Engines: a.Engines,
-		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: a.Clock,
+		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: a.Clock, Controller: a.Controller,
 	})
-	return mgr, r, r.SetupWithManager(ctx, mgr, a.Controller...)
+	return mgr, r, r.SetupWithManager(ctx, mgr)
 }
 
 // identities are the two an agent acts as: the node, and itself.

@@ -101,6 +101,8 @@ type Config struct {
 	Recorder events.EventRecorder
 	// Clock is the agent's only one.
 	Clock clock.Clock
+	// Controller is how the controller runs, but for what SetupWithManager sets.
+	Controller controller.Options
 }
 
 // Reconciler acts on one Node. What it and its parts remember may be lost with the process: the next process reads it from the Node
@@ -148,8 +150,8 @@ func (r *Reconciler) connect() {
 	}
 }
 
-// SetupWithManager adds the reconciler and its drains to a manager. Edits change how the controller runs.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edit ...func(*controller.Options)) error {
+// SetupWithManager adds the reconciler and its drains to a manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := errors.Join(mgr.Add(r.Drains), mgr.Add(r.Lookout)); err != nil {
 		return fmt.Errorf("adding the drains and the lookout: %w", err)
 	}
@@ -158,13 +160,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edi
 	if err != nil {
 		return fmt.Errorf("watching the Node: %w", err)
 	}
-	options := controller.Options{
-		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetry, errorRetryMax),
-		ReconciliationTimeout: reconcileLimit,
-	}
-	for _, e := range edit {
-		e(&options)
-	}
+	options := r.Controller
+	options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetry, errorRetryMax)
+	options.ReconciliationTimeout = reconcileLimit
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("agent").
 		For(&corev1.Node{}, ofInterest()).

@@ -79,9 +79,14 @@ func startManager(args []string) error {
 	}
 	config.QPS = -1 // as ctrl.GetConfig has it
 	options := controllers.Options{LeaderElect: true, MetricsAddr: "0", ProbeAddr: "0", Namespace: "default"}
-	mgr, err := controllers.NewManager(config, options, shortLease)
+	managerOptions, err := options.Manager()
 	if err != nil {
 		return err
+	}
+	shortLease(&managerOptions)
+	mgr, err := ctrl.NewManager(config, managerOptions)
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
 	}
 	if err := errors.Join(controllers.SetupPolicies(mgr, options, worker.FileClock{Path: *clock}), controllers.SetupAgents(mgr, options)); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -79,8 +80,9 @@ func (r *replica) runManager(p *process.Process) {
 		Client: process.NewClient(p, "reconcile", cache, true), Live: process.NewLive(p, "live"),
 		Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces,
+		Controller: controller.Options{NewQueue: process.NewQueue(process.Pace{Pass: w.script.Pass})},
 	}
-	if err := reconciler.SetupWithManager(shell, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
+	if err := reconciler.SetupWithManager(shell); err != nil {
 		w.must(err)
 		return
 	}

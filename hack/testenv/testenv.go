@@ -22,6 +22,16 @@ import (
 // SeveralManagers lets a process run several managers, whose controllers have the same names.
 func SeveralManagers(o *manager.Options) { o.Controller.SkipNameValidation = new(true) }
 
+// NewManager makes a manager with the options of its program, one of several in this process.
+func NewManager(config *rest.Config, made func() (manager.Options, error)) (manager.Manager, error) {
+	options, err := made()
+	if err != nil {
+		return nil, err
+	}
+	SeveralManagers(&options)
+	return manager.New(config, options)
+}
+
 // Root is the root folder of the repository that the working directory is in.
 var Root = sync.OnceValue(func() string {
 	working, err := os.Getwd()

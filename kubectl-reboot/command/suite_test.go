@@ -74,7 +74,7 @@ var _ = BeforeSuite(func() {
 
 // startManager runs a manager the way main does, without the Lease; what it returns ends it, once.
 func startManager() func() {
-	mgr, err := controllers.NewManager(env.Config(), controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}, testenv.SeveralManagers)
+	mgr, err := testenv.NewManager(env.Config(), (&controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}).Manager)
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},

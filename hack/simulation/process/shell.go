@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -109,12 +108,10 @@ type Pace struct {
 	Patience time.Duration
 }
 
-// WithQueue lets a controller use a Queue.
-func WithQueue(pace Pace) func(*controller.Options) {
-	return func(o *controller.Options) {
-		o.NewQueue = func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return &Queue{TypedInterface: workqueue.NewTyped[reconcile.Request](), TypedRateLimiter: limiter, Pace: pace, timers: map[reconcile.Request]timer{}}
-		}
+// NewQueue lets a controller use a Queue.
+func NewQueue(pace Pace) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return &Queue{TypedInterface: workqueue.NewTyped[reconcile.Request](), TypedRateLimiter: limiter, Pace: pace, timers: map[reconcile.Request]timer{}}
 	}
 }
 
