@@ -8,17 +8,17 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Listed reports whether a ledger lets an attempt begin under the record's grant: its entry for the node, nil where there is
-// none, is of this grant and Node, and is not withdrawn. The agent reads the ledger live, after the grant: the manager
-// first marks an entry as withdrawn and then looks at the Node. So either the manager sees the grant, or the agent sees withdrawnAt.
+// Listed reports whether a ledger lets an attempt begin under the record's grant. Its entry for the node must be of this grant and
+// Node, and not withdrawn. Nil: there is none. The agent reads the ledger live, after the grant: the manager first marks an entry
+// as withdrawn and then looks at the Node. So either the manager sees the grant, or the agent sees withdrawnAt.
 func Listed(record Record, entry *v1alpha1.LedgerEntry) bool {
 	grant := record.Grant
 	return grant != nil && entry != nil && entry.Seq == grant.Seq && entry.NodeUID == record.UID && entry.WithdrawnAt == nil
 }
 
-// Start is the progress that begins an attempt, and whether it may begin: only under an Active grant that names the
-// host's boot and whose seq is above every seq acted on before. A progress that cannot be read may be of a reboot: it is repaired
-// first. The write goes with the cordon, in one compare-and-swap.
+// Start is the progress that begins an attempt, and whether it may begin. It needs an Active grant that names the host's boot, with
+// a seq above every seq acted on before. A progress that cannot be read may be of a reboot: it is repaired first. The write goes
+// with the cordon, in one compare-and-swap.
 func Start(record Record, bootID string, schedulable bool, now time.Time) (Progress, bool) {
 	grant, last := record.Grant, record.Last()
 	if record.ProgressErr != nil || grant == nil || grant.State != GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
@@ -41,8 +41,8 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (Progr
 	return next, true
 }
 
-// Commit is the progress past the point of no return, and whether it may be passed: only out of Draining, in the boot the
-// attempt began in, while its own grant is still Active. Only after this write succeeded may logind be called.
+// Commit is the progress past the point of no return, and whether it may be passed. It may only out of Draining, in the boot of the
+// attempt, while its own grant is Active. Only after this write succeeded may logind be called.
 func Commit(record Record, bootID string, now time.Time) (Progress, bool) {
 	grant, last := record.Grant, record.Last()
 	if last.Phase != PhaseDraining || last.BootID != bootID {
@@ -78,7 +78,7 @@ func Abort(
 	return next, true
 }
 
-// Repair is the progress that replaces one that cannot be read, and whether it may be written: the attempt is over, so that the
+// Repair is the progress that replaces one that cannot be read, and whether it may be written. It ends the attempt, so that the
 // manager gets its slot back. It may not where the agent may have committed the reboot in the boot of the grant: the host may be
 // going down. Without a grant it uses up the lowest number, so that every later grant is a new one. The cordon stays: nothing shows
 // whose it is.

@@ -11,8 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes, and at most fifteen pods
-// and a few messages of 512 bytes each, escaped.
+// maxRecordBytes bounds what is parsed from an annotation. A record has a few hundred bytes, and at most fifteen pods and a few
+// messages of 512 bytes, escaped.
 const maxRecordBytes = 32768
 
 // maxPolicyBytes is the longest name that a RebootPolicy may have.
@@ -50,8 +50,8 @@ type Grant struct {
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
 	Need v1alpha1.Reason `json:"need,omitempty"`
-	// Annotations are the annotations of autoscalers that were set with this grant, or taken over from the one before, and are
-	// still to be removed: once autoscaler.grace has passed since its end. Absent: none.
+	// Annotations are the autoscaler annotations to remove once autoscaler.grace has passed since the grant's end. This grant has set
+	// them, or the one before. Absent: none.
 	Annotations []string `json:"annotations,omitempty"`
 	// Excluded reports whether the label that keeps load balancers off the node was set with this grant and goes with its end.
 	Excluded bool `json:"excluded,omitempty"`
@@ -87,9 +87,9 @@ type Progress struct {
 	At metav1.Time `json:"at"`
 	// Failures counts the attempts in a row that failed (not those that were cancelled); a reboot ends the row.
 	Failures int32 `json:"failures,omitempty"`
-	// PodsForced counts the pods that did not leave in order: those that were still there when the node was rebooted regardless
-	// (drain.onTimeout: Reboot), and those that rules with action Delete removed. An agent that was restarted while it drained
-	// does not know what was deleted before. It is written with the end of the drain.
+	// PodsForced counts the pods that were not evicted. They were still there when the node was rebooted regardless (drain.onTimeout:
+	// Reboot), or a rule with action Delete removed them. An agent that was restarted while it drained does not know what was deleted
+	// before. It is written with the end of the drain.
 	PodsForced int32 `json:"podsForced,omitempty"`
 	// DrainStartedAt is when the drain of this attempt began, for measuring.
 	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
@@ -97,15 +97,15 @@ type Progress struct {
 	Update *Update `json:"update,omitempty"`
 }
 
-// Update is what an attempt is to apply. A need that reboots do not end is detected by it: the same version is asked for
-// again over the same system, or a need without a version is there again right after the reboot.
+// Update is what an attempt is to apply. It detects a need that reboots do not end. The same version is asked for again over the
+// same system, or a need without a version is there again right after the reboot.
 type Update struct {
 	// Version is what the engine asked for when the attempt began. Empty: it named none.
 	Version string `json:"version,omitempty"`
 	// Running is what ran then, as the engine names it, or the version of os-release. Empty: unknown.
 	Running string `json:"running,omitempty"`
-	// VainReboots counts the confirmed reboots before this attempt, in a row, that were for Version, left Running as it was
-	// and did not end the need.
+	// VainReboots counts the confirmed reboots in a row before this attempt that were for Version, left Running as it was and did not
+	// end the need.
 	VainReboots int32 `json:"vainReboots,omitempty"`
 }
 
@@ -226,8 +226,8 @@ func (g Grant) String() string { return format(g) }
 // String formats the progress as its annotation's value.
 func (p Progress) String() string { return format(p) }
 
-// Engines is what the engines of the agent have reported, for the next process of the agent: an engine may not repeat what it
-// reported, may have forgotten the version, or may be gone. In another boot none of that holds. Absent: none has reported.
+// Engines is what the agent's engines have reported, for its next process. An engine may not repeat what it reported, may have
+// forgotten the version, or may be gone. In another boot none of that holds. Absent: none has reported.
 type Engines struct {
 	// BootID is the boot in which they reported.
 	BootID string `json:"bootID"`

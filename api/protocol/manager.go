@@ -38,9 +38,8 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Gra
 	return r.ended(e, ledger, GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
-// Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
-// another than then. Even a grant that was set to Cancelled by hand since: the node is up, and must not stay
-// cordoned.
+// Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the boot ID has changed since. Even
+// a grant that was set to Cancelled by hand since: the node is up, and must not stay cordoned.
 func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Time) (Grant, bool) {
 	unfinished := r.Shows(e.Seq) && r.Grant.State != GrantFinished
 	proved := r.In(e.Seq, PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
@@ -78,16 +77,16 @@ func unpublished(r Record, e v1alpha1.LedgerEntry) bool {
 	return r.isOf(e) && r.GrantSeq() < e.Seq && r.progressSeq() != e.Seq && r.ProgressErr == nil
 }
 
-// Withdrawn reports whether an entry may leave the ledger because its grant was withdrawn before the node showed it. Only a
-// live reading that comes after that of the ledger, which has withdrawnAt, proves it. A stopped leader may still publish the
-// grant: the agent reads the ledger after it has seen a grant and before it begins, and finds withdrawnAt, or no entry.
+// Withdrawn reports whether an entry may leave the ledger because its grant was withdrawn before the node showed it. Only a live
+// reading that comes after that of the ledger, which has withdrawnAt, proves it. A stopped leader may still publish the grant. The
+// agent reads the ledger after it has seen a grant and before it begins. It finds withdrawnAt, or no entry.
 func Withdrawn(r Record, e v1alpha1.LedgerEntry) bool {
 	return e.WithdrawnAt != nil && unpublished(r, e)
 }
 
 // Adopt is the entry with which a ledger takes back an outstanding record that it does not hold. One that the agent has not begun
-// is withdrawn from the first, because its slot may be another node's by now: a stopped leader may have published it after its
-// entry was released.
+// is withdrawn from the first. A stopped leader may have published it after its entry was released, and its slot may be another
+// node's.
 func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
 	e := r.Entry(node)
 	if r.progressSeq() < e.Seq {
@@ -96,16 +95,15 @@ func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
 	return e
 }
 
-// Overtaken reports whether the node shows a grant of the same number that is in another policy's ledger: each ledger counts for
-// itself, and a node may move from one to the other. The grant of the entry can never be published any more, and the progress is
-// not its own.
+// Overtaken reports whether the node shows a grant of the same number that is in another policy's ledger. Each ledger counts for
+// itself, and a node may move between them. The grant of the entry can never be published any more, and the progress is not its
+// own.
 func Overtaken(r Record, e v1alpha1.LedgerEntry, ledger string) bool {
 	return r.isOf(e) && r.Shows(e.Seq) && r.Grant.LedgerName() != ledger
 }
 
 // Gone reports whether the Node that an entry was made for was deleted and another one has its name. No agent can act on the entry
-// any more. Only a live reading that comes after that of the ledger proves it: one from before may be of a Node that is
-// older than the entry's.
+// any more. Only a live reading that comes after that of the ledger proves it: an earlier one may be of a Node before the entry's.
 func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }
 
 // Enter is a new entry for a node, in a ledger whose highest number is given.
@@ -150,8 +148,8 @@ func (g Grant) Without(annotations, exclusion bool) Grant {
 	return g
 }
 
-// ended is a grant that permits nothing any more. One that the node shows keeps the names of the policy that gave it and of its
-// ledger, for by that name its own ledger knows it.
+// ended is a grant that permits nothing any more. One that the node shows keeps the names of its policy and of its ledger: the
+// ledger finds it by that name.
 func (r Record) ended(e v1alpha1.LedgerEntry, ledger string, state GrantState, now time.Time) Grant {
 	g := grantOf(e, ledger, state, now)
 	if r.Shows(e.Seq) {

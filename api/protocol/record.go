@@ -1,6 +1,6 @@
-// Package protocol is the record on a Node, and every move of the manager and the agent on it. A grant permits one reboot of
-// one node; while it is in the ledger of its policy, which is in the policy's status, it takes one slot. A policy that shares the
-// limit of another one has its grants in that one's ledger, so that one compare-and-swap decides about both.
+// Package protocol is the record on a Node, and every move of the manager and the agent on it. A grant permits one reboot of one
+// node. It takes one slot while it is in the ledger, which is in the policy's status. A policy that shares the limit of another one
+// has its grants in that one's ledger, so that one compare-and-swap decides about both.
 //
 //  1. Enter: the manager writes a new entry into the ledger.
 //  2. Publish: the manager writes the grant annotation on the Node.
@@ -99,8 +99,8 @@ func (r Record) Outstanding() bool {
 	return false
 }
 
-// Done reports whether a node that shows an active grant is done with it, by all that its agent and its kubelet report: it runs
-// another boot, or the agent has aborted. The manager has not written the end yet.
+// Done reports whether a node that shows an active grant is done with it: it runs another boot, or the agent has aborted. The
+// manager has not written the end yet.
 func (r Record) Done(bootID string) bool {
 	g := r.Grant
 	return g != nil && g.State == GrantActive && (g.BootID != bootID || r.In(g.Seq, PhaseAborted))
@@ -130,10 +130,10 @@ const ownerAncient = "ancient-changes"
 // CordonIsAgents reports whether the node is cordoned and the cordon is still the agent's own, by managedFields. An
 // administrator who uncordons the node and cordons it again owns the field from then on, and the node stays cordoned.
 //
-// The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not,
-// another program or a person has taken the cordon over. An ancient entry names no manager: where no other manager has the field, and without
-// managedFields, the record on the Node decides. So an administrator's cordon is taken for the agent's in two cases only: both
-// writes have become ancient, or the administrator's has and the node is past the point of no return.
+// The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not, another program
+// or a person has taken the cordon over. An ancient entry names no manager. Where no other manager has the field, and without
+// managedFields, the record on the Node decides. It takes an administrator's cordon for the agent's in two cases only: both writes have
+// become ancient, or the administrator's has and the node is past the point of no return.
 func CordonIsAgents(node *corev1.Node) bool {
 	if !node.Spec.Unschedulable {
 		return false

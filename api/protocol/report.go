@@ -105,8 +105,8 @@ type PreflightReport struct {
 	Blocking *NamedPods `json:"blocking,omitempty"`
 	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node: a drain would end at once. Absent: none.
 	Kept *NamedPods `json:"kept,omitempty"`
-	// Guarded are the pods that no eviction can remove: by a PodDisruptionBudget that allows none even with every pod healthy,
-	// by one whose status is not current, or by two of them. A drain would end by its time-out. Absent: none.
+	// Guarded are the pods that no eviction can remove. Two PodDisruptionBudgets cover them, or one that allows no eviction even with
+	// every pod healthy, or whose status is not current. A drain would end by its time-out. Absent: none.
 	Guarded *NamedPods `json:"guarded,omitempty"`
 	// Problem states why the agent does not know. Absent: it does.
 	Problem string `json:"problem,omitempty"`

@@ -167,7 +167,7 @@ type ObjectGate struct {
 	Expression string `json:"expression"`
 }
 
-// ObjectGateNames are the names that gates of objects have in status, messages and metrics, in the order of the gates: kind and
+// ObjectGateNames are the names of gates of objects in status, messages and metrics, in the order of the gates. They have kind and
 // object, such as CephCluster/rook-ceph, or Volume/* for several objects. A second gate of that name ends in #2. No gate of
 // gates.prometheus has such a name.
 func ObjectGateNames(gates []ObjectGate) []string {

@@ -1,5 +1,5 @@
-// Package v1alpha1 is the public contract of reboot-operator: the RebootPolicy kind, and the record of a reboot that the
-// manager and the agents keep on each Node (conditions, annotations, labels), with every reason and event they report.
+// Package v1alpha1 is the public contract of reboot-operator. It has the RebootPolicy kind, and what the manager and the agents
+// keep on each Node: conditions, annotations and labels. It has every reason and event that they report.
 //
 // The package imports nothing of the project; everything else imports it.
 //

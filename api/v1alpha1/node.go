@@ -81,9 +81,9 @@ const (
 	ExcludedByOperator            = "reboot-operator"
 )
 
-// TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn: a
-// pod that is evicted from one node should not move to the next one to be rebooted. It evicts no pod, and where there is no
-// other node the scheduler takes this one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
+// TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn, so
+// that evicted pods do not move to the next node to be rebooted. It evicts no pod, and where there is no other node the scheduler
+// takes this one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
 const TaintPending = "reboot-operator.io/reboot-pending"
 
 // AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and gives the reason. The manager removes it.
@@ -145,8 +145,7 @@ func PauseReason(annotations map[string]string) string {
 	return ""
 }
 
-// CoordinatorAdvice is in every sentence in which an agent reports another program that may reboot its host, in its report
-// and in the message of RebootRequired.
+// CoordinatorAdvice is in every sentence by which an agent reports that another program may reboot its host.
 const CoordinatorAdvice = "or set spec.reboot.coordinators: Ignore"
 
 // FieldOwnerAgent is the field manager of the agent's writes, so that a cordon can be distinguished from an administrator's.

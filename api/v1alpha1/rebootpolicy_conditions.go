@@ -54,8 +54,8 @@ const (
 	ReasonWindowTooShort Reason = "WindowTooShort"
 	// ReasonNodeUnavailable means the node is not Ready or is being deleted: a reboot would not be proved.
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
-	// ReasonUpdateNotApplied means two reboots for the very need that is there again left the node as it was: its update rolls
-	// back, or what asks for the reboot survives it.
+	// ReasonUpdateNotApplied means two reboots for the same need left the node as it was. Its update rolls back, or what asks for the
+	// reboot survives it.
 	ReasonUpdateNotApplied Reason = "UpdateNotApplied"
 	// ReasonInhibited means a logind block inhibitor holds the host up.
 	ReasonInhibited Reason = "Inhibited"
@@ -128,8 +128,8 @@ const (
 	ReasonRebootRefused Reason = "RebootRefused"
 	// ReasonRebootTimedOut means the node was not Ready on a new boot ID within reboot.timeout.
 	ReasonRebootTimedOut Reason = "RebootTimedOut"
-	// ReasonAgentSilent means the agent did not act on its grant in time, and the grant was taken back; or the node is Ready on a new boot ID,
-	// and its agent has not reported within reboot.timeout.
+	// ReasonAgentSilent means the agent did not act on its grant in time, and the grant was taken back. It also means the node is
+	// Ready on a new boot ID, and its agent has not reported within reboot.timeout.
 	ReasonAgentSilent Reason = "AgentSilent"
 	// ReasonGrantWithdrawn means the policy's ledger does not hold the grant that the Node shows, or holds it as withdrawn.
 	ReasonGrantWithdrawn Reason = "GrantWithdrawn"

@@ -118,8 +118,8 @@ const (
 	uptimeSpread = 10
 )
 
-// MaxUptimeOf is how long a node may be up before it needs a reboot: maxUptime less up to a tenth, by a hash of its name.
-// 0: for ever.
+// MaxUptimeOf is how long a node may be up before it needs a reboot. It is maxUptime less up to a tenth, by a hash of the node's
+// name. 0: for ever.
 func (s *RebootPolicySpec) MaxUptimeOf(node string) time.Duration {
 	if s.Requests == nil || s.Requests.MaxUptime == nil || s.Requests.MaxUptime.Duration < minMaxUptime {
 		return 0
