@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/step.sh
 
-step "make test" env RACE=1 SEEDS=1 hack/test.sh
+step "make test" env WHOLE=1 SEEDS=1 hack/test.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 step "a flood of ten thousand broadcasts" go test -run Flood ./agent/engine/updateengine
 # Crash tests mostly wait, searches compute.

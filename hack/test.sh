@@ -13,7 +13,7 @@ step "control plane" hack/controlplane/build.sh
 step "browser" hack/browser/build.sh
 # `make ci` builds Prometheus and helm, which takes minutes. Here their tests run where they are built, and are named at the end where
 # they are not.
-if [ -n "${RACE:-}" ]; then
+if [ -n "${WHOLE:-}" ]; then
   step "prometheus and promtool" hack/prometheus/build.sh
   step "helm" hack/helm/build.sh
   export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
@@ -21,17 +21,17 @@ fi
 # Suites wait more than they compute: three more packages at once than there are cores. With the race detector they compute more:
 # one more package. The longest begin first, so that none of them runs alone in the end.
 packages=$(($(nproc) + 3))
-[ -z "${RACE:-}" ] || packages=$(($(nproc) + 1))
+[ -z "${WHOLE:-}" ] || packages=$(($(nproc) + 1))
 longest=(./hack/fleet ./agent ./controllers ./config ./config/prometheus)
 # Lint has vetted all packages. Without symbols, which stack traces do not need, a test links in half the time.
 tests() { go test -vet=off -ldflags='-s -w' -p "$packages" "$@"; }
-# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. Packages whose searches are capped here are left
+# With WHOLE=1, which `make ci` sets, what has goroutines runs with the race detector. Packages whose searches are capped here are left
 # out: `make ci` runs them whole.
-if [ -n "${RACE:-}" ]; then
+if [ -n "${WHOLE:-}" ]; then
   concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... \
     ./hack/fleet/... ./hack/chaos/wire ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
   whole=$(go list ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale)
-  # shellcheck disable=SC2046,SC2086 # one word for each package
+  # shellcheck disable=SC2046,SC2086 # one argument for each package
   CGO_ENABLED=1 step "tests, with the race detector" tests -short -race $concurrent
   # shellcheck disable=SC2046
   step "tests of what has no goroutines" tests -short $(go list "${longest[@]}" ./... | grep -vxF -e "$concurrent" -e "$whole")

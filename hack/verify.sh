@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails where something generated is not what its source says: DeepCopy methods, the CustomResourceDefinition, go.mod and
+# Fails where something generated does not fit its source: DeepCopy methods, the CustomResourceDefinition, go.mod and
 # go.sum. It also holds the pure packages to having no goroutine, which no linter looks for.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,7 +21,7 @@ diff -u api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go" 
 
 # `make ci` verifies the modules of tools and programs: their go.mod changes by hand alone, and what their tests need would be
 # downloaded for nothing.
-for module in . ${RACE:+hack/tools hack/controlplane hack/scanners hack/prometheus hack/helm}; do
+for module in . ${WHOLE:+hack/tools hack/controlplane hack/scanners hack/prometheus hack/helm}; do
   (cd "$module" && go mod tidy -diff) || fail "$module/go.mod is out of date: go mod tidy there"
 done
 
