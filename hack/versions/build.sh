@@ -40,8 +40,7 @@ if [ $downloaded = no ]; then
   } >go.mod
   flags="-s -w -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1"
   flags="$flags -X k8s.io/component-base/version.gitMinor=$(echo "$version" | cut -d. -f2)"
-  for program in $programs; do
-    CGO_ENABLED=0 go build -mod=mod -trimpath -ldflags "$flags" -o "$out/$program" "k8s.io/kubernetes/cmd/$program"
-  done
+  # shellcheck disable=SC2086 # one argument for each program
+  CGO_ENABLED=0 go build -mod=mod -trimpath -ldflags "$flags" -o "$out/" $(printf 'k8s.io/kubernetes/cmd/%s ' $programs)
 fi
 echo "$stamp" >"$out/versions"
