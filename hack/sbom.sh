@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what each program in bin is made of, as the program itself says (go version -m), into dist: CycloneDX, JSON.
+# Writes what each program in bin is made of, as the program itself reports (go version -m), into dist: CycloneDX, JSON.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

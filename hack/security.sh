@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that shows what docs/security.md says, and a table of what was shown. Status 3 of a step means that it could
-# not be done here; that is said, and is no success.
+# Everything that shows what docs/security.md states, and a table of what was shown. Status 3 of a step means that it could
+# not be done here: it is reported, and is no success.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,7 +27,7 @@ step "known vulnerabilities" hack/vulncheck.sh
 step "programs" make --no-print-directory build
 step "bills of materials" hack/sbom.sh
 step "the same bits from two builds" hack/reproducible.sh
-# shellcheck disable=SC2046 # one word for each archive
+# shellcheck disable=SC2046 # one argument for each archive
 step "images of one program each: release archives, docker save IMG -o dist/NAME.tar" hack/scan.sh $(ls dist/*.tar dist/*/*.oci.tar 2>/dev/null)
 
 printf '\n== security\n'

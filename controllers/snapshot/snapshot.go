@@ -74,8 +74,9 @@ var decisive = []corev1.NodeConditionType{
 	corev1.NodeMaintenancePlanned,
 }
 
-// Trim keeps what a decision looks at, about a seventh of a Node. Two versions of a Node that differ in a heartbeat
-// alone are equal afterwards. It keeps the conditions of also beside those, for what people are shown and nothing decides on.
+// Trim keeps what a decision looks at, about a seventh of a Node. A cache of 15,000 whole Nodes takes 659 MiB, the manager with trimmed ones
+// 240 (docs/benchmarks.md). Two versions of a Node that differ in a heartbeat alone are equal afterwards. It keeps the conditions of also
+// beside those, for what people are shown and nothing decides on.
 func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	trimmed := &corev1.Node{
 		TypeMeta: node.TypeMeta,

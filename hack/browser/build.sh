@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets what the tests of pages need: Debian's chromium, and axe-core from npm into bin/browser, pinned in package-lock.json. Where one
-# of them cannot be had it says so, and the tests skip themselves; with CHROMIUM_REQUIRED=1 it fails.
+# of them cannot be had it reports that, and the tests skip themselves; with CHROMIUM_REQUIRED=1 it fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 out=$PWD/../../bin/browser

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings what the suite needs into bin/e2e, each thing once: Debian packages of this machine, the control plane and a kubelet,
-# two Debian root file systems, and this checkout's programs. Cold it takes minutes and says what it is doing.
+# two Debian root file systems, and this checkout's programs. Cold it takes minutes and shows its steps.
 # --why-not prints one word of why the suite cannot run here, and nothing where it can.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -42,7 +42,7 @@ mkdir -p "$out"
 log=$out/prepare.log
 : >"$log"
 
-# step NAME COMMAND… runs a command with its seconds; what it says is shown only where it fails.
+# step NAME COMMAND… runs a command with its seconds; its output is shown only where it fails.
 step() {
   local name=$1 started=$SECONDS pid
   shift

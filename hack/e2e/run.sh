@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the suite on real nodes, or says why it cannot: make e2e. Arguments are the suite's, such as -ginkgo.focus=inhibitor.
+# Runs the suite on real nodes, or reports why it cannot: make e2e. Arguments are the suite's, such as -ginkgo.focus=inhibitor.
 # RELEASE, the absolute path of a folder of hack/release.sh, installs what is in it by helm, and not this checkout.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # One boot of a machine, in a mount namespace that goes with it. Exit status 133 asks for another.
-# The environment says which: BASE is its file system, NETWORK its network namespace, RACK what it gets from outside.
+# From the environment: BASE is its file system, NETWORK its network namespace, RACK what it gets from outside.
 set -eu
 for cgroup in $CGROUPS; do
   echo $$ >"$cgroup/cgroup.procs"
