@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -55,9 +54,11 @@ func (c *cluster) checkDomains(name string, p plan.Plan) {
 	}
 }
 
-// checkStatus has the CustomResourceDefinition judge a new status. A spec that it refuses, from before the definition, is not looked at.
+// checkStatus has the CustomResourceDefinition judge a ledger that gets an entry or another limit. A spec that it refuses, from before the
+// definition, is not looked at.
 func (c *cluster) checkStatus(before, after *v1alpha1.RebootPolicy) {
-	if equality.Semantic.DeepEqual(before.Status, after.Status) {
+	was, is := before.Status, after.Status
+	if is.Seq == was.Seq && is.Limit == was.Limit && len(is.Grants) <= len(was.Grants) {
 		return
 	}
 	shipped, err := definition.Shipped()
