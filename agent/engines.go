@@ -22,8 +22,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// enginesAuto represents each engine of engineNames that is found on the host, but for kernel: that one compares names, and
-// the boot loader may know better.
+// enginesAuto represents each engine of engineNames that is found on the host, except kernel. That one compares names, which the boot
+// loader may order otherwise.
 const enginesAuto = "auto"
 
 // engineNames are the engines that --engines knows, in the order in which they are reported.

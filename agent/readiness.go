@@ -21,10 +21,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// An agent that loses its rights, the API server or the bus is not Ready within a minute. Rights are checked when a watch
-// begins, so a watch lasts renewAfter and up to a third more; the renewal is the only request at rest. A connection that is
-// cut silently is detected by HTTP/2 after 45 seconds. What is back within patience was never away. What is left of the
-// minute is for the kubelet's probes.
+// An agent that loses its rights, the API server or the bus is not Ready within a minute. Rights are checked when a watch begins, so a
+// watch lasts renewAfter and up to a third more. The renewal is the only request at rest. A connection that is cut silently is detected
+// by HTTP/2 after 45 seconds. What is back within patience was never away. What is left of the minute is for the kubelet's probes.
 const (
 	renewAfter = 30 * time.Second
 	patience   = 10 * time.Second

@@ -55,8 +55,8 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{core: core, policy: policy}, nil
 }
 
-// pods lists the pods that a field selector selects. The resource version is left unset: the API server answers from its
-// cache, by an index on the node's name, with data as fresh as the store's.
+// pods lists the pods that a field selector selects. The resource version is left unset. The API server then answers from its cache, by
+// an index on the node's name. Its data is as fresh as the store's.
 func (c *Client) pods(ctx context.Context, selector string) (*corev1.PodList, error) {
 	list := &corev1.PodList{}
 	return list, c.list(ctx, c.core.Get().Resource("pods"), selector, list)

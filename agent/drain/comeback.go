@@ -20,8 +20,8 @@ const (
 
 // comebacks is what a drain remembers of pods that come back.
 type comebacks struct {
-	// next is, by controller, the round of the next pod that it puts on the node: one more than the last that was asked to leave
-	// and went.
+	// next is, by controller, the round of the next pod that it puts on the node. It is one more than that of the last pod that was asked
+	// to leave and went.
 	next map[types.UID]int
 	// rounds are those of the pods on the node. 0: it was there first, or none of its controller's was asked and went.
 	rounds map[types.UID]int

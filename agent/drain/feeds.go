@@ -32,9 +32,9 @@ func (r *run) podFeed() *podFeed {
 	return &podFeed{run: r, selector: fields.OneTermEqualSelector("spec.nodeName", r.node).String(), namespaces: map[string]labels.Set{}}
 }
 
-// followPods sends the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
-// on where it was; one that is too old begins again with a LIST, and so does each one where the labels of namespaces matter. It
-// ends with ctx, or with an error that ends the drain.
+// followPods sends the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes on where it
+// was. One that is too old begins again with a LIST. So does each one where the labels of namespaces matter. It ends with ctx, or with
+// an error that ends the drain.
 func (r *run) followPods(ctx context.Context) {
 	feed := r.podFeed()
 	for attempts := 0; ctx.Err() == nil; {

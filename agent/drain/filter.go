@@ -129,8 +129,8 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	return d
 }
 
-// stays reports whether the pod is left alone, whatever the rules are. It asks for no owner: an owner that cannot be read must not
-// change the answer, and a pod whose DaemonSet is gone stays, too (behaviours 37, 40, 41).
+// stays reports whether the pod is left alone, whatever the rules are. It asks for no owner, because one that cannot be read must not
+// change the answer. A pod whose DaemonSet is gone stays, too (behaviours 37, 40, 41).
 func (f filter) stays(pod *corev1.Pod) bool {
 	if pod.Namespace == f.self.Namespace && pod.Name == f.self.Name {
 		return true
@@ -191,8 +191,8 @@ func (f filter) whyKept(pod *corev1.Pod) string {
 	return ""
 }
 
-// capped is the grace period to ask for, in seconds; 0 where the pod's own holds. It is never less than 1 s: with 0 the
-// API server forgets the pod at once, while its processes still run, and a StatefulSet would start it twice.
+// capped is the grace period to ask for, in seconds; 0 where the pod's own holds. It is never less than 1 s. With 0 the API server
+// forgets the pod at once, while its processes still run, and a StatefulSet would start it twice.
 func capped(own, limit *int64) int64 {
 	if limit == nil {
 		return 0

@@ -30,11 +30,11 @@ func (d *Drainer) Look(ctx context.Context, node string, q PodRules) (Findings, 
 	return found, err
 }
 
-// Follow looks until ctx ends, and calls report with the first findings and whenever they change, from the goroutine that
-// called Follow. Beside what Look costs it watches the node's pods, and the budgets of those namespaces in which one holds a
-// pod back without end: so it detects what would fix that. A budget that begins to is detected by the next Look. Where a selector
-// asks for the labels of namespaces it lists the pods and gets the namespaces anew whenever a watch ends, after five minutes. It
-// returns ctx's error, wrapped, or why it cannot go on.
+// Follow looks until ctx ends, and calls report with the first findings and whenever they change, from the goroutine that called
+// Follow. Beside what Look costs it watches the node's pods. It also watches the budgets of namespaces in which one holds a pod back
+// without end, to detect what fixes that. A budget that begins to is detected by the next Look. Where a selector asks for the labels of
+// namespaces it lists the pods and gets the namespaces anew whenever a watch ends, after five minutes. It returns ctx's error, wrapped,
+// or why it cannot go on.
 func (d *Drainer) Follow(ctx context.Context, node string, q PodRules, report func(Findings)) error {
 	return d.look(ctx, node, q, false, report)
 }

@@ -256,8 +256,8 @@ func (e *podState) pod(reason, message string) Pod {
 // held reports whether a budget holds the pod back: those of its namespace are worth a watch.
 func (e *podState) held() bool { return e.answer == refused || e.answer == crowded }
 
-// budgeted reports whether the API server would ask PodDisruptionBudgets before it lets the pod go: not for one that has not
-// started, and not for a deletion.
+// budgeted reports whether the API server would ask PodDisruptionBudgets before it lets the pod go. It does not for one that has not
+// started, or for a deletion.
 func (e *podState) budgeted() bool {
 	return !e.pending && e.deleted.IsZero() && e.decision.undrainable == "" && e.decision.action == v1alpha1.DrainEvict
 }

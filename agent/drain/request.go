@@ -102,8 +102,8 @@ func (v verdict) result(action v1alpha1.DrainAction) string {
 	return "error"
 }
 
-// answerPatience is how long after it was sent the drain waits for the answer to a request whose pod is gone already: an
-// answer is worth being counted, and not worth holding up a reboot.
+// answerPatience is how long the drain waits for the answer to a request whose pod is gone already, from when it was sent. The answer
+// only counts an eviction, which must not hold up a reboot.
 const answerPatience = 2 * time.Second
 
 // requests are those under way, by pod, and since when; their pods may be gone.
@@ -210,8 +210,8 @@ func judgeStatus(status metav1.Status) verdict {
 	}
 }
 
-// budgetRefused reports whether the answer is a PodDisruptionBudget's: by its cause, or, for the 403 of servers before 1.37
-// that give no cause, by the object it is about.
+// budgetRefused reports whether the answer is a PodDisruptionBudget's. Its cause shows that. Servers before 1.37 give a 403 no cause,
+// so there the object it is about does.
 func budgetRefused(status metav1.Status) bool {
 	if hasCause(status, policyv1.DisruptionBudgetCause) {
 		return true
@@ -240,8 +240,8 @@ const (
 	mostAttempts = 6
 )
 
-// backoff is the pause after so many refusals in a row. jitter, in [0, 1), spreads it by a fifth to either side, so that
-// pods refused together do not come back together.
+// backoff is the pause after so many refusals in a row. jitter, in [0, 1), spreads it by a fifth to either side. So pods that were
+// refused together are not asked for together.
 func backoff(attempts int, jitter float64) time.Duration {
 	return time.Duration(float64(timing.Backoff(attempts, firstDelay, lastDelay)) * (0.8 + 0.4*jitter))
 }

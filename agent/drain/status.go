@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// ReasonStuckTerminating is the reason of a Pod that is still there 30 s after its grace period: its kubelet is not done, or
-// a finalizer holds it. The drain waits on; it never removes such a pod by force.
+// ReasonStuckTerminating is the reason of a Pod that is still there 30 s after its grace period. Its kubelet is not done, or a
+// finalizer holds it. The drain waits on; it never removes such a pod by force.
 const ReasonStuckTerminating = "StuckTerminating"
 
 // Pod is a pod in the way of a drain. Reason is one of EvictionBlocked (a PodDisruptionBudget, or a request that keeps
@@ -41,8 +41,8 @@ type Status struct {
 	Deleted, Deleting int
 	// Volumes are those that pods which stay use: the node may go on using them.
 	Volumes []volume.Use
-	// Left are the pods that Remaining counts, without a Reason. Those that are terminating come first, the one with the longest grace
-	// period before the others, with a Message that reports until when they may take.
+	// Left are the pods that Remaining counts, without a Reason. Those that are terminating come first, the longest grace period before
+	// the others. Their Message reports until when they may take.
 	Left []Pod
 	// Blocked are those of Remaining that do not go by themselves, sorted by namespace and name.
 	Blocked []Pod

@@ -53,9 +53,9 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	return send, wake
 }
 
-// budgetChanged records a budget's new value and wakes the pods it frees: those it does not cover any more, and as many of
-// the others as it allows. While it allows nothing, back-off brings nothing either: the pods are asked for again when it
-// changes, or as a fallback, half a minute after the last news.
+// budgetChanged records a budget's new value and wakes the pods it frees. It frees those it does not cover any more, and as many of the
+// others as it allows. While it allows nothing, the pods are asked for again when it changes or, as a fallback, half a minute after its
+// last change.
 func (p *progress) budgetChanged(name types.NamespacedName, next budget, now time.Time) {
 	next, old := p.budgets.set(name, next)
 	for _, e := range p.entries {
@@ -72,9 +72,9 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 	p.wake(name.Namespace, next, now)
 }
 
-// wake has pods that the budget held back asked for again: as many as it allows, less those that took a disruption since it
-// allowed them, or may take one. More would only earn refusals. A pod that was let go before needs no disruption any more,
-// though it may be on the node for long.
+// wake has pods that the budget held back asked for again. They are as many as it allows, less those that have taken a disruption
+// since, or may take one. More would only earn refusals. A pod that was let go before needs no disruption any more, though it may be on
+// the node for long.
 func (p *progress) wake(namespace string, b budget, now time.Time) {
 	room, order := b.allowed-p.taken(namespace, b), p.order()
 	for _, e := range p.sorted() {

@@ -32,8 +32,8 @@ type Changes struct {
 	// Reachable takes whether the engine can be asked, at first and on each change, before the report that depends on it.
 	// Optional.
 	Reachable func(bool)
-	// Optional reports that --engines does not name the engine: until it was there once it is reported as Absent, and not as
-	// Unknown, while it is Missing, and Reachable is not called.
+	// Optional reports that --engines does not name the engine. While it is Missing and was never there, it is reported as Absent, not as
+	// Unknown, and Reachable is not called.
 	Optional bool
 	// Seen reports that the engine was there, in this boot.
 	Seen bool
@@ -50,7 +50,7 @@ type Changes struct {
 }
 
 // Reach takes whether the engine can be asked, and why not. While it cannot, the engine is Unknown because of that, unless it has
-// reported a need: a need is on the host's disk, and outlives the engine and the bus. An empty why leaves reports as they are.
+// reported a need. A need is on the host's disk, and outlives the engine and the bus. An empty why leaves reports as they are.
 func (c *Changes) Reach(presence Presence, why string) {
 	c.presence, c.why, c.reached = presence, why, true
 	c.Seen = c.Seen || presence == Silent || presence == Answering

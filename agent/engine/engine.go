@@ -42,12 +42,12 @@ type Report struct {
 	// Running is what Version is to replace, as the engine names it: another text after each update that took effect. It
 	// comes with a need only. Empty: the engine cannot determine it, and os-release does.
 	Running string
-	// Until is when the need ends by itself, in whole seconds of UTC: it was received in a broadcast, and the engine itself does
-	// not confirm it. Such a need is in no status that could be read again: it has to be handed back to the engine when the
-	// agent restarts within a boot. Zero: the engine asks for the reboot itself, or there is no need.
+	// Until is when the need ends by itself, in whole seconds of UTC. It was received in a broadcast, and the engine itself does not
+	// confirm it. Such a need is in no status that could be read again. The engine gets it back when the agent restarts within a boot.
+	// Zero: the engine asks for the reboot itself, or there is no need.
 	Until time.Time
-	// Message is a sentence for people that names the engine: valid UTF-8 of at most MaxMessageBytes bytes, free of times,
-	// counters and connection names, so that it changes only when what it reports does.
+	// Message is a sentence for people that names the engine: valid UTF-8 of at most MaxMessageBytes bytes. It has no times, counters and
+	// connection names, so that it changes only with what it reports.
 	Message string
 }
 

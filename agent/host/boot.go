@@ -13,9 +13,9 @@ import (
 // maxBootIDBytes is as long as the ledger's field; the kernel's boot ID has 36.
 const maxBootIDBytes = 64
 
-// BootID reads the boot ID, which the kernel draws anew at each boot, from a file such as
-// /proc/sys/kernel/random/boot_id. White space around it is cut off. Anything that is not 1 to 64 letters, digits and
-// dashes is an error: a boot ID that cannot be trusted must never look like a reboot.
+// BootID reads the boot ID, which the kernel draws anew at each boot, from a file such as /proc/sys/kernel/random/boot_id. White space
+// around it is cut off. Anything that is not 1 to 64 letters, digits and dashes is an error. A boot ID that cannot be trusted must
+// never look like a reboot.
 func BootID(path string) (string, error) {
 	content, err := ReadFile(os.OpenFile, path, 4*maxBootIDBytes)
 	if err != nil {

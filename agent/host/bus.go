@@ -1,5 +1,5 @@
-// Package host is the machine below the node as far as the agent needs it: the system bus, logind, the boot ID and
-// os-release, and who else may reboot it. It asks logind for a reboot, and writes nothing to the host.
+// Package host is what the agent needs of the machine: the system bus, logind, the boot ID, os-release, and who else may reboot it. It
+// asks logind for a reboot, and writes nothing to the host.
 package host
 
 import (
@@ -69,8 +69,8 @@ func greet(conn *dbus.Conn) error {
 	return nil
 }
 
-// The pause before connecting again doubles from first to last, each jittered by half: a bus that restarts is back
-// within a second, and one that is not there costs next to nothing.
+// The pause before connecting again doubles from first to last, each jittered by half. A bus that restarts is back within a second, and
+// one that is not there costs almost nothing.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
@@ -121,8 +121,8 @@ func (s Supervisor) once(ctx context.Context, session Session) error {
 // maxErrorNameBytes is what D-Bus allows in a name.
 const maxErrorNameBytes = 255
 
-// ErrorName is the D-Bus name of an error that a service answered, such as org.freedesktop.DBus.Error.AccessDenied: it may be
-// passed on, as the text of the error may not, which holds connection names and process IDs. An answer by what is no name is
+// ErrorName is the D-Bus name of an error that a service answered, such as org.freedesktop.DBus.Error.AccessDenied. It may be reported.
+// The text of the error may not, because it has connection names and process IDs. An answer by what is no name is
 // org.freedesktop.DBus.Error.Failed. Empty: there was no answer.
 func ErrorName(err error) string {
 	name, answered := answerName(err)

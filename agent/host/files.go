@@ -55,8 +55,8 @@ func openFile(open func(string, int, os.FileMode) (*os.File, error), name string
 	return file, nil
 }
 
-// readConfiguration reads a file of the host; one that does not exist is empty, and so is a link to /dev/null, by which a file is
-// turned off that a package brings.
+// readConfiguration reads a file of the host. One that does not exist is empty. So is a link to /dev/null, which turns off a file of a
+// package.
 func readConfiguration(root, name string) (string, error) {
 	file, err := securejoin.SecureJoin(root, name)
 	if err == nil && file == filepath.Join(root, os.DevNull) {
@@ -77,8 +77,8 @@ func readConfiguration(root, name string) (string, error) {
 	return string(content), nil
 }
 
-// isMissing is nil where the host does not have what was not found. It may have it where the first folder on the way, such as /etc
-// or that which a link leads to, is not mounted into the agent's pod.
+// isMissing is nil where the host does not have what was not found. It may where the first folder of the path, such as /etc or a link's
+// target, is not mounted into the agent's pod.
 func isMissing(root, file string) error {
 	below, err := filepath.Rel(root, file)
 	if err != nil {

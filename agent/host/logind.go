@@ -65,9 +65,9 @@ type Logind struct {
 	Connect Connect
 }
 
-// BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block, and in mode block-weak those of other
-// users than the agent's, for which logind refuses, too. Delay locks (the kubelet's) are left out. Where there is none, logind is
-// one itself if it would not reboot the host: better now than when the node is drained.
+// BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block, and those of other users in mode block-weak.
+// logind refuses for these, too. Delay locks (the kubelet's) are left out. Where there is none, logind is one itself if it would not
+// reboot the host: better now than when the node is drained.
 func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	var blocking []Inhibitor
 	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {

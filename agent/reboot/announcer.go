@@ -32,8 +32,8 @@ func NewAnnouncer(recorder events.EventRecorder) *Announcer {
 	return &Announcer{recorder: eventing.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
 }
 
-// notice reports what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
-// the drain of an attempt once for each set of them.
+// notice reports what is in the way. It reports an unreadable record once for each of its values, and pods that hold up a drain once
+// for each set of them.
 func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
 	for key, err := range map[string]error{
 		v1alpha1.AnnotationGrant: o.Record.GrantErr, v1alpha1.AnnotationProgress: o.Record.ProgressErr,

@@ -12,9 +12,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// apply does one step. A step that writes the progress writes nothing else, on the version of the Node it was decided
-// on; every other one leaves room for the report. Each write triggers Wake, because there may be more to do after it; so does
-// what is begun and written nowhere, because it has to end in time.
+// apply does one step. A step that writes the progress writes nothing else, on the version of the Node it was decided on. After every
+// other step the report is written. Each write triggers Wake, because there may be more to do after it. So does what is begun and
+// written nowhere, because it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
 	if !d.KeepsDraining {
 		if err := r.Drains.stop(ctx); err != nil {
@@ -47,9 +47,9 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	return r.writeReport(ctx, node, o, d.Report)
 }
 
-// startDrain begins an attempt. It first forgets what is known of earlier ones: an earlier one may have had the same number, because
-// numbers begin anew with a policy that is created again, and with a Node that is registered again. It does so before the write,
-// because the answer to the write may be lost.
+// startDrain begins an attempt. It first forgets what is known of earlier ones, which may have had the same number. Numbers begin anew
+// with a policy that is created again, and with a Node that is registered again. It does so before the write, because the answer to the
+// write may be lost.
 func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.Observation, next step.StartDrain) error {
 	r.observer.forget()
 	patch := progressPatch(node, next.Progress)

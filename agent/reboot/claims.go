@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 )
 
-// claims are the kubelet's names of the volumes of claims, for one grant: the binding of a claim is for good, so each is
-// looked up once. The name is empty for a volume that is never attached.
+// claims are the kubelet's names of the volumes of claims, for one grant. The binding of a claim never changes, so each is looked up
+// once. The name is empty for a volume that is never attached.
 type claims struct {
 	seq   int64
 	names map[types.NamespacedName]corev1.UniqueVolumeName

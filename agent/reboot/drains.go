@@ -33,9 +33,9 @@ type Drains struct {
 	last attempt
 }
 
-// NewDrains makes the Drains of a node; they begin when the manager they are added to does. A drainer is made for each
-// drain, with the name of the policy for which its evictions count. Wake is triggered when a drain ends, when the pods cannot
-// be read or can again, and when other pods are in its way than before.
+// NewDrains makes the Drains of a node; they begin when the manager they are added to does. A drainer is made for each drain, with the
+// name of the policy for which its evictions count. Wake is triggered when a drain ends, when the pods cannot be read or can again, and
+// when other pods hold it up.
 func NewDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *Drains {
 	return &Drains{background: newBackground("drain"), node: node, drainer: drainer, clock: clock, wake: wake}
 }

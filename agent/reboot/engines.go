@@ -64,8 +64,8 @@ func (r *Reports) confirm(ctx context.Context) error {
 	return nil
 }
 
-// all are the last reports of the engines, in the order of their names here; nil until each has reported, so that an
-// agent that starts does not withdraw a need until the engine that has it reports.
+// all are the last reports of the engines, in the order of names. Nil until each has reported: so an agent that starts does not
+// withdraw the need of an engine that has not reported yet.
 func (r *Reports) all() []engine.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

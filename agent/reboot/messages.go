@@ -65,8 +65,8 @@ func describe(p drain.Pod) string {
 // maxHeld bounds, in bytes, what a condition reports of the pods in the way, so that its message has room for the deadline.
 const maxHeld = 512
 
-// held names the pods in the way of a drain and what holds each. It leaves out what changes while the pods are the same, such
-// as how many pods of a PodDisruptionBudget are healthy: each change is a write.
+// held names the pods in the way of a drain and what holds each. It leaves out what changes while the pods are the same, such as how
+// many pods of a PodDisruptionBudget are healthy. Each change is a write.
 func held(blocked []drain.Pod) string {
 	return message.Shorten(maxHeld, message.List(blocked, maxNamed, func(p drain.Pod) string {
 		why := p.Reason
@@ -87,8 +87,8 @@ func inhibited(blocking []host.Inhibitor) string {
 	return engine.Shorten("A shutdown of the host is blocked by " + who)
 }
 
-// unasked states why it is unknown who blocks a shutdown, in the same text each time for the same cause: a refusal's own text
-// names the connection, which is another one with each look, and each change of the text is written to the Node.
+// unasked states why it is unknown who blocks a shutdown, in the same text each time for the same cause. A refusal's own text names the
+// connection, which is new with each look, and each change is a write to the Node.
 func unasked(err error) string {
 	why := err.Error()
 	if name := host.ErrorName(err); name != "" {

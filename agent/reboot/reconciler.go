@@ -12,9 +12,9 @@
 //	                      └──────────────── Aborted ◄──────────┘
 //	                               cancelled, timed out, undrainable, uncordoned, inhibited
 //
-// Every write of the progress carries the Node's resourceVersion, so none is made on an old view of the grant. logind is
-// called in phase Rebooting only, and only while the host still runs the boot in which the attempt began: that a process
-// has started proves nothing, a new boot ID proves a reboot.
+// Every write of the progress carries the Node's resourceVersion, so none is made on an old view of the grant. logind is called in
+// phase Rebooting only, and only while the host still runs the boot in which the attempt began. A new boot ID proves a reboot, a new
+// process does not.
 package reboot
 
 import (
@@ -45,8 +45,8 @@ import (
 )
 
 const (
-	// conflictRetry lets the cache catch up after the API server refused a compare-and-swap; conflictRetryMax is for one that
-	// does not, for as many in a row as it takes.
+	// conflictRetry lets the cache catch up after the API server refused a compare-and-swap. It doubles with each refusal in a row, up to
+	// conflictRetryMax.
 	conflictRetry, conflictRetryMax = 100 * time.Millisecond, 10 * time.Second
 	// errorRetry and errorRetryMax space reconciles that failed: an API server that is back is noticed within a minute.
 	errorRetry, errorRetryMax = 100 * time.Millisecond, time.Minute

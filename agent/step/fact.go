@@ -46,7 +46,7 @@ func (o Observation) missing() Fact {
 	return FactNone
 }
 
-// needsPolicy reports whether the next step may depend on the policy: when a drain may begin or end, and when logind is about to
+// needsPolicy reports whether the next step may depend on the policy. It may when a drain may begin or end, and when logind is about to
 // be called. A drain that runs goes by the policy it began with, until its deadline.
 func needsPolicy(o Observation) bool {
 	if o.Record.Grant == nil || o.Record.ProgressErr != nil || o.Drain.State == DrainRunning && o.Now.Before(o.Deadline()) {
@@ -64,7 +64,7 @@ func needsPolicy(o Observation) bool {
 // needsVolumes reports whether it matters which volumes stay in use: once the drain is done, and the kubelet uses any.
 func needsVolumes(o Observation) bool { return o.Drain.State == DrainDone && len(waitedFor(o)) > 0 }
 
-// needsHost reports whether it matters now who keeps the host up, and who else reboots it: while the node asks for a reboot and
+// needsHost reports whether it matters now who keeps the host up, and who else reboots it. It does while the node asks for a reboot and
 // waits for a grant, and when it is drained.
 func needsHost(o Observation) bool {
 	switch {

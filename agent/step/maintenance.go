@@ -22,7 +22,7 @@ const (
 // shortDrain is how long a drain may last before it is reported: one that is over by then is reported by its end alone.
 const shortDrain = 2 * time.Second
 
-// drainEvery is how often what a drain waits for may change in its condition: pods that block it one after the other cost a
+// drainEvery is how often what a drain waits for may change in its condition. Otherwise pods that block it one after the other cost a
 // write each.
 const drainEvery = 10 * time.Second
 
@@ -42,7 +42,7 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	return fallen(o, v1alpha1.EventDrainAborted)
 }
 
-// HoldsUpgrades reports whether no upgrade of the host may begin now: while an attempt is under way or the node is paused, and
+// HoldsUpgrades reports whether no upgrade of the host may begin now. None may while an attempt is under way or the node is paused, and
 // while that is unknown. An active grant counts in any boot: until it is finished the node is watched.
 func HoldsUpgrades(o Observation) bool {
 	granted := o.Record.Grant != nil && o.Record.Grant.State == protocol.GrantActive

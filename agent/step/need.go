@@ -17,7 +17,7 @@ import (
 // maxWhyBytes bounds how much of an administrator's reason is passed on.
 const maxWhyBytes = 128
 
-// need is Node condition RebootRequired: an engine's need wins over an administrator's request, that one over the uptime, and the
+// need is Node condition RebootRequired. An engine's need wins over an administrator's request, and that one over the uptime. The
 // message has all of them, and which engines reported. That no engine can be asked is Unknown, which is never a need.
 func need(o Observation) corev1.NodeCondition {
 	report := engine.Merge(o.Engines)
@@ -80,8 +80,8 @@ func fulfilled(o Observation, request string) bool {
 	return request != "" && reported && o.rebooted() && o.Is(corev1.NodeMaintenanceInProgress)
 }
 
-// What the engines have reported is on the Node twice: as the last sentence of condition RebootRequired, for people, and as
-// annotation AnnotationEngines, for the next process of the agent.
+// What the engines have reported is on the Node twice. People read it in the last sentence of condition RebootRequired, the agent's
+// next process in annotation AnnotationEngines.
 //
 //	Reported by update-engine (asks by broadcast until Tue 2026-11-24 22:00:00 UTC for version 4593.1.0),
 //	sentinel (asks again after the reboot), rpm-ostree.
@@ -109,8 +109,8 @@ func reportedEngines(o Observation) *protocol.Engines {
 	return &now
 }
 
-// engineRecord is what the next process of the agent reads of it; nil where that is nothing. An engine that has not answered in this boot
-// may not be on the host: one that was named must be Absent once it is not.
+// engineRecord is what the next process of the agent reads of it; nil where that is nothing. An engine that has not answered in this
+// boot may not be on the host. One that was named must be Absent once it is not.
 func engineRecord(o Observation) *protocol.Engines {
 	engines := reportedEngines(o)
 	if engines == nil {
@@ -156,9 +156,9 @@ func asks(r protocol.EngineRecord) string {
 	return " (" + text + ")"
 }
 
-// asksAgain reports whether an engine that asks now has asked without a break since before the last granted reboot: in the
-// boot that ended, and in the first report of each boot after it. An engine that did not ask in between has a new need. The
-// record shows both; no clock is compared, because a boot may set the host's.
+// asksAgain reports whether an engine that asks now has asked without a break since before the last granted reboot. So it asked in the
+// boot that ended, and in the first report of each boot after it. An engine that did not ask in between has a new need. The record
+// shows both; no clock is compared, because a boot may set the host's.
 func asksAgain(o Observation, name string) bool {
 	if o.Before == nil {
 		return false

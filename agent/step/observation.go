@@ -121,8 +121,8 @@ type Drain struct {
 	State DrainState
 	// Message states which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
 	Message string
-	// Waits names the pods in the way of the drain that runs, and what holds each, in a text that stays while they are the same
-	// pods. Empty: none is known to be.
+	// Waits names the pods that hold up the drain, and what holds each. The text stays while they are the same pods. Empty: none is known
+	// to be.
 	Waits string
 	// Unread states why the drain that runs could not read which pods there are. Empty: it could, or has not tried yet.
 	Unread string
@@ -135,8 +135,8 @@ type Drain struct {
 	FailedAt time.Time
 	// Evicted reports whether a pod has left while this process drained.
 	Evicted bool
-	// Deleted is how many pods rules with action Delete have removed while this process drained, and Remaining how many other
-	// pods that must go are left.
+	// Deleted is how many pods rules with action Delete have removed while this process drained. Remaining is how many other pods that
+	// must go are left.
 	Deleted, Remaining int
 	// DoneAt is when the drain was done, and Volumes are those that the pods which stay use. Staying names such of them as
 	// came back after they had been asked to leave. Empty: none did.
@@ -212,8 +212,8 @@ func (o Observation) UnderWay() bool {
 	return o.InPhase(protocol.PhaseDraining) || o.InPhase(protocol.PhaseRebooting)
 }
 
-// FollowsWrite reports whether the next step carries out what the write before it has decided: nothing has been drained, or
-// logind was not asked to reboot, since.
+// FollowsWrite reports whether the next step carries out what the write before it has decided. Since then nothing has been drained, or
+// logind was not asked to reboot.
 func (o Observation) FollowsWrite() bool {
 	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(protocol.PhaseRebooting) && o.Call == Call{}
 }
@@ -263,7 +263,7 @@ func (o Observation) asked() bool { return o.Requested || o.Labelled }
 // upTooLong reports whether the node has been up for as long as it may be. Unknown is no.
 func (o Observation) upTooLong() bool { return o.MaxUptime > 0 && o.Uptime >= o.MaxUptime }
 
-// bootTolerance is by how much a reported boot may be off before it is reported anew: the clock of a host is set now and then.
+// bootTolerance is by how much a reported boot may be off before it is reported anew. The clock of a host is set now and then.
 const bootTolerance = time.Minute
 
 // bootedAt is when the host booted. Nil: the uptime is unknown. What is reported stays while it is about right.

@@ -9,8 +9,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// lookSettles is how long findings must have lasted before they are reported in place of others: a pod that is replaced leaves
-// its budget without a pod to lose for a moment, and findings that change by the second do not help.
+// lookSettles is how long findings must have lasted before they are reported in place of others. A pod that is replaced leaves its
+// budget without a pod to lose for a moment, and such a change helps nobody.
 const lookSettles = 5 * time.Second
 
 // LookRetry is how soon a look that failed is tried again.
@@ -54,8 +54,8 @@ func wantsLook(o Observation) *protocol.Preflight {
 	return o.Asked
 }
 
-// preflightReport is the answer to the manager. Known is false where what is there is kept: it is not known yet, or has not
-// settled before due; and once the reboot has begun, until its end.
+// preflightReport is the answer to the manager. Known is false where what is there is kept. The answer is not known yet, or has not
+// settled before due, or the reboot has begun and not ended.
 func preflightReport(o Observation) (value *protocol.PreflightReport, known bool, due time.Time) {
 	asked, look := wantsLook(o), o.Look
 	switch {

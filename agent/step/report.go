@@ -75,8 +75,8 @@ func NodeStatusOf(o Observation) NodeStatus {
 	}
 }
 
-// removed are the manager's conditions that a report makes outdated: its answer to a need that falls, and the maintenance it has
-// announced once that is over. Both go in the same write, so that the one is never seen without the other.
+// removed are the manager's conditions that a report makes outdated: its answer to a need that falls, and an announced maintenance that
+// is over. Both go in the same write, so that the one is never seen without the other.
 func removed(o Observation, reported []corev1.NodeCondition) []corev1.NodeConditionType {
 	after := Observation{Conditions: reported}
 	var kinds []corev1.NodeConditionType
@@ -171,7 +171,8 @@ func atRest(o Observation) []protocol.Blocker {
 	return []protocol.Blocker{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
 }
 
-// withdrawn is the reason not to begin under a grant that the Node shows and the ledger, whose entry for the node is given, does not hold.
+// withdrawn is the reason not to begin under a grant that the Node shows and the ledger does not hold. The entry is the ledger's for
+// the node.
 func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Blocker {
 	why := "does not hold it"
 	if entry != nil && entry.Seq == grant.Seq && entry.WithdrawnAt != nil {

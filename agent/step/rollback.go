@@ -37,8 +37,8 @@ func updateAsked(o Observation) (*protocol.Update, engine.Report) {
 	return update, from
 }
 
-// updateOf is what one engine asks for. Nil: nothing. A need that was only broadcast may be a test signal. With both versions
-// an update is the same one whenever it is asked for; without, a need is the same one only if it has outlived the reboot.
+// updateOf is what one engine asks for. Nil: nothing. A need that was only broadcast may be a test signal. With both versions an update
+// is the same one whenever it is asked for. Without them, a need is the same one only if it has outlived the reboot.
 func updateOf(o Observation, r engine.Report) *protocol.Update {
 	if r.State != engine.Needed || !r.Until.IsZero() {
 		return nil

@@ -21,8 +21,8 @@ const (
 	policyRetry = 30 * time.Second
 	// confirmRetry is how soon an engine that did not answer before the start is asked again.
 	confirmRetry = 30 * time.Second
-	// confirmPatience is for how long one that does not answer is asked again: a need is on the host's disk and outlives its engine, and
-	// a node whose engine is broken must not be up for ever. The manager gives the agent five minutes.
+	// confirmPatience is for how long one that does not answer is asked again. A need is on the host's disk and outlives its engine, and a
+	// node whose engine is broken must not be up for ever. The manager gives the agent five minutes.
 	confirmPatience = 2 * time.Minute
 	// heldUpRetry is how soon a node that is granted or drained looks again whether the host may go down.
 	heldUpRetry = 15 * time.Second
@@ -91,11 +91,11 @@ func Next(o Observation) Step {
 	return resting(o)
 }
 
-// resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, nor where the reboot would
-// be without effect, nor while its pods are in the way: the manager takes the grant back. An agent that has just started first asks
-// what the reboot is for: a host that went down by itself may need none any more, and the manager does not know yet. Right
-// before it begins the engines are asked once more: one that was reset may have sent no signal. It does not begin either while the
-// host is held up: its pods would leave for nothing.
+// resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, where the reboot would have no
+// effect, or while its pods are in the way. The manager takes the grant back. An agent that has just started first asks what the reboot
+// is for. A host that went down by itself may need none any more, and the manager does not know yet. Right before it begins the engines
+// are asked once more: one that was reset may have sent no signal. It does not begin either while the host is held up: its pods would
+// leave for nothing.
 func resting(o Observation) Step {
 	switch {
 	case !mayStart(o), o.Paused, !o.asks(), inVain(o):
@@ -189,9 +189,9 @@ func (d Drain) triedAgain() time.Time {
 	return d.FailedAt.Add(timing.Backoff(d.Failures, drainRetry, drainRetryMax))
 }
 
-// timedOut gives up, or goes on with the pods that are left where the policy requires it: those that a drain has asked to
-// leave, also a drain that was stopped for this step. Where there is none, because it fails, because its process died or
-// because the pods could never be read, what is left is unknown.
+// timedOut gives up, or goes on without waiting where the policy requires it. Left are pods that a drain has asked to leave, also a
+// drain that was stopped for this step. Where there is none, because it fails, because its process died or because the pods could never
+// be read, what is left is unknown.
 func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
 	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
@@ -219,8 +219,7 @@ func drained(o Observation, commit protocol.Progress) Step {
 	return abort(o, why.Reason, why.Message, true)
 }
 
-// heldUp is why the host may not go down now under the policy, in the order of the checks: an inhibitor, or another program
-// that reboots it too.
+// heldUp is why the host may not go down now under the policy: an inhibitor, or else another program that reboots it.
 func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	reboot := o.Settings().Reboot
 	inhibitors, coordinators := o.Inhibitors, o.Coordinators

@@ -35,8 +35,8 @@ func waitedFor(o Observation) []corev1.UniqueVolumeName {
 	return volume.Unaccounted(o.VolumesInUse, o.Kept.Names)
 }
 
-// drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and
-// its condition reports when: a wait goes on over a restart of the agent, and does not begin anew.
+// drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and its
+// condition reports when. So a wait goes on over a restart of the agent, and does not begin anew.
 func drainedAt(o Observation) time.Time {
 	shown := o.Condition(corev1.NodeDrained)
 	of := shown.Status == corev1.ConditionTrue && !shown.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
@@ -46,8 +46,8 @@ func drainedAt(o Observation) time.Time {
 	return o.Drain.DoneAt
 }
 
-// volumesReported is what people read while volumes are waited for. It is written once a minute at most, however quickly the
-// kubelet lets go of one after the other; a zero then means that it is up to date.
+// volumesReported is what people read while volumes are waited for. It is written once a minute at most, however quickly the kubelet
+// lets go of one after the other. A zero then means that it is up to date.
 func volumesReported(o Observation) (text string, then time.Time) {
 	volumes := waitedFor(o)
 	if len(volumes) == 0 {

@@ -1,6 +1,6 @@
-// Package volume reports which volumes are whose. A kubelet lists the attached volumes it uses in status.volumesInUse of its
-// Node, by names that reveal nothing of pods. What a pod that stays on the node uses is looked up by its claims; every other
-// volume in that list was used by a pod that has left, so which pods there were need not be remembered.
+// Package volume reports which volumes are whose. A kubelet lists the attached volumes it uses in status.volumesInUse of its Node, by
+// names that reveal nothing of pods. What a pod that stays on the node uses is looked up by its claims. Every other volume in that list
+// was used by a pod that has left, so those pods need not be remembered.
 package volume
 
 import (
@@ -53,10 +53,10 @@ func Unaccounted(inUse, accounted []corev1.UniqueVolumeName) []corev1.UniqueVolu
 	return slices.Compact(rest)
 }
 
-// Name is the name under which a kubelet of Kubernetes 1.30 or later lists a volume in status.volumesInUse: the plugin's, a
-// slash, and what the plugin calls the volume, which for CSI is driver^handle. The kinds of clouds are CSI by now, with the
-// handles that their migration gives them (k8s.io/csi-translation-lib). Empty: such a volume, of NFS for one, is never
-// attached. A CSI driver need not attach either; then the kubelet lists the name nowhere.
+// Name is the name under which a kubelet of Kubernetes 1.30 or later lists a volume in status.volumesInUse. It has the plugin's name, a
+// slash, and the plugin's name for the volume, which for CSI is driver^handle. The kinds of clouds are CSI by now, with the handles
+// that their migration gives them (k8s.io/csi-translation-lib). Empty: such a volume, of NFS for one, is never attached. A CSI driver
+// need not attach either; then the kubelet lists the name nowhere.
 func Name(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	switch s := pv.Spec.PersistentVolumeSource; {
 	case s.CSI != nil:

@@ -31,8 +31,8 @@ const maxBytes = 1 << 20
 // host is the host's file system. A symbolic link that leaves it is not followed.
 type host struct{ root *os.Root }
 
-// look finds out what runs and what is staged. auto reports that --engines does not name the engine: where there is
-// an rpm-ostree, that one reports.
+// look finds out what runs and what is staged. auto reports that --engines does not name the engine. Then rpm-ostree reports where it
+// is on the host.
 func look(hostRoot, cmdline string, auto bool) observation {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// This file reads the little of GVariant's serialised form that ostree's files take: dictionaries a{sv} with strings, booleans
-// and further dictionaries, by sections 2.5 and 3 of https://docs.gtk.org/glib/gvariant-specification-1.0.html.
+// This file reads the part of GVariant's serialised form that ostree's files need: dictionaries a{sv} with strings, booleans and
+// further dictionaries. See sections 2.5 and 3 of https://docs.gtk.org/glib/gvariant-specification-1.0.html.
 
 var errVariant = errors.New("it is not a GVariant dictionary")
 

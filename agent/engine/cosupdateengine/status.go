@@ -117,8 +117,8 @@ func decodeAdvanced(body []any) (status, error) {
 	return decodeResult(message)
 }
 
-// decodeResult reads update_engine.StatusResult, proto3: a field that is missing is zero, so an idle engine has none for
-// the operation; the last of several counts; unknown ones are passed over.
+// decodeResult reads update_engine.StatusResult, proto3. A field that is missing is zero, so an idle engine has none for the operation.
+// The last of several counts. Unknown ones are ignored.
 func decodeResult(message []byte) (status, error) {
 	var s status
 	for len(message) > 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// release is the name of a kernel, as uname -r and the folders of modules have it: a version, and whatever the
-// distribution counts and distinguishes by. In 6.1.0-10-cloud-amd64 these are 6.1.0, 10 and cloud-amd64.
+// release is the name of a kernel, as uname -r and the folders of modules have it. It is a version, and what the distribution adds to
+// it. In 6.1.0-10-cloud-amd64 these are 6.1.0, 10 and cloud-amd64.
 type release struct {
 	text string
 	// version is what the kernel's own developers count.

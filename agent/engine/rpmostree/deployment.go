@@ -50,8 +50,8 @@ func (d deployment) String() string {
 // commit is what people get to see of the checksum. Empty: unknown.
 func (d deployment) commit() string { return d.checksum[:min(len(d.checksum), shownChecksumBytes)] }
 
-// id distinguishes a deployment from every other one of the host: layered packages make another commit of the same version, and
-// kernel arguments another deployment of the same commit. Empty: unknown.
+// id distinguishes a deployment from every other one of the host. Layered packages make another commit of the same version, and kernel
+// arguments another deployment of the same commit. Empty: unknown.
 func (d deployment) id() string {
 	switch commit := d.commit(); {
 	case commit == "":
@@ -63,8 +63,8 @@ func (d deployment) id() string {
 	}
 }
 
-// resumed is what counts after a restart of the agent in the same boot, until the deployments are read: a need that it had
-// reported before, of a version or of the commit of a deployment without one.
+// resumed is what counts after a restart of the agent in the same boot, until the deployments are read. It is a need that was reported
+// before, with a version, or the commit of a deployment without one.
 func resumed(before engine.Report) engine.Report {
 	if before.State != engine.Needed {
 		return engine.Report{Engine: Name}
@@ -100,8 +100,8 @@ func judge(list []deployment) engine.Report {
 	return need
 }
 
-// decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored reports
-// versions and checksums that are none; they are left out, because a need without a name is still a need.
+// decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored reports versions and
+// checksums that are malformed. They are left out, because a need without a name is still a need.
 func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err error) {
 	entries, ok := value.Value().([]map[string]dbus.Variant)
 	if !ok {

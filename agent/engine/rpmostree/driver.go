@@ -26,9 +26,9 @@ const (
 	clientID = "reboot-operator"
 )
 
-// Driver makes rpm-ostree look for an upgrade, download and stage it, once in a period. It does nothing where the host
-// does so itself, where another transaction is active or where a staged deployment is locked, and it changes no
-// unit. That a deployment is staged is not its news: the Engine sees it.
+// Driver makes rpm-ostree look for an upgrade, download and stage it, once in a period. It does nothing where the host does so itself,
+// another transaction is active or a staged deployment is locked. It changes no unit. That a deployment is staged is not its news: the
+// Engine sees it.
 type Driver struct {
 	// Connect opens the system bus. Required.
 	Connect host.Connect
@@ -133,9 +133,8 @@ func unread(ctx context.Context, ostree daemon, cause error) (Round, error) {
 	return Round{Outcome: OutcomeAbsent}, nil
 }
 
-// upgrade runs one Upgrade to its end. That alone looks for an upgrade, downloads and stages it. AutomaticUpdateTrigger
-// with mode check, and then CachedUpdate, would be no better a check: of a host that is based on a container image
-// CachedUpdate reports nothing.
+// upgrade runs one Upgrade to its end. That alone looks for an upgrade, downloads and stages it. AutomaticUpdateTrigger with mode
+// check, and then CachedUpdate, would be no better a check. CachedUpdate reports nothing for a host that is based on a container image.
 func (d *Driver) upgrade(ctx context.Context, ostree daemon, system dbus.ObjectPath) (Round, error) {
 	address, err := ostree.upgrade(ctx, system)
 	if err != nil {
@@ -216,8 +215,8 @@ const (
 	// OutcomeBusy means nothing was done because another transaction is active, or nothing came of it because another
 	// client was faster.
 	OutcomeBusy Outcome = "Busy"
-	// OutcomeLocked means nothing was done because a deployment is staged and locked: another program, such as Zincati,
-	// drives this host, and an upgrade would replace it.
+	// OutcomeLocked means nothing was done because a deployment is staged and locked. Another program, such as Zincati, drives this host,
+	// and an upgrade would replace it.
 	OutcomeLocked Outcome = "Locked"
 	// OutcomeHeld means nothing was done because Hold required it.
 	OutcomeHeld Outcome = "Held"

@@ -26,9 +26,9 @@ const Name = "rpm-ostree"
 type Engine struct {
 	service.Bus
 
-	// HostRoot is where the host's file system is mounted; its /run is enough. There a deployment is detected at once that bootc or
-	// ostree stages while the daemon is idle or gone, and a lock that the daemon does not report. Empty: the former is detected with
-	// the next poll, the latter is not.
+	// HostRoot is where the host's file system is mounted; its /run is enough. It shows at once what bootc or ostree stages while the
+	// daemon is idle or gone, and a lock that the daemon does not report. Empty: the former is detected with the next poll, the latter is
+	// not.
 	HostRoot string
 }
 

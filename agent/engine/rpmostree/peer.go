@@ -47,8 +47,8 @@ func socketOf(address, root string) (string, error) {
 	return "", fmt.Errorf("address %.128q names no socket", address)
 }
 
-// dialPeer connects to a socket behind which one program uses D-Bus, and no bus. signals gets what it emits; it is
-// closed with the connection, which outlives ctx.
+// dialPeer connects to a socket behind which one program uses D-Bus, and no bus. signals gets what it emits. It is closed with the
+// connection, which outlives ctx.
 func dialPeer(ctx context.Context, socket string, signals chan<- *dbus.Signal) (*dbus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
@@ -84,7 +84,7 @@ func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error)
 }
 
 // authenticate sends the user's identity in the first line and returns the server's name for itself. godbus leaves the identity out,
-// and sends an empty one when it is asked. rpm-ostree serves with GLib: up to the release in RHEL 9 GLib never asks, and some later
+// and sends an empty one when it is asked. rpm-ostree serves with GLib. Up to the release in RHEL 9, GLib never asks. Some later
 // releases hang up on an empty identity.
 func authenticate(socket net.Conn) (string, error) {
 	if err := sendCredentials(socket); err != nil {
@@ -133,8 +133,8 @@ func readAuthLine(socket io.Reader) (string, error) {
 	return "", errors.New("a line without end")
 }
 
-// authenticated is a socket on which authentication is over. godbus always authenticates by itself: it reads the server's answers
-// from script, and what it writes meanwhile is dropped.
+// authenticated is a socket on which authentication is over. godbus always authenticates by itself. It reads the server's answers from
+// script, and what it writes meanwhile is dropped.
 type authenticated struct {
 	net.Conn
 	script *bytes.Reader

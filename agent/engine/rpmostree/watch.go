@@ -20,8 +20,8 @@ const (
 	// pollInterval is how often the deployments are read without any occasion. Each read may start the daemon, which then
 	// stays for a minute: hence not oftener.
 	pollInterval = 15 * time.Minute
-	// firstRetry is how soon they are read again after that failed; the pauses double up to pollInterval, because a daemon
-	// that fails to start is not to be started all the time.
+	// firstRetry is how soon they are read again after that failed. The pauses double up to pollInterval, so that a daemon that fails to
+	// start is not started all the time.
 	firstRetry = 30 * time.Second
 )
 

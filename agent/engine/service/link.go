@@ -56,8 +56,8 @@ type Occasions struct {
 	Receive func(ctx context.Context, signal *dbus.Signal) bool
 }
 
-// Follow reads the service at once and then on each occasion, until ctx ends or the connection is of no more use. read is called
-// with whether a signal is the occasion, and returns when to read again; its error ends the link.
+// Follow reads the service at once and then on each occasion, until ctx ends or the connection is of no more use. read gets whether a
+// signal is the occasion, and returns when to read again. Its error ends the link.
 func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Context, signalled bool) (time.Duration, error)) error {
 	signals := make(chan *dbus.Signal, 64)
 	l.Conn.Signal(signals)

@@ -39,8 +39,8 @@ type Listener interface {
 	Lost(why string, presence engine.Presence)
 }
 
-// Call calls a method without arguments of the service's interface and hands the body of the answer to take, whose error
-// means that the answer is malformed.
+// Call calls a method without arguments of the service's interface and passes the body of the answer to take. An error of take means
+// that the answer is malformed.
 type Call func(ctx context.Context, method string, take func(body []any) error) error
 
 // Watch is one service on the system bus. All fields but OwnerOnly are required.

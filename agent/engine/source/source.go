@@ -40,9 +40,9 @@ func (o Options) Changes(report func(engine.Report)) engine.Changes {
 	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional, Seen: seen}
 }
 
-// Again makes an engine that runs look once more, without any occasion: a need may be withdrawn without a signal. What is sent on
-// it receives once the engine has looked and has reported what changed: false where the engine is there and did not answer. It has
-// room for that.
+// Again makes an engine that runs look once more, without any occasion: a need may be withdrawn without a signal. What is sent on it
+// has room for one answer, which comes once the engine has looked and reported what changed. False: the engine is there and did not
+// answer.
 type Again chan chan<- bool
 
 var errUnanswered = errors.New("it does not answer")

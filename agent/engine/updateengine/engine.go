@@ -96,9 +96,9 @@ func (l *listener) Lost(why string, presence engine.Presence) {
 //	broadcast  broadcast         broadcast          confirmed      broadcast
 //	confirmed  confirmed         confirmed          confirmed      none
 //
-// As long as the engine has not been at NEED_REBOOT, its status reports nothing about a need that another sender announced. That is
-// why such a need outlives the engine's IDLE. It ends by itself after broadcastLasts: a real need is in the engine's status, which
-// is read every few minutes and whenever the engine comes back, and confirms it.
+// As long as the engine has not been at NEED_REBOOT, its status reports nothing about a need that another sender announced. That is why
+// such a need outlives the engine's IDLE. It ends by itself after broadcastLasts. A real need is in the engine's status, which confirms
+// it: it is read every few minutes, and whenever the engine comes back.
 
 // broadcastLasts is how long a need lasts that no engine confirms. A signal of the day still counts in the window of the next
 // night. Repeating it does not prolong it: the Node would have to be written each time.
@@ -175,8 +175,8 @@ func (s state) after(st updatestatus.Status) state {
 	return s
 }
 
-// afterOther is the state after another sender announced a need. The first version it names stays, and so does its end: that sender
-// must not be able to make the report, and so the Node, change over and over.
+// afterOther is the state after another sender announced a need. The first version it names stays, and so does its end. So that sender
+// cannot make the report, and the Node, change over and over.
 func (s state) afterOther(st updatestatus.Status, at time.Time) state {
 	if s.need == none {
 		s.need, s.until = broadcast, at.Add(broadcastLasts)

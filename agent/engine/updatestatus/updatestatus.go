@@ -1,5 +1,5 @@
-// Package updatestatus reads the status that every update_engine hands out as five values, xdssx: Chromium OS's, and
-// those of CoreOS and Flatcar, which descend from it.
+// Package updatestatus reads the status of every update_engine: five values, xdssx. Chromium OS has one, and CoreOS and Flatcar have
+// theirs from it.
 package updatestatus
 
 import (
@@ -52,8 +52,8 @@ type Status struct {
 	Version string
 }
 
-// Decode reads a body, and refuses whatever update_engine would not send. dbus.Store is no help: it converts what it can,
-// so that a number becomes the text of one character.
+// Decode reads a body, and refuses whatever update_engine would not send. dbus.Store would accept too much: it converts what it can, so
+// that a number becomes the text of one character.
 func Decode(body []any) (Status, error) {
 	if len(body) != 5 {
 		return Status{}, fmt.Errorf("%d values instead of 5", len(body))

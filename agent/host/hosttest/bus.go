@@ -213,8 +213,8 @@ type activation struct {
 	starts *os.File
 }
 
-// activatable makes name a service that the bus starts on demand. start is called for each such demand, one at a time; a
-// demand is met once the name is taken.
+// activatable makes name a service that the bus starts on demand. start is called for each such demand, one at a time. A demand is met
+// once the name is taken.
 func (b *Bus) activatable(name string, start func() error) (*activation, error) {
 	folder := b.services()
 	if err := os.MkdirAll(folder, 0o700); err != nil {

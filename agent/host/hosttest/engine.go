@@ -66,8 +66,8 @@ func (e *engine[S]) FailStatus(name, message string) {
 	e.set(func() { e.failure = namedError(name, message) })
 }
 
-// GarbleStatus makes the engine answer with something else than the interface specifies, or right again: GetStatus with other
-// types, GetStatusAdvanced with bytes that are no protobuf message.
+// GarbleStatus makes the engine's answers malformed, or right again: GetStatus with other types, GetStatusAdvanced with bytes that are
+// no protobuf message.
 func (e *engine[S]) GarbleStatus(garbled bool) { e.set(func() { e.garbled = garbled }) }
 
 // StatusCalls counts the calls of GetStatus and GetStatusAdvanced that were answered.
@@ -87,8 +87,8 @@ func StartUpdateEngine(b *Bus) (*UpdateEngine, error) {
 	return e, e.Start()
 }
 
-// Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status
-// as soon as it has its name; a need it had survives (a marker below /run does), the version does not.
+// Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status as soon as it
+// has its name. A need it had survives (a marker below /run does), the version does not.
 func (e *UpdateEngine) Start() error {
 	after := Idle()
 	if read(&e.guarded, func() bool { return e.status.Op == OpUpdatedNeedReboot }) {
@@ -164,8 +164,8 @@ func namedError(name, message string) *dbus.Error {
 	return dbus.NewError(name, []any{message})
 }
 
-// SendNeedReboot does what `locksmithctl send-need-reboot` does: on a connection of its own, and so under a name that is
-// not update_engine's, it broadcasts one StatusUpdate that reports a reboot is needed. update_engine knows nothing of it.
+// SendNeedReboot does what `locksmithctl send-need-reboot` does. It broadcasts one StatusUpdate that reports a need, on a connection of
+// its own. So the sender is not update_engine, which does not know of it.
 func (b *Bus) SendNeedReboot() error {
 	return b.Broadcast(NeedReboot("").body()...)
 }

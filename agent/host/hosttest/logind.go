@@ -21,8 +21,8 @@ const (
 type Systemd int
 
 const (
-	// SystemdCurrent (257 and later): block inhibitors bind root too, whoever holds them, flag 0x1 makes weak ones count that
-	// another uid than the caller's holds, and 0x10 skips them all.
+	// SystemdCurrent (257 and later): block inhibitors bind root, too, whoever holds them. With flag 0x1 weak ones of another uid than the
+	// caller's count, and 0x10 skips them all.
 	SystemdCurrent Systemd = iota
 	// SystemdBefore257: Reboot ignores block inhibitors for root, flag 0x1 makes those count that another uid than the
 	// caller's holds, 0x10 is an invalid argument.
@@ -101,8 +101,8 @@ func (l *Logind) FailReboot(name, message string) {
 	l.set(func() { l.failure = namedError(name, message) })
 }
 
-// FailListInhibitors makes ListInhibitors fail with a D-Bus error whose text is another one each time, as that of a bus is
-// which does not let the call through: it names the connection. An empty name lets it succeed again.
+// FailListInhibitors makes ListInhibitors fail with a D-Bus error whose text differs each time. That of a bus which does not let the
+// call through names the connection. An empty name lets it succeed again.
 func (l *Logind) FailListInhibitors(name string) { l.set(func() { l.unlisted = name }) }
 
 // AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.

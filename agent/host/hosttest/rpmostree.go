@@ -66,8 +66,7 @@ func (r *RPMOSTree) Start() error {
 	return r.service.start(r.export)
 }
 
-// Exit takes the daemon off the bus if it is idle, as it goes by itself after a minute; false reports that a client or a
-// transaction keeps it.
+// Exit takes the daemon off the bus if it is idle, as it goes by itself after a minute. False: a client or a transaction keeps it.
 func (r *RPMOSTree) Exit() bool {
 	idle := read(&r.guarded, func() bool { return len(r.clients) == 0 && r.transaction == nil })
 	if idle {
@@ -156,8 +155,8 @@ func (r *RPMOSTree) FailReads(name, message string) {
 	r.set(func() { r.failure = namedError(name, message) })
 }
 
-// BeforeAnswer is called once, when the next read of a property has its answer and before it is sent: what the daemon reports
-// meanwhile overtakes an answer that is older.
+// BeforeAnswer is called once, before the answer to the next read of a property is sent. What the daemon reports in it overtakes the
+// older answer.
 func (r *RPMOSTree) BeforeAnswer(hook func()) { r.set(func() { r.late = hook }) }
 
 // EmitPropertiesChanged emits the signal with any body, fit or not, as the daemon.

@@ -120,8 +120,8 @@ func emit(conn *dbus.Conn, path dbus.ObjectPath, name string, body []any) error 
 	if err := conn.Emit(path, name, body...); err != nil {
 		return fmt.Errorf("broadcasting %s: %w", name, err)
 	}
-	// The bus handles messages of one connection in order: with this answer it has taken the signal, so closing the
-	// connection cannot lose it. (locksmithctl sleeps for a second.)
+	// The bus handles messages of one connection in order. With this answer it has taken the signal, so closing the connection cannot lose
+	// it. (locksmithctl sleeps for a second.)
 	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil {
 		return fmt.Errorf("flushing %s: %w", name, err)
 	}

@@ -15,8 +15,8 @@ const (
 	transactionInterface = rpmostreeName + ".Transaction"
 )
 
-// Transaction is a piece of work of the fake rpm-ostree: on a socket of its own, begun by a method such as Upgrade and
-// started by a call of Start on that socket. It is over when it has finished and everybody has hung up.
+// Transaction is a piece of work of the fake rpm-ostree, with a socket of its own. A method such as Upgrade makes it, and a call of
+// Start on the socket starts it. It is over when it has finished and everybody has hung up.
 type Transaction struct {
 	guarded
 
