@@ -92,8 +92,8 @@ var overdue = map[v1alpha1.Reason]string{
 	v1alpha1.ReasonHookTimedOut: "hook_failed", v1alpha1.ReasonHookFailed: "hook_failed",
 }
 
-// explained emits an event where a node waits for a reason that needs an administrator. was is the reason before: a reboot that is overdue
-// for one reason, and then for another that counts as the same, has failed once.
+// explained emits an event where a node waits for a reason that needs an administrator. was is the reason before. A reboot that is
+// overdue for one reason, and then for another that counts as the same, has failed once.
 func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d plan.Decision) {
 	if result := overdue[d.Reason]; result != "" && result != overdue[was] {
 		a.failed(s, n.Name, result, d.Message)
@@ -128,9 +128,9 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 	a.gateEvents(before, after)
 }
 
-// deadlineEvents reports that a first deadline has come near, and each that has passed: a node that is overdue for long, such as a paused
-// one, keeps none of the others. last is the instant of the status that this process wrote before: where one node is done as another passes
-// its deadline their number is the same. Zero: it has not.
+// deadlineEvents reports that a first deadline has come near, and each that has passed. A node that is overdue for long, such as a
+// paused one, hides none of the others. last is the instant of the status that this process wrote before. Numbers would not do: they
+// stay where one node is done as another passes its deadline. Zero: it has not.
 func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, is *plan.DeadlinesHealth, last time.Time) {
 	if is == nil {
 		return
@@ -224,8 +224,8 @@ type what struct {
 	action string
 }
 
-// both emits an event on the Node and one on the policy, each related to the other. The references have no resourceVersion, so
-// that an event repeated within minutes becomes a series: a node that comes and goes makes no flood of events.
+// both emits an event on the Node and one on the policy, each related to the other. The references have no resourceVersion, so that an
+// event repeated within minutes becomes a series. A node that comes and goes makes no flood of events.
 func (a *announcer) both(s *state, n *plan.Node, w what, note string, args ...any) {
 	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy)
 	a.recorder.Eventf(node, p, w.kind, string(w.reason), w.action, note, args...)
@@ -264,8 +264,8 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 	}
 }
 
-// aborted counts an attempt that the agent has given up, and reports it where it failed: one that was taken back, or whose host was rebooted
-// otherwise, did not.
+// aborted counts an attempt that the agent has given up, and reports it where it failed. One that was taken back, or whose host was
+// rebooted otherwise, did not.
 func (a *announcer) aborted(s *state, t plan.Reboot) {
 	const result = "aborted"
 	if t.Reason == v1alpha1.ReasonCancelled {

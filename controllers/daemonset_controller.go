@@ -212,8 +212,7 @@ func (r *DaemonSetReconciler) write(ctx context.Context, wanted *appsv1ac.Daemon
 	return nil
 }
 
-// remove deletes the DaemonSet that was read, after a live look that there is no policy: the cache may not have
-// seen a new one yet.
+// remove deletes the DaemonSet that was read, after a live look that there is no policy. The cache may not have a new one yet.
 func (r *DaemonSetReconciler) remove(ctx context.Context, set *appsv1.DaemonSet) error {
 	var policies v1alpha1.RebootPolicyList
 	if err := r.Live.List(ctx, &policies, client.Limit(1)); err != nil {

@@ -106,8 +106,8 @@ type fleetReader struct {
 	live   client.Reader
 	paces  Paces
 	agents agentPods
-	// freed are the policies of which a slot can be handed over: since their last pass began, a node has come back or has given up.
-	// It only saves time, and is forgotten with the process.
+	// freed are the policies of which a slot can be handed over. Since their last pass began, a node has come back or has given up. It
+	// only saves time, and is forgotten with the process.
 	freed sync.Map
 	// changed are the names of the Nodes that the cache has had an event of, or that the manager has written, since they were read.
 	changed sync.Map
@@ -187,8 +187,8 @@ func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan
 	return behind
 }
 
-// confirmAdopted asks the API server whether grants that a ledger takes back are on their Nodes, and reports whether it knows
-// better than the cache: a leader that was held up sees grants as active that another one has ended and released meanwhile.
+// confirmAdopted asks the API server whether grants that a ledger takes back are on their Nodes, and reports whether the cache is
+// older. A leader that was held up sees grants as active that another one has ended and released meanwhile.
 func (f *fleetReader) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
 	behind := false
 	for _, e := range p.Adopted {

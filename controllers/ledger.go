@@ -19,8 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// ledgerWriter writes policies: the ledger with all of the status, the finalizer that holds a policy with a ledger, and what
-// an administrator asked for once it is done.
+// ledgerWriter writes policies: the status with the ledger, and the finalizer of a policy that has entries. It removes an
+// administrator's request once it is done.
 type ledgerWriter struct {
 	client   client.Client
 	clock    clock.PassiveClock
@@ -35,7 +35,7 @@ type memory struct {
 	// adopted: its ledger has been compared with Nodes that were listed live. A leader before this one may have granted what the cache
 	// does not show yet.
 	adopted bool
-	// wrote is the instant of what this process last wrote as its status: counts alone wait for a while after it, and deadlines that pass
+	// wrote is the instant of what this process last wrote as its status. Counts alone wait for a while after it, and deadlines that pass
 	// from then on are events. Zero: it has not.
 	wrote time.Time
 	// estimated is when this process last made its estimate, to pace those that a slot waits for.
@@ -76,9 +76,8 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 	return l.writeStatus(ctx, s, p)
 }
 
-// writeLedger writes the entries of a plan, with the resourceVersion it was made from: the ledger's compare-and-swap. Where the
-// ledger is another policy's, the history is written first, and how far the run is: a crash in between loses no end of a reboot, and
-// none counts twice.
+// writeLedger writes the entries of a plan, with the resourceVersion it was made from: the ledger's compare-and-swap. Where the ledger
+// is another policy's, the history is written first, with the run. A crash in between loses no end of a reboot, and none counts twice.
 func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) error {
 	if s.Ledger == nil {
 		return l.writeStatus(ctx, s, p)
@@ -210,12 +209,12 @@ func (l *ledgerWriter) estimated(s *state) *metav1.Time {
 	return estimate(s.Snapshot)
 }
 
-// estimateGrain is what an estimate is rounded up to. One that is off by no more stays as it is reported: people look at it, and it
+// estimateGrain is what an estimate is rounded up to. One that is off by no more stays as it is reported. People look at it, and it
 // should not move with every reboot that takes a second more.
 const estimateGrain = time.Minute
 
-// estimate is when all is expected to be done. It is made when a status is written for another reason, and never is the
-// reason itself: what moves it much is a grant, a release, a window or a count, each of which is written anyway.
+// estimate is when all is expected to be done. It is made when a status is written for another reason, and never is the reason itself.
+// What moves it much is a grant, a release, a window or a count, and each of these is written anyway.
 func estimate(s plan.Snapshot) *metav1.Time {
 	if s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
 		return nil

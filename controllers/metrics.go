@@ -61,8 +61,8 @@ func (m *Metrics) observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.S
 	m.gauges.set(policy.Name, p, w)
 }
 
-// zero makes a policy's counters: what begins at 1 is no increase to Prometheus, and a manager is new whenever its own node
-// has been rebooted.
+// zero makes a policy's counters. What begins at 1 is no increase to Prometheus, and a manager is new whenever its own node has been
+// rebooted.
 func (m *Metrics) zero(policy string) {
 	for _, need := range append(needs[:], otherNeed) {
 		for _, result := range []string{"succeeded", "aborted", "timed_out", "lost", "hook_failed"} {
@@ -75,8 +75,8 @@ func (m *Metrics) zero(policy string) {
 	m.needAge.WithLabelValues(policy)
 }
 
-// needs are the reasons for which the engines ask. otherNeed is in metrics for every other one: the reason is what a Node
-// reports, and each value would be a series.
+// needs are the reasons for which the engines ask. otherNeed is in metrics for every other one. The reason is what a Node reports, and
+// each value would be a series.
 var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested, v1alpha1.ReasonMaxUptime}
 
 const otherNeed v1alpha1.Reason = "Other"

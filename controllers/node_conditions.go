@@ -157,9 +157,9 @@ func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan
 	}
 }
 
-// writeMarkers sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left.
-// Taints are one list with many writers, so each write carries the resourceVersion of what it was made from; one that loses a race
-// is tried again. It reports whether none is put off. As many are written at once as conditions, and for the same reason.
+// writeMarkers sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left. Taints
+// are one list with many writers, so each write carries the resourceVersion of what it was made from. One that loses a race is tried
+// again. It reports whether none is put off. As many are written at once as conditions, and for the same reason.
 func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (all bool, err error) {
 	all = true
 	later := func(after time.Duration) {

@@ -86,8 +86,8 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.
 	return nil
 }
 
-// finish puts the node back in service: the uncordon, the end of the grant and that of all it brought, but for what is there for
-// autoscaler.grace, are one write.
+// finish puts the node back in service. One write has the uncordon, the end of the grant and that of its markers, except those that
+// stay for autoscaler.grace.
 func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot, cordonIsAgents bool) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
@@ -139,8 +139,8 @@ var hookLabels = map[v1alpha1.HookStage]string{
 	v1alpha1.HooksAfter:  v1alpha1.LabelAfterReboot,
 }
 
-// beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write: no
-// stale answer can be taken for one of this phase.
+// beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write. So no stale
+// answer can be taken for one of this phase.
 func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := nodepatch.New(n.ResourceVersion)
@@ -222,9 +222,9 @@ func (w *nodeWriter) forget(isGone func(types.UID) bool) {
 	maps.DeleteFunc(w.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
 }
 
-// noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write
-// that was refused, but a race was lost or the API server is down, the last answer stays. A webhook may phrase each answer
-// differently, so a newer one is kept only after a while: the status has it, and would be written in every pass.
+// noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write that was
+// refused, but a race was lost or the API server is down, the last answer stays. A webhook may phrase each answer differently, so a
+// newer one is kept only after a while. The status has it, and would be written in every pass.
 func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	refused := w.refused[s.Policy.UID]
 	switch last, now := refused[node], w.clock.Now(); {
@@ -269,8 +269,8 @@ func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
 	}
 }
 
-// removeMarkers removes what the grant on the node has set: of the annotations for autoscalers all that grant, which is written with
-// it and has ended, does not keep.
+// removeMarkers removes what the grant on the node has set. It leaves the autoscaler annotations of the grant that is written with it:
+// that one has ended and keeps them for now.
 func removeMarkers(p *nodepatch.Patch, n *plan.Node, grant protocol.Grant) {
 	for _, key := range n.AnnotationsToRemove() {
 		if !slices.Contains(grant.Annotations, key) {

@@ -133,8 +133,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Manager is what the manager is made with: caches of Nodes (trimmed), RebootPolicies, the one DaemonSet with --manage-agents, and of
-// nothing else; one leader, probes and metrics.
+// Manager is what the manager is made with. It has caches of Nodes (trimmed), RebootPolicies, the one DaemonSet with --manage-agents,
+// and of nothing else. It has one leader, probes and metrics.
 func (o *Options) Manager() (ctrl.Options, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -215,8 +215,8 @@ func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
 // errNotListed is why a manager is not ready. What the API server answers instead is in its log.
 var errNotListed = errors.New("the API server has not listed Nodes, RebootPolicies or, with --manage-agents, the DaemonSet yet; see the manager's log")
 
-// readiness approves once the manager has read what it decides about, and from then on: managers that may not read it, and so end after
-// a while, do not replace others that can. A standby reads it, too. It implements manager.Runnable.
+// readiness approves once the manager has read what it decides about, and from then on. Managers that may not read it end after a
+// while, and must not replace others that may. A standby reads it, too. It implements manager.Runnable.
 type readiness struct {
 	lifecycle.Listed
 

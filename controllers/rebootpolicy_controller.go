@@ -1,5 +1,5 @@
-// Package controllers is the manager: it gathers a snapshot of a RebootPolicy and the nodes, has controllers/plan decide,
-// and applies the plan to Nodes and to the policy's status.
+// Package controllers is the manager. It gathers a snapshot of a RebootPolicy and the nodes, has controllers/plan decide, and applies
+// the plan to Nodes and the policy's status.
 package controllers
 
 import (

@@ -57,8 +57,8 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	return status
 }
 
-// urgent reports whether two statuses differ in more than counts, versions, agents, which nodes are rebooting and which are close to their
-// deadline, which may wait a little.
+// urgent reports whether two statuses differ in more than what may wait a little. Counts, versions and agents may, and which nodes are
+// rebooting or close to their deadline.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
 	after.Nodes, after.Blocked, after.Versions, after.Agents = before.Nodes, before.Blocked, before.Versions, before.Agents
 	before.Grants, after.Grants = granted(before.Grants), granted(after.Grants)

@@ -89,8 +89,8 @@ func (f *fleetReader) slotFreed() handler.EventHandler {
 	}}
 }
 
-// waitForSlot names the policies that one limit counts, where an entry has left its ledger; and the one with the ledger, where the
-// entry is of another policy, which may share it no longer.
+// waitForSlot names the policies that one limit counts, where an entry has left its ledger. Where the entry is of another policy, which
+// may share it no longer, it names the one with the ledger.
 func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.RebootPolicy) []string {
 	left := slices.DeleteFunc(slices.Clone(before.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
 		return slices.ContainsFunc(after.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq })
@@ -110,8 +110,8 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	return names
 }
 
-// policiesOf: the policy that governs the node by its labels, those that share its limit, its rivals, and the one whose grant the
-// node carries; all of them for a control-plane node. It notes the Node first: the pass that it asks for must see it.
+// policiesOf names the policy that governs the node by its labels, those that share its limit, its rivals, and the one of the node's
+// grant. For a control-plane node it names all. It notes the Node first: the pass that it asks for must see it.
 func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -163,8 +163,8 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// noteNode has the next pass read a Node that has changed, be it by a heartbeat: a write must not carry the resourceVersion from before it.
-// Its watch waits for nothing; policiesOf may wait for the write of a policy.
+// noteNode has the next pass read a Node that has changed, be it by a heartbeat. A write must not carry the resourceVersion from before
+// it. Its watch waits for nothing; policiesOf may wait for the write of a policy.
 func (f *fleetReader) noteNode(_ context.Context, node client.Object) []reconcile.Request {
 	f.reread(node.GetName())
 	return nil

@@ -1,5 +1,5 @@
-// Package agent holds the manifest of the agents' DaemonSet for the manager that brings its own agents: with
-// --manage-agents it applies the very file that `kubectl apply` applies otherwise, so the two cannot drift apart.
+// Package agent holds the manifest of the agents' DaemonSet. With --manage-agents the manager applies the very file that `kubectl
+// apply` applies otherwise, so the two cannot drift apart.
 package agent
 
 import _ "embed"

@@ -64,8 +64,8 @@ func attempts(nodes []corev1.Node, selectors []labels.Selector) []corev1.NodeSel
 	return terms
 }
 
-// NeedsAgent reports whether the node must keep its agent whatever the policies are: it has a grant, or is in the middle of
-// an attempt, or shows a record that cannot be read, and so may be.
+// NeedsAgent reports whether the node must keep its agent whatever the policies are. It has a grant, is in the middle of an attempt, or
+// may be, as its record cannot be read.
 func NeedsAgent(node *corev1.Node) bool {
 	n := plan.NodeOf(node)
 	return n.Outstanding() || n.Unreadable != ""

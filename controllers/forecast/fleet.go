@@ -23,11 +23,11 @@ type fleet struct {
 	ofRings    map[int]int32
 	// queues are the nodes that wait for their turn.
 	queues queues
-	// shown are the nodes outside the queues that the planner looks at in each round: those that are being rebooted or
-	// unavailable, that back off, or of whose quorum it takes care.
+	// shown are the nodes outside the queues that the planner looks at in each round. They are being rebooted, are unavailable, back off,
+	// or belong to the control plane.
 	shown map[string]*plan.Node
-	// rings are those of spec.order. Of each, the planner is shown one node that soaks, the one that does so longest, and one that
-	// waits for a person: so it sees what later rings wait for.
+	// rings are those of spec.order. Of each, the planner sees the node that soaks longest, and one that waits for a person. So it sees
+	// what later rings wait for.
 	rings    plan.Rings
 	soaking  map[int]string
 	stranded map[int]bool

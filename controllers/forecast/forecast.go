@@ -1,9 +1,9 @@
-// Package forecast states when each node will be rebooted, and when all are done. It runs the planner of controllers/plan
-// forward: what a plan grants is imagined to take as long as reboots of the policy have taken so far. The planner is asked
-// again at the next instant at which anything changes.
+// Package forecast states when each node will be rebooted, and when all are done. It runs the planner of controllers/plan forward. A
+// reboot that a plan grants takes as long as reboots of the policy have taken so far. The planner is asked again at the next instant at
+// which anything changes.
 //
-// It is an expectation, not a promise: it cannot know what will need a reboot tomorrow, which drain will hang, or when a person
-// ends a pause. What waits for a person or for another system stays where it is in the forecast, and is listed apart.
+// It is an expectation, not a promise. It cannot know what will need a reboot tomorrow, which drain will hang, or when a person ends a
+// pause. What waits for a person or for another system stays where it is in the forecast, and is listed apart.
 //
 // The planner sees the smallest fleet that gives the same answer: no nodes that are done, and of each queue only the first. So a
 // fleet of thousands costs about as many short plans as there are reboots one after the other. Where even that is more than the
@@ -36,7 +36,7 @@ type Forecast struct {
 	Reboots []Reboot `json:"reboots"`
 	// Stays are the nodes that need a reboot and will have none without an action, by name.
 	Stays []Stay `json:"stays,omitempty"`
-	// Due are the nodes that need no reboot yet and will within a year, because of their uptime, in the order in which they become due.
+	// Due are the nodes that need no reboot yet and will within a year, because of their uptime. The first to become due is first.
 	Due []Due `json:"due,omitempty"`
 	// CompletionAt is when the last of Reboots is back in service. Zero: there is none, or Unknown gives the reason.
 	CompletionAt time.Time `json:"completionAt,omitzero"`

@@ -96,9 +96,8 @@ func (u *future) idle(p plan.Plan) bool {
 	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 
-// dismiss takes nodes out of their queues: those that wait for what is not expected to happen, and those that wait for an hour of
-// their own. It reports whether there were any: the plan is void then, as other nodes are behind them. What blocks the whole policy
-// is no reason to dismiss one node.
+// dismiss takes nodes out of their queues that wait for what is not expected to happen, or for an hour of their own. It reports whether
+// there were any: the plan is void then, as other nodes are behind them. What blocks the whole policy is no reason to dismiss one node.
 func (u *future) dismiss(p plan.Plan) bool {
 	open := p.Window == v1alpha1.WindowOpen || p.Window == v1alpha1.WindowAlways || p.Window == v1alpha1.WindowUrgent
 	dismissed, f := 0, u.fleet
@@ -256,8 +255,8 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
 }
 
-// start is the first instant from t on at which the reboot of a node may begin, as opening gives it, and spec.concurrency.spacing after the last end.
-// The ends are those that are known, in order.
+// start is the first instant from t on at which the reboot of a node may begin. opening allows it, and spec.concurrency.spacing has
+// passed since the last end. The ends are those that are known, in order.
 func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve time.Duration) time.Time {
 	spacing := f.Policy.Spec.Spacing()
 	for {

@@ -53,9 +53,9 @@ func queuesOf(policy *v1alpha1.RebootPolicy, planned []plan.Queue) queues {
 	return l
 }
 
-// front is what the planner has to see: as many as there is room for and one more, of each domain in which nodes are being
-// rebooted, and of the first that has any; and as many of those that are past their deadline, wherever they are. The one more lets
-// the planner report what the others wait for.
+// front is what the planner has to see: as many nodes as there is room for and one more. It has them of each domain in which nodes are
+// being rebooted, and of the first that has any. It has as many of those that are past their deadline, wherever they are. The one more
+// lets the planner report what the others wait for.
 func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.Node {
 	var front []*plan.Node
 	first := true

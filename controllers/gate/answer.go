@@ -102,7 +102,7 @@ func unreachable(why string) Answer {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// same reports whether another answer is no news: a series or an object that was named still blocks, or the same fails, whatever the
+// same reports whether another answer is no news. A series or an object that was named still blocks, or the same fails, whatever the
 // numbers in the message. News is written to the conditions of thousands of waiting nodes.
 func (a Answer) same(b Answer) bool {
 	switch {

@@ -1,7 +1,6 @@
-// Package gate asks Prometheus the queries of spec.gates.prometheus, and reads the objects of spec.gates.objects. Each is asked at
-// most once per Interval, however many nodes and policies wait for it, only while a node waits, and never in a reconcile's time:
-// the answer wakes the policies.
-// Nothing here has to outlive a crash: a gate without an answer blocks until it has been asked again.
+// Package gate asks Prometheus the queries of spec.gates.prometheus, and reads the objects of spec.gates.objects. Each is asked at most
+// once per Interval, however many nodes and policies wait for it, and only while a node waits. No reconcile waits for it: the answer
+// wakes the policies. Nothing here has to outlive a crash: a gate without an answer blocks until it has been asked again.
 package gate
 
 import (
@@ -107,8 +106,8 @@ func (e *Evaluator) counts(k *cachedAnswer, now time.Time) bool {
 	return !k.answered.IsZero() && !k.answered.After(now) && now.Sub(k.answered) < fresh*e.interval
 }
 
-// Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is; zero:
-// there are none. A policy that still waits then asks again.
+// Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is. Zero: there are
+// none. A policy that still waits then asks again.
 func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time.Time {
 	if e == nil {
 		return time.Time{}

@@ -69,8 +69,8 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 	return a
 }
 
-// ofStores are the warnings that are not about the query. Thanos, and Prometheus with remote storage, leave out what a store
-// that is down has, and report it in this way only; in which order they name several is chance.
+// ofStores are the warnings that are not about the query. Thanos, and Prometheus with remote storage, leave out what a store that is
+// down has, and report it in this way only. The order of several is random.
 func ofStores(warnings []string) []string {
 	return slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return strings.HasPrefix(w, "PromQL ") })
 }

@@ -28,8 +28,8 @@ var (
 	errService = errors.New("the code of the service failed on the message")
 )
 
-// service is one address. Many services of shoutrrr set no deadline and take none, so a server that never answers keeps a goroutine
-// and a connection for each message: mostUnanswered of them, and then it is sent no more until one of them ends.
+// service is one address. Many services of shoutrrr set no deadline and take none, so a server that never answers keeps a goroutine and
+// a connection for each message. After mostUnanswered of them it is sent no more until one of them ends.
 type service struct {
 	address    string
 	unanswered chan struct{}
@@ -66,8 +66,8 @@ func (s *service) send(ctx context.Context, title, text string) error {
 	}
 }
 
-// give makes the service of an address and has it send. Services panic on some addresses, and the manager has to outlive
-// them: the service is asked in this goroutine, because a panic in one that shoutrrr starts itself cannot be recovered.
+// give makes the service of an address and has it send. Services panic on some addresses, and the manager has to outlive them. The
+// service is asked in this goroutine, because a panic in one that shoutrrr starts itself cannot be recovered.
 func give(address, title, text string) (err error) {
 	broken := errAddress
 	defer func() {
@@ -146,8 +146,7 @@ func rawPartsOf(address string) []string {
 	return append(parts, strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("/?#@:&=", r) })...)
 }
 
-// formsOf are the ways in which a part may be in an error: as in the address, unescaped, escaped anew as a library does it
-// for each place, and quoted.
+// formsOf are the forms that a part may have in an error: as in the address, unescaped, quoted, and escaped as libraries do.
 func formsOf(part string) []string {
 	plain := []string{part}
 	for _, unescape := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {

@@ -11,8 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// agentGrace is how long an agent may take to work after its pod changed or its node became Ready: a rollout of agents
-// replaces each of them.
+// agentGrace is how long an agent may take to work after its pod changed or its node became Ready. A rollout of agents replaces each of
+// them.
 const agentGrace = 30 * time.Second
 
 // Agents is what the pods of the agents report.
@@ -42,7 +42,7 @@ type agentCount struct {
 	missedAt time.Time
 }
 
-// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready: a report alone proves
+// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready. A report alone proves
 // little, because it outlives its agent.
 func (c *agentCount) add(n *Node, held bool) {
 	if n.Reports() {

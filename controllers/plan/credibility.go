@@ -21,8 +21,8 @@ const (
 	clockAhead = time.Hour
 )
 
-// believed is an instant that a Node shows, where it is possible: it is neither before earliest nor after latest, which the
-// manager knows by itself. Otherwise it is latest: no deadline is passed at once, and none is put off.
+// believed is an instant that a Node shows, where it is possible. It is possible between earliest and latest, which the manager knows
+// by itself. Otherwise it is latest: no deadline is passed at once, and none is put off.
 func believed(at, earliest, latest time.Time) time.Time {
 	if earliest.Sub(at) > clockOff || at.Sub(latest) > clockAhead {
 		return latest
@@ -57,8 +57,8 @@ func (n numbers) incredible(node *Node, now time.Time) (why string, until time.T
 }
 
 const (
-	// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows: one node with a number far
-	// above the ledgers' would raise the numbers of the whole policy.
+	// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows. One node with a number far above
+	// the ledgers' would raise the numbers of the whole policy.
 	mostNumbers = 1 << 32
 	// lastNumber leaves room above it: no node raises the numbers beyond it.
 	lastNumber = 1 << 62
@@ -83,8 +83,8 @@ func numbersOf(s Snapshot) numbers {
 	return n
 }
 
-// credible reports whether a policy may have given the number: it is not far above those of the ledgers, or another node shows
-// one that is near, as the nodes of a former policy do. One node alone cannot make the others follow.
+// credible reports whether a policy may have given the number. It is not far above those of the ledgers, or another node shows one near
+// it, as nodes of a former policy do. One node alone cannot make the others follow.
 func (n numbers) credible(number int64) bool {
 	switch {
 	case number <= n.given:

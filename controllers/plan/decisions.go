@@ -20,8 +20,8 @@ type Decision struct {
 	Message string
 	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
 	ShortLived bool
-	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the boot from before: a health
-	// controller must not power it off, because an inhibitor may hold the reboot up.
+	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the boot from before. A
+	// health controller must not power it off, because an inhibitor may hold the reboot up.
 	MachineLost bool
 	// PlanOver reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
 	PlanOver bool
@@ -55,9 +55,9 @@ func (d *Draft) decisions() []Decision {
 	return decisions
 }
 
-// rebooting is what a node that is being rebooted should report: True from when the grant is published until it is over, or the agent has
-// withdrawn the need for it. The question about its pods stays, and is kept up to date until the agent begins: the agent looks at the pods
-// once more before that.
+// rebooting is what a node that is being rebooted should report. It is True from when the grant is published until it is over, or the
+// agent has withdrawn the need for it. The question about its pods stays, and is kept up to date until the agent begins. The agent
+// looks at the pods once more before that.
 func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	is := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
 	switch {
@@ -77,8 +77,8 @@ func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	return is, true
 }
 
-// RebootFailed is what condition RebootFailed of the node should be: True while its machine is not back in time from a granted
-// reboot, with what condition RebootPermitted reports. An empty Status: there should be none.
+// RebootFailed is what condition RebootFailed of the node should be. It is True while its machine is not back in time from a granted
+// reboot, with reason and message of RebootPermitted. An empty Status: there should be none.
 func (d Decision) RebootFailed() Decision {
 	if !d.MachineLost {
 		return Decision{Node: d.Node}
@@ -195,8 +195,8 @@ var before = []check{
 	{reason: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
 }
 
-// Responsible is the policy whose plan answers for a node: the one that holds it in its ledger or has given it a grant,
-// otherwise the one that governs it, or the first of its rivals. Empty: none.
+// Responsible is the policy whose plan answers for a node. It holds the node in its ledger or has granted its reboot. Otherwise it
+// governs the node, or is the first of its rivals. Empty: none.
 func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
 	for i := range policies {
 		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {

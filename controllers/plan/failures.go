@@ -135,10 +135,9 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 	return failed
 }
 
-// ended is when the last attempt of a node ended: by the node's own clock; or, where that is off, at the earliest and the latest
-// by the manager's. A failure in the future would outlive every resume, and hold its node back longer than any other; one before
-// its grant would neither count nor hold the node back. The bounds come from the grant, not from the present time: the answer must
-// not change when time passes.
+// ended is when the last attempt of a node ended, by the node's own clock. Where that is off, the manager's clock bounds it. A failure
+// in the future would outlive every resume, and hold its node back longer than any other. One before its grant would neither count nor
+// hold the node back. The bounds come from the grant, not from the present time: the answer must not change when time passes.
 func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 	at, g, longest := n.Progress.At.Time, n.Grant, longestDrain(a.policy)
 	switch {
@@ -194,8 +193,8 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	return time.Time{}, ""
 }
 
-// unused reports whether the last grant of a node came to nothing: its agent was silent, a before-hook refused or was, its host went down on
-// its own, or the Node took no write. Such a node is tried again at once or after a fixed time, however often that was in vain.
+// unused reports whether the last grant of a node came to nothing. Its agent or a before-hook was silent, a hook refused, its host went
+// down by itself, or the Node took no write. Such a node is tried again at once or after a fixed time, however often that was in vain.
 func (a attempts) unused(n *Node) bool {
 	if n.silent() || n.hookRefused() || n.crashed() {
 		return true

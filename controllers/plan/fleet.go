@@ -77,8 +77,8 @@ type fleet struct {
 	// byName are the nodes that are asked for by their names: those in the ledger, with a grant that is outstanding, and in
 	// conflicts. Only a few of several thousand nodes.
 	byName map[string]*Node
-	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is reported
-	// of them is put in order once it is known to be reported.
+	// governed are the nodes this policy governs, without those at rest and in no order. There may be thousands, so only what is reported
+	// of them is put in order.
 	governed []*Node
 	// selected are all nodes that this policy governs, with those at rest; agents counts their agents.
 	selected []*Node
@@ -239,8 +239,8 @@ func (f *fleet) govern(n *Node, held bool) {
 	}
 }
 
-// answersFor reports whether this policy has to see an outstanding grant to its end: the policy that gave it, or where that
-// is not known any more, the one that governs the node. Otherwise the node would never release its slot.
+// answersFor reports whether this policy has to see an outstanding grant to its end. The policy that gave it has to. Where that is not
+// known any more, the one that governs the node has to. Otherwise the node would never release its slot.
 func (f *fleet) answersFor(n *Node, g Governance) bool {
 	if n.Grant != nil && (n.Grant.Policy == f.name || f.Governor.knows(n.Grant.Policy)) {
 		return n.Grant.Policy == f.name

@@ -136,8 +136,8 @@ func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
 	return podCheck{request: request, annotation: request.String()}
 }
 
-// requestFor is the annotation on a node that waits. An agent checks once its node's turn may come: while an earlier check
-// holds the node back, its pods come and go, and the result is not needed.
+// requestFor is the annotation on a node that waits. An agent checks once its node's turn may come. While an earlier check holds the
+// node back, its pods come and go, and the result is not needed.
 func (c podCheck) requestFor(o *Blocked) string {
 	if o.reaches(podChecks) {
 		return c.annotation
@@ -172,8 +172,8 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	return supposed
 }
 
-// undrainablePod: a drain that must fail is not begun. Where a drain that takes too long ends in a reboot all the same,
-// pods that no eviction can remove are no reason to wait; see order.
+// undrainablePod: a drain that must fail is not begun. Where drain.onTimeout is Reboot, pods that no eviction can remove are no reason
+// to wait; see order.
 func undrainablePod(v view, n *Node) *Blocked {
 	r, drain := v.pods.result(n), v.Policy.Spec.DrainOrDefault()
 	switch {

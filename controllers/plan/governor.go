@@ -22,8 +22,8 @@ type Governor struct {
 	given int64
 	// shares are the policies whose limit counts for others, by the names of these; only those that can be used.
 	shares map[string]string
-	// unshared is why a policy has no limit to share although it names one, by its name: the other one is not there, or is being
-	// deleted. chained is the same where the other one shares a limit itself, which is an error of the spec.
+	// unshared is why a policy has no limit to share although it names one, by its name. The other one is not there, or is being deleted.
+	// chained is the same where the other one shares a limit itself, which is an error of the spec.
 	unshared, chained map[string]string
 	// entries are those of all ledgers, and inLedger the nodes in any of them.
 	entries  map[listed]bool
@@ -130,7 +130,8 @@ func (g Governor) leaves(n *Node) bool {
 	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
 }
 
-// abandons reports whether no policy sees the reboot of a node to its end: none selects it, and the one that granted was removed by force.
+// abandons reports whether no policy sees the reboot of a node to its end. None selects it, and the one that granted was removed by
+// force.
 func (g Governor) abandons(n *Node) bool {
 	at := g.Govern(n.Labels)
 	granted := n.Grant != nil && g.knows(n.Grant.Policy)

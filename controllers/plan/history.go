@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxHistoryBytes bounds the history: it is written with every grant, and every watcher gets it. pastBytes is what one
-// entry has as JSON beside its names and messages.
+// maxHistoryBytes bounds the history. It is written with every grant, and every watcher gets it. pastBytes is what one entry has as
+// JSON beside its names and messages.
 const maxHistoryBytes, pastBytes = 8 << 10, 320
 
 // History is the policy's history after the plan: what was is followed by what ends with it, and the oldest goes first.
@@ -25,7 +25,7 @@ func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.P
 	return history
 }
 
-// ended is how reboots ended whose entries leave the ledger, without those that the history has: where the ledger is another policy's,
+// ended is how reboots ended whose entries leave the ledger, without those that the history has. Where the ledger is another policy's,
 // the history is written first.
 func (p *Plan) ended(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
 	var ended []v1alpha1.PastReboot
@@ -86,7 +86,7 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	return past
 }
 
-// NeedAge is how long the need had lasted that a reboot which is over has ended. ok: it has ended one, and the beginning is known.
+// NeedAge is how long the need had lasted that a reboot has ended. ok: it has ended one, and the beginning is known.
 func (t Reboot) NeedAge(now time.Time) (age time.Duration, ok bool) {
 	past := t.Past(now)
 	if past == nil || past.Result != v1alpha1.RebootSucceeded || t.Entry.NeedSince.IsZero() || t.Node.NeedsReboot() {

@@ -278,8 +278,8 @@ func (d *Draft) waitsForRun() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(d.waiting)), func(o *Blocked) bool { return o.check == v1alpha1.ReasonRunHookWaits })
 }
 
-// stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots do;
-// what else ends by itself, such as a gate, may last for as long as hooks may take.
+// stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots
+// do. What else ends by itself, such as a gate, may last for as long as hooks may take.
 func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	if len(d.plan.Ledger())+len(d.f.orphans)+len(d.plan.Unlisted) > 0 {
 		return v1alpha1.RunRunning

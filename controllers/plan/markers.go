@@ -45,7 +45,7 @@ func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
 	return due
 }
 
-// WithPending are the taints of a Node with the pending taint of an effect, or without it where that is empty; the others as they are.
+// WithPending are the taints of a Node with the pending taint of an effect, or without it where that is empty. The others stay.
 func WithPending(taints []corev1.Taint, effect corev1.TaintEffect) []corev1.Taint {
 	kept := slices.DeleteFunc(slices.Clone(taints), isPending)
 	if effect != "" {
@@ -88,7 +88,7 @@ func deleter(taints []corev1.Taint) string {
 	return ""
 }
 
-// autoscalerAnnotations keep autoscalers from removing a node while it is being rebooted, and for autoscaler.grace after that: a
+// autoscalerAnnotations keep autoscalers from removing a node while it is being rebooted, and for autoscaler.grace after that. A
 // drained node looks unused until pods come back to it.
 var autoscalerAnnotations = []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt}
 
@@ -120,8 +120,8 @@ func (n *Node) AnnotationsToKeep(policy *v1alpha1.RebootPolicy) []string {
 	return n.AnnotationsToRemove()
 }
 
-// AnnotationsToRemove are the autoscaler annotations to remove after the grant that the node shows has ended: those that it has
-// set, and that have not been changed since. A grant that names any other annotation has been tampered with.
+// AnnotationsToRemove are the autoscaler annotations to remove after the grant that the node shows has ended. It has set them, and they
+// have not been changed since. A grant that names any other annotation has been tampered with.
 func (n *Node) AnnotationsToRemove() []string {
 	if n.Grant == nil {
 		return nil
@@ -135,8 +135,8 @@ func (n *Node) AnnotationsToRemove() []string {
 	return remove
 }
 
-// SetsExclusion reports whether a new grant of the policy sets the label that keeps load balancers off the node: where no other program
-// has set it, to any value. One that an earlier grant left behind is still the manager's, and passes to the new grant.
+// SetsExclusion reports whether a new grant of the policy sets the label that keeps load balancers off the node. It does where no other
+// program has set it, to any value. One that an earlier grant left behind is still the manager's, and passes to the new grant.
 func (n *Node) SetsExclusion(policy *v1alpha1.RebootPolicy) bool {
 	_, there := n.Labels[v1alpha1.LabelExcludeFromLoadBalancers]
 	return policy.Spec.DrainOrDefault().ExcludeFromLoadBalancers && (!there || n.RemovesExclusion())

@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// ControlPlaneLabels are those of control-plane nodes, with any value: the common one since Kubernetes 1.20, the one before it, that
-// of etcd members on k3s and RKE2, which may have no other, and that of RKE1. Managed clusters have no such nodes.
+// ControlPlaneLabels are those of control-plane nodes, with any value. They are the common one since Kubernetes 1.20, the one before
+// it, that of RKE1, and that of etcd members on k3s and RKE2. Those may have no other. Managed clusters have no such nodes.
 var ControlPlaneLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
 	"node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane",
@@ -241,8 +241,8 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 
-// atRest reports whether nothing is to be done or written about a node that is not held, now or later: it is in service, needs no
-// reboot, and carries nothing of one, but for how long it may be up. Most nodes are, most of the time.
+// atRest reports whether nothing is to be done or written about a node that is not held, now or later. It is in service, needs no
+// reboot, and shows nothing of one, except how long it may be up. Most nodes are, most of the time.
 func (n *Node) atRest(maxUptime string) bool {
 	if n.NeedsReboot() || n.Unavailable() || n.showsAnswer() {
 		return false
@@ -262,13 +262,13 @@ func (n *Node) failed() bool {
 	return p != nil && p.Phase == protocol.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
 }
 
-// Failing reports whether the record shows an attempt that was given up or taken back: such a node backs off, and may count as
-// a failure of the policy.
+// Failing reports whether the record shows an attempt that was given up or taken back. Such a node backs off, and may count as a
+// failure of the policy.
 func (n *Node) Failing() bool {
 	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
 }
 
-// reportedLost reports whether the node shows that it is lost: it did not come back in time from its reboot, or went down in its drain
+// reportedLost reports whether the node shows that it is lost. It did not come back in time from its reboot, or went down in its drain
 // and did not end it in time.
 func (n *Node) reportedLost() bool {
 	p := n.Permitted

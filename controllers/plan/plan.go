@@ -44,8 +44,8 @@ type Plan struct {
 	Others []v1alpha1.LedgerEntry
 	// Reboots are the granted reboots and what is to be done about each, in the order of the ledger.
 	Reboots []Reboot
-	// Unlisted are reboots under a grant that names this policy, on nodes that neither its ledger holds nor its selector: they are
-	// cancelled or finished like Reboots, but take no slot and count as no failure. By node name.
+	// Unlisted are reboots under a grant that names this policy, on nodes that neither its ledger nor its selector has. They are cancelled
+	// or finished like Reboots, but take no slot and count as no failure. By node name.
 	Unlisted []Reboot
 	// Granted and Adopted are new entries for the ledger; Adopted ones are on Nodes already.
 	Granted, Adopted []v1alpha1.LedgerEntry
@@ -204,9 +204,9 @@ func (p *Plan) Released() []Reboot {
 	return slices.DeleteFunc(slices.Clone(p.Reboots), func(t Reboot) bool { return t.Action != ReleaseEntry })
 }
 
-// adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the status was
-// lost. One that the agent has not begun is withdrawn, and so cancelled. The API server refuses new numbers above the limit: what
-// does not fit is adopted once the ledger has learned its number, and counts against the budget until then.
+// adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the status was lost.
+// One that the agent has not begun is withdrawn, and so cancelled. The API server refuses new numbers above the limit. What does not
+// fit is adopted once the ledger has learned its number, and counts against the budget until then.
 func (d *Draft) adopt() {
 	p := &d.plan
 	before, entries := d.f.Holder().Status.Seq, len(p.Others)+len(d.f.entries)-len(p.Released())
@@ -251,7 +251,7 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 	for _, n := range candidates {
 		o := sees.first(turn, n)
 		if o.reaches(fleetChecks) {
-			// Its turn has come. What keeps all nodes from being granted may block it still: the next node is judged as if this one were down,
+			// Its turn has come. What keeps all nodes from being granted may block it still. The next node is judged as if this one were down,
 			// and keeps what it reports.
 			d.slots.take(n.Name, d.f.rings.Of(n), d.f.domain(n))
 			d.lent = d.lent || o != nil

@@ -77,7 +77,7 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// Queue is the nodes of one topology domain, in one ring, that need a reboot and hold no grant, in the order in which plans choose.
+// Queue is the nodes of one topology domain, in one ring, that need a reboot and hold no grant. They are in the order of choice.
 type Queue struct {
 	// Ring is the number of the ring of spec.order. 0: the first, or there are none.
 	Ring int

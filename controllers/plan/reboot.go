@@ -72,7 +72,7 @@ func (t Reboot) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, protocol.PhaseRebooting)
 }
 
-// lost reports whether the node did not come back in time from its reboot, or went down in its drain and did not end it in time.
+// lost reports whether the node did not come back in time from its reboot, or went down in its drain and overran it.
 func (t Reboot) lost() bool {
 	return !t.FailedAt.IsZero() && (t.Rebooting() || t.Node != nil && !t.Node.Ready)
 }

@@ -154,8 +154,8 @@ func (l left) before(other left) bool {
 	return l.node < other.node
 }
 
-// String names a node only where it needs a person: all nodes of later rings report it, and one that is being rebooted changes with
-// every reboot.
+// String names a node only where it needs a person. All nodes of later rings report it, and the node that is being rebooted changes
+// with every reboot.
 func (l left) String() string {
 	if l.rank() > 0 {
 		return "nodes of it are left"

@@ -11,9 +11,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A policy with concurrency.shared has its entries in the ledger of the policy that it names: one compare-and-swap decides about
-// the slots of both. Entries stay in the ledger in which they are until they end, whatever the spec names meanwhile, and the policy
-// grants nothing in another one until then.
+// A policy with concurrency.shared has its entries in the ledger of the policy that it names: one compare-and-swap decides about the
+// slots of both. Entries stay in their ledger until they end, whatever the spec names meanwhile. The policy grants nothing in another
+// one until then.
 
 // listed is an entry of a ledger.
 type listed struct {
@@ -59,8 +59,8 @@ func (g Governor) SharedWith(policy string) []string {
 	return all
 }
 
-// Sharing is for looking ahead: as if the limit that counts for a policy were that of the ledger which has its entries, where its spec names
-// another one by now.
+// Sharing is for a forecast. A policy counts against the limit of the ledger that has its entries, also where its spec names another
+// one by now.
 func (g Governor) Sharing(policy, ledger string) Governor {
 	g.shares = maps.Clone(g.shares)
 	delete(g.shares, policy)
@@ -70,8 +70,8 @@ func (g Governor) Sharing(policy, ledger string) Governor {
 	return g
 }
 
-// OwnerOf is the policy that has to see an entry of a ledger to its end: the one that granted, or where it is not there any more the
-// one with the ledger.
+// OwnerOf is the policy that has to see an entry of a ledger to its end. It is the one that granted or, where that is gone, the one
+// with the ledger.
 func (g Governor) OwnerOf(ledger string, e v1alpha1.LedgerEntry) string {
 	if g.knows(e.Policy) {
 		return e.Policy
@@ -79,8 +79,8 @@ func (g Governor) OwnerOf(ledger string, e v1alpha1.LedgerEntry) string {
 	return ledger
 }
 
-// LedgerOf is the policy whose ledger has the entries of a policy: the one in which entries are left although the spec names another
-// one, or the one that it names. Nil: its own.
+// LedgerOf is the policy whose ledger has the entries of a policy. It is the one in which entries are left although the spec names
+// another, or the one that it names. Nil: its own.
 func (g Governor) LedgerOf(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy) *v1alpha1.RebootPolicy {
 	var is *v1alpha1.RebootPolicy
 	named := cmp.Or(g.shares[policy.Name], policy.Name)

@@ -232,9 +232,9 @@ func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 	return ""
 }
 
-// domainBusy keeps reboots within one domain at a time. A node that goes first for another reason than its domain is not passed by
-// nodes of the busy one, of which there may always be one more. A node that is down for reasons of its own, or did not come back,
-// makes no domain busy: it uses maxUnavailable, and would otherwise block every other domain forever.
+// domainBusy keeps reboots within one domain at a time. A node that goes first for another reason than its domain is not overtaken by
+// nodes of the busy one. There may always be one more of those. A node that is down for reasons of its own, or did not come back, makes
+// no domain busy. It uses maxUnavailable, and would otherwise block every other domain forever.
 func domainBusy(v view, n *Node) *Blocked {
 	own := v.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
@@ -270,8 +270,8 @@ func domainLabel(key, domain string) string {
 	return key + "=" + domain
 }
 
-// controlPlaneGuard keeps a quorum: at most one control-plane node is ever granted, only while the others are Ready, and only
-// when all of them fall under one policy.
+// controlPlaneGuard keeps a quorum. At most one control-plane node is granted, only while the others are Ready, and only when one
+// policy selects all of them.
 func controlPlaneGuard(v view, n *Node) *Blocked {
 	if !n.ControlPlane {
 		return nil

@@ -222,7 +222,7 @@ func systemVersions(is system, versions []v1alpha1.VersionNodes) v1alpha1.System
 	return s
 }
 
-// leastUseful is the version to leave out of those that are too many: the oldest whose nodes all need a reboot, or where there is
+// leastUseful is the version to leave out where there are too many. It is the oldest whose nodes all need a reboot, or where there is
 // none the newest. So those stay whose nodes have asked for nothing, and of them the oldest.
 func leastUseful(versions []v1alpha1.VersionNodes) int {
 	for i, v := range slices.Backward(versions) {

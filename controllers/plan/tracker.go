@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// startTimeout is how long an agent may leave a grant untouched before it is taken back: it acts within a second
-	// when it is there at all.
+	// startTimeout is how long an agent may leave a grant untouched before it is taken back. It acts within a second when it is there at
+	// all.
 	startTimeout = 5 * time.Minute
-	// publishTimeout is how long the API server may refuse what has to be written on a Node before it shows its grant; then the
-	// grant is withdrawn in the ledger. It is as long as the agent may take.
+	// publishTimeout is how long the API server may refuse what has to be written on a Node before it shows its grant. Then the grant is
+	// withdrawn in the ledger. It is as long as the agent may take.
 	publishTimeout = startTimeout
 	// silence is how much longer than drain.timeout a drain may show before the agent counts as dead: it aborts by
 	// itself long before.
@@ -260,8 +260,8 @@ func (t *tracker) began(latest time.Duration) time.Time {
 	return believed(t.Node.Progress.At.Time, published, published.Add(latest))
 }
 
-// backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host
-// has asked for the time; then it is when the manager saw it, which annotation hooks keeps. Zero: it has to be noted first.
+// backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host has
+// asked for the time. Then it is when the manager saw it, which annotation hooks keeps. Zero: it has to be noted first.
 func (t *tracker) backSince() time.Time {
 	since := timing.Latest(t.Node.ReadySince, t.Node.MaintenanceSince)
 	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it

@@ -74,9 +74,9 @@ func (v view) opening(at time.Time) string {
 // AssumedReboot is what drain and reboot together are taken to last before the policy has seen one.
 const AssumedReboot = 5 * time.Minute
 
-// Reserve is how much of a window has to be left to begin a reboot: what one takes, but at most all of its time-outs and half
-// of the longest window. Slow reboots, or a node whose clock is wrong, could otherwise keep the policy from ever making another
-// one, and so from ever learning better.
+// Reserve is how much of a window has to be left to begin a reboot. It is what one takes, but at most all of its time-outs and half of
+// the longest window. Slow reboots, or a node whose clock is wrong, could otherwise keep the policy from ever making another one, and
+// so from ever learning better.
 func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
 	var longest time.Duration
 	for _, w := range policy.Spec.Windows {

@@ -39,7 +39,7 @@ func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes [
 	return s
 }
 
-// gatesInvalid is what the manager reports of a spec that it cannot act on, where that may be about an expression: only the manager
+// gatesInvalid is what the manager reports of a spec that it cannot act on, where an expression may be the cause. Only the manager
 // compiles them.
 func gatesInvalid(policy *v1alpha1.RebootPolicy) string {
 	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAccepted)

@@ -46,8 +46,8 @@ func (c *clock) at(t int64) era {
 	return c.last
 }
 
-// eraFrom is the era of t from t on. Its beginning is not asked for: [time.Time.ZoneBounds] may name an instant at which
-// another offset was in force, in the year in which a zone's present rules began.
+// eraFrom is the era of t from t on. Its beginning is not asked for. [time.Time.ZoneBounds] may name an instant with another offset, in
+// the year in which a zone's present rules began.
 func eraFrom(t time.Time) era {
 	_, offset := t.Zone()
 	e := era{from: t.Unix(), to: math.MaxInt64, offset: int64(offset)}

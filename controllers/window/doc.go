@@ -1,7 +1,7 @@
 // Package window reports when reboots may start: it resolves the windows and blackouts of a RebootPolicy for an instant.
 //
-// It is pure. [Compile] loads time zones, once for each policy; [Schedule.At] is a function of the instant alone: a
-// clock that jumps, a new leader and an edited policy all get the same answer for the same instant.
+// It is pure. [Compile] loads time zones, once for each policy. [Schedule.At] is a function of the instant alone. A clock that jumps, a
+// new leader and an edited policy all get the same answer for the same instant.
 //
 // # Windows
 //
@@ -18,14 +18,14 @@
 //
 // # Blackouts
 //
-// A blackout lasts from the first instant of its first date to that of the date on which it ends, by the clocks of its
-// zone. Where midnight is skipped, the date begins with the first instant after the gap. Blackouts win over windows.
+// A blackout begins with the first instant of its first date and ends with that of its end date, by the clocks of its zone. Where
+// midnight is skipped, the date begins with the first instant after the gap. Blackouts win over windows.
 //
 // # Time zones
 //
-// There is no cron expression here: the cron libraries lose or repeat runs when clocks change, and some never return
-// for a date that a zone skipped. [time.Date] does not help either, as it does not state which side of a gap or overlap
-// it picks. The resolver needs only the offset of a zone and how long it holds.
+// There is no cron expression here. The cron libraries lose or repeat runs when clocks change, and some never return for a date that a
+// zone skipped. [time.Date] does not help either. It does not state which side of a gap or overlap it picks. The resolver needs only
+// the offset of a zone and how long it holds.
 //
 // The rules of zones come from $ZONEINFO, the system's zoneinfo, or the copy embedded by time/tzdata, in this order.
 package window

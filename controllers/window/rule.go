@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lookBehind is the most dates that can lie between today and the start of a window that is still open: its
-	// duration is at most 7 days, and clocks that skip a date or a part of one add the rest.
+	// lookBehind is the most dates that can lie between today and the start of a window that is still open. Its duration is at most 7
+	// days. Clocks that skip a date or a part of one add the rest.
 	lookBehind = 9
 	// lookAhead is how many dates are searched for the next start. A fifth weekday comes again within four months.
 	lookAhead = 400

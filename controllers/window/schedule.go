@@ -271,8 +271,8 @@ func (s Schedule) nextName(t time.Time, i int) time.Time {
 	return next
 }
 
-// covered is the first instant from t on at which none of the windows is open, or some instant after the limit. It
-// stays with one window as long as that alone is open on and on, so a daily window of 24h costs one step for a day.
+// covered is the first instant from t on at which none of the windows is open, or some instant after the limit. It stays with one
+// window as long as only that one is open, so a daily window of 24h costs one step for a day.
 func covered(rules []rule, t, limit time.Time) time.Time {
 	for i, closed := 0, 0; closed < len(rules) && !t.After(limit); {
 		if end := rules[i].openUntil(t); end.After(t) {

@@ -34,9 +34,9 @@ func BuildInfo(version string) prometheus.Collector {
 }
 
 // Run runs a manager until ctx ends, and returns its error. After that it returns within stopLimit, whether the manager has ended or
-// not, and then the process is to end, too. There are two cases in which it has not. Until the first lists of its caches are
-// answered a manager does not notice that it has to end (controller-runtime 0.25): it has done nothing yet, and is left at once.
-// And an API server that does not answer keeps it from giving back its Lease, which then runs out by itself.
+// not, and then the process is to end, too. There are two cases in which it has not. Until the first lists of its caches are answered a
+// manager does not notice that it has to end (controller-runtime 0.25). It has done nothing yet, and is left at once. And an API server
+// that does not answer keeps it from giving back its Lease, which then runs out by itself.
 func Run(ctx context.Context, mgr manager.Manager) error {
 	began := make(Listed)
 	if err := mgr.Add(began); err != nil {

@@ -10,8 +10,8 @@ import (
 // MaxNoteBytes is the most that the API server takes as the note of an event. It refuses the whole event for a longer one.
 const MaxNoteBytes = 1024
 
-// Shorten cuts text to a number of bytes of valid UTF-8, at the end of a character, and ends what it has cut with an ellipsis.
-// The limit has room for the ellipsis and one byte at least.
+// Shorten cuts text to a number of bytes of valid UTF-8, at the end of a character. What it has cut ends with an ellipsis. The limit
+// has room for the ellipsis and one byte at least.
 func Shorten(limit int, text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
