@@ -206,8 +206,8 @@ func (s *Session) contextNames(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), err
 }
 
-// named completes with the names that a function finds, but for those that are there already. most is how many arguments
-// there may be; 0: any number.
+// named completes with the names that a function finds, except those that are there already. most is how many arguments there may be;
+// 0: any number.
 func named(most int, find func(ctx context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {

@@ -20,9 +20,9 @@ import (
 // beat is how often the page is sent a keep-alive: without one for longer than three of them it reports that it is old.
 const beat = 15 * time.Second
 
-// Server serves the page to the browser of one person, on this machine. Other programs and other users of the machine do not know
-// the token in its path. Pages of other sites do not know it either, and a name of theirs that leads to 127.0.0.1 (DNS rebinding)
-// is refused by the Host header.
+// Server serves the page to the browser of one person, on this machine. Other programs and other users of the machine do not know the
+// token in its path. Pages of other sites do not know it either. A name of theirs that leads to 127.0.0.1 (DNS rebinding) is refused by
+// the Host header.
 type Server struct {
 	token string
 	clock clock.WithTicker

@@ -81,8 +81,7 @@ func (f Fleet) Governed(policy string) []*plan.Node {
 // Silent is how many nodes of the cluster no agent has reported for, where one could run.
 func (f Fleet) Silent() int { return silent(f.views) }
 
-// Unknown is of how many nodes that a policy governs it is not known whether they need a reboot: no agent has reported, or the
-// manager sees that none works any more.
+// Unknown is how many governed nodes may or may not need a reboot. No agent has reported, or the manager sees that none works any more.
 func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 	unknown := silent(f.Governed(policy.Name))
 	if agents := policy.Status.Agents; agents != nil {
@@ -132,8 +131,8 @@ type Reboot struct {
 	Message string          `json:"message,omitempty"`
 	// Until is when time alone changes something: a deadline, or the end of settling. Zero: none.
 	Until time.Time `json:"until,omitzero"`
-	// Drain is what the agent reports of its drain: the pods in the way, each with its PodDisruptionBudget; or, once they have
-	// left, the volumes that are waited for. Empty: it reports nothing, or the phase is not Draining.
+	// Drain is what the agent reports of its drain: the pods in the way, each with its PodDisruptionBudget. Once they have left, it is the
+	// volumes that are waited for. Empty: it reports nothing, or the phase is not Draining.
 	Drain string `json:"drain,omitempty"`
 	// DrainUntil is when drain.timeout ends the drain. Zero: none is under way, or it is over or overdue.
 	DrainUntil time.Time `json:"drainUntil,omitzero"`

@@ -168,7 +168,8 @@ func valueOf(env corev1.EnvVar) (value, hidden string) {
 	return "", "a source outside the manifest"
 }
 
-// olderThan compares the tag of the image; a tag of two numbers is the newest of its line, and one that is no version the newest of all.
+// olderThan compares the tag of the image. A tag of two numbers is the newest of its line, and one that is no version the newest of
+// all.
 func (k *installation) olderThan(want string) bool {
 	_, tag := image(k.container)
 	have, err := version.ParseGeneric(tag)

@@ -15,8 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
-// schedule: kured's window is open while this very moment's weekday is one of the days and its time of day lies between
-// start and end, both included. A window of a policy starts on its days and lasts.
+// schedule carries kured's window over. That is open on the weekdays in days, while the time of day lies between start and end, both
+// included. A window of a policy starts on its days and lasts.
 func schedule(c *conversion) error {
 	days, err := parseDays(c.flags.days)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package report is a row for each node: what it runs, since when it needs a reboot, until when it should have had it, and why it waits.
+// Package report is a row for each node: what it runs, since when it needs a reboot, its deadline, and why it waits.
 package report
 
 import (

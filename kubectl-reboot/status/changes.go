@@ -17,8 +17,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Changes reports what is new since an earlier status, a line for each policy whose counts or window changed and for each
-// node that went on. Before the zero Status everything is new.
+// Changes reports what is new since an earlier status. It has a line for each policy whose counts or window changed, and for each node
+// that went on. Before the zero Status everything is new.
 func (s Status) Changes(before Status, zone *time.Location) []string {
 	clock := s.At.In(zone).Format("Mon 15:04:05")
 	var lines []string

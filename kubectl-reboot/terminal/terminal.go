@@ -111,8 +111,8 @@ func (t *Terminal) draw(lines []string) {
 	fmt.Fprint(t.out, b.String())
 }
 
-// rows is how many rows of the terminal a line takes. Full: it ends in the last column, where the cursor stays until the next letter,
-// so that to clear the rest of the row would erase what is there.
+// rows is how many rows of the terminal a line takes. Full: it ends in the last column, where the cursor stays until the next letter.
+// To clear the rest of the row would erase that column.
 func (t *Terminal) rows(line string) (rows int, full bool) {
 	width, _ := t.size()
 	takes := textWidth(painted.ReplaceAllString(line, ""))

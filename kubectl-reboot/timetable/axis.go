@@ -61,8 +61,7 @@ func axisOf(t Timetable, left, width float64) (axis, float64) {
 	return a, max(x-gapWidth-start, 0)
 }
 
-// busy are the hours that are worth their room: those in which nodes are rebooted, from the opening of the window on, and a
-// little more; and now.
+// busy are the hours to show: those in which nodes are rebooted, from the opening of the window on, with a margin, and now.
 func busy(t Timetable) []stretch {
 	var busy []stretch
 	for _, r := range t.Reboots {

@@ -91,8 +91,8 @@ func draw(t Timetable, zone *time.Location, style string, edge float64) string {
 
 func (p *picture) printf(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// text is a text in which nothing is markup, nothing is that XML does not take, and nothing that a terminal would follow: a
-// picture may be printed to one.
+// text is a text without markup, without characters that XML refuses, and without those that a terminal acts on. A picture may be
+// printed to one.
 func text(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xFFFE || r == 0xFFFF {
