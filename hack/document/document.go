@@ -1,5 +1,4 @@
-// Package document reads the documentation as a program does, so that tests can hold it to what it describes, and writes the
-// figures that were measured into it.
+// Package document reads the documentation, so that tests can compare it with what it describes, and writes measured figures into it.
 package document
 
 import (
@@ -48,8 +47,8 @@ func Blocks(path string) ([]Block, error) {
 	return blocks, nil
 }
 
-// Table reads the rows of the tables in a Markdown file, without their headings and rules: those under one heading, or, where that is
-// empty, all. There is at least one.
+// Table reads the rows of the tables in a Markdown file, without their headings and rules. It reads those under one heading, or all
+// where that is empty. There is at least one.
 func Table(path, heading string) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package embedded is a whole Kubernetes cluster on one machine, without containers: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler and kwok as child processes on 127.0.0.1, with simulated nodes, or real ones
-// (package rack). It is up in a few seconds and leaves nothing behind.
+// Package embedded is a whole Kubernetes cluster on one machine, without containers. etcd, kube-apiserver, kube-controller-manager,
+// kube-scheduler and kwok are child processes on 127.0.0.1. Nodes are simulated, or real ones (package rack). It is up in a few seconds
+// and leaves nothing behind.
 //
-// It is as strict as a real cluster where that matters here: Node and RBAC authorisation, NodeRestriction, client
-// certificates, tokens bound to pods, and an audit log that reports exactly who asked for what.
+// It is as strict as a real cluster. It has Node and RBAC authorisation, NodeRestriction, client certificates, tokens bound to pods,
+// and an audit log.
 package embedded
 
 import (
@@ -43,8 +43,8 @@ type Options struct {
 	// ServerOnly starts etcd and the API server, and no controller: nodes and pods are what is written of them, and a pod needs no
 	// ServiceAccount.
 	ServerOnly bool
-	// Bare leaves out the scheduler, kwok and the audit log, and of the controllers all but those that account
-	// PodDisruptionBudgets and make ServiceAccounts: nodes and pods are the caller's to play.
+	// Bare leaves out the scheduler, kwok and the audit log. Of the controllers it has only those of PodDisruptionBudgets and
+	// ServiceAccounts. The caller plays nodes and pods.
 	Bare bool
 	// Step runs one named step of the start, and may report how it goes. Nil: just runs it.
 	Step func(name string, run func() error) error

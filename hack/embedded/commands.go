@@ -143,8 +143,8 @@ clientConnection: {kubeconfig: %q, qps: 200, burst: 400}
 `, kubeconfig)
 }
 
-// Ports are chosen below the kernel's ephemeral range (32768 and up on Linux): a port out of that range could be taken
-// by any outgoing connection between our looking and the server's binding.
+// Ports are chosen below the kernel's ephemeral range (32768 and up on Linux). An outgoing connection could take a port of that range
+// before the server binds it.
 const (
 	firstPort = 20000
 	lastPort  = 32000

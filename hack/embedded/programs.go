@@ -57,8 +57,7 @@ func (p *programs) again(name string) error {
 	return p.launch(p.launched[name])
 }
 
-// Err names a program of the cluster that has ended although nobody stopped it, with the end of its log; nil while all
-// of them run.
+// Err names a program of the cluster that has ended although nobody stopped it, with the end of its log. Nil: all of them run.
 func (p *programs) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -154,8 +154,8 @@ func installRPMOSTree(h *Host) (updates, error) {
 // rebootPackages asked for the reboot of a Debian machine.
 var rebootPackages = []string{"linux-image-6.1.0-37-amd64", "libc6", "dbus"}
 
-// installSentinel is for the files by which packages of Debian ask for a reboot: first the file and then the list, as the packages'
-// scripts write them. After the boot nothing is left: /run lies in memory.
+// installSentinel is for the files by which packages of Debian ask for a reboot. The scripts of packages write first the file and then
+// the list. After the boot nothing is left: /run lies in memory.
 func installSentinel(h *Host) (updates, error) {
 	write := func(name, text string) error { return os.WriteFile(filepath.Join(h.run(), name), []byte(text), 0o600) }
 	stage := func() error {

@@ -1,10 +1,9 @@
 // Package fleet is simulated machines that run the operator for real, on an embedded cluster.
 //
-// Each machine has a private D-Bus and a root folder, and on these a fake logind and a fake of its update engine. The pods
-// of the manifests are run as processes, the way a kubelet runs containers: on the machine they are scheduled to, with a
-// token bound to the pod, until the pod goes. When an agent asks logind for a reboot, every process on its machine is
-// killed, the node falls silent, and comes back on a new boot ID. Everything else (pods of other workloads) is kwok's, but
-// for the namespaces of Options.Run.
+// Each machine has a private D-Bus and a root folder, and on these a fake logind and a fake of its update engine. The pods of the
+// manifests are run as processes, as a kubelet runs containers. They run on the machine they are scheduled to, with a token bound to
+// the pod, until the pod goes. When an agent asks logind for a reboot, every process on its machine is killed. The node's heartbeats
+// stop, and it comes back on a new boot ID. Everything else (pods of other workloads) is kwok's, but for the namespaces of Options.Run.
 package fleet
 
 import (
@@ -144,8 +143,8 @@ func (f *Fleet) fail(err error) {
 	f.errs = append(f.errs, err)
 }
 
-// Err is what went wrong so far: a program of the operator that ends again and again, a machine that cannot be
-// simulated, a program of the cluster that has ended.
+// Err is what went wrong so far. A program of the operator ends again and again, a machine cannot be simulated, or a program of the
+// cluster has ended.
 func (f *Fleet) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -138,8 +138,8 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
 	}
 }
 
-// prepare claims the pod, so that kwok does not delete it under a process that is still ending, and returns the process that represents
-// its first container: its command, or else the operator's program of its name, which is given where things are on this machine.
+// prepare claims the pod, so that kwok does not delete it while its process still ends. It returns the process that represents the
+// first container: its command, or else the operator's program of its name, with the paths of this machine.
 func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (process.Program, error) {
 	if err := k.cluster.ClaimPod(ctx, pod); err != nil {
 		return process.Program{}, err

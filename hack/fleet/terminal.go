@@ -20,9 +20,9 @@ const (
 	ExitInterrupted = 130
 )
 
-// OnTerminal is what programs such as the demo have in common: it builds the control plane, and runs the rest until that is done, or until
-// a signal ends it. It prints an error behind the program's name, and returns the exit code. The libraries' own logs report nothing that
-// such a program does not.
+// OnTerminal is what programs such as the demo have in common. It builds the control plane, and runs the rest until that is done, or
+// until a signal ends it. It prints an error behind the program's name, and returns the exit code. The libraries' own logs report
+// nothing that such a program does not.
 func OnTerminal(name string, run func(ctx context.Context, screen *terminal.Terminal) error) int {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())

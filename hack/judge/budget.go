@@ -14,8 +14,8 @@ import (
 // recent is how many revisions of a budget a violation shows.
 const recent = 6
 
-// budget is what is known of one PodDisruptionBudget: a pod that is available goes only with its leave, and none goes where fewer
-// would be available than it keeps. Those that went with their machine and have not been replaced are nobody's doing.
+// budget is what is known of one PodDisruptionBudget. A pod that is available goes only where the budget allows it, and as many stay
+// available as it keeps. Those that went with their machine and have not been replaced are nobody's doing.
 type budget struct {
 	selects      labels.Selector
 	minAvailable int

@@ -1,6 +1,6 @@
-// Package judge finds in a history what may never happen: what every revision of Nodes, policies, pods and
-// PodDisruptionBudgets reports, and what the machines really did. It is pure and takes a history record by record, from memory,
-// from a watch or from etcd. It shares no decision with the operator: it counts nodes, limits and windows by itself.
+// Package judge finds in a history what may never happen. The history has every revision of Nodes, policies, pods and
+// PodDisruptionBudgets, and what the machines really did. It is pure and takes a history record by record, from memory, from a watch or
+// from etcd. It shares no decision with the operator: it counts nodes, limits and windows by itself.
 package judge
 
 import (

@@ -82,8 +82,8 @@ func (j *Judge) governs(r Change, e v1alpha1.LedgerEntry) {
 	j.report(Governs, "policy %s grants %s, which it does not govern", by, key(e.Node, e.Seq))
 }
 
-// room judges whether new grants had room, beside the nodes whose entries are held and those that are down for other reasons, as
-// far as a manager has to know. A node that is down already takes no more of it.
+// room judges whether new grants had room. Nodes whose entries are held take it, and those that are down for other reasons, as far as a
+// manager has to know. A node that is down already takes no more of it.
 func (j *Judge) room(r Change, p *policy, held, granted map[string]bool) {
 	for name, n := range j.nodes {
 		known := r.At.Sub(n.turned) >= j.ago(stale)

@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// longestShutdown is how long a machine may take to go down after its Node was deleted past the point of no return: its agent
-// may be stopped.
+// longestShutdown is how long a machine may take to go down after its Node was deleted past the point of no return. Its agent may be
+// stopped.
 const longestShutdown = 15 * time.Minute
 
 // node is what is known of one node.
@@ -265,8 +265,8 @@ func (j *Judge) begins(r Change, n *node) {
 	}
 }
 
-// count compares disrupted nodes, whose entries are in a ledger, with the highest limit of a policy that any of their grants can
-// have been given under. A limit that is lowered asks nobody back who holds a grant.
+// count compares disrupted nodes, whose entries are in a ledger, with the highest limit of a policy under which their grants may have
+// been given. A limit that is lowered asks nobody back who holds a grant.
 func (j *Judge) count(by string, names []string, ledger *policy, limits []limit) {
 	oldest, since := j.index, j.now.At
 	for _, name := range names {

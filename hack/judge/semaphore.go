@@ -15,10 +15,10 @@ import (
 // searchTime bounds porcupine's search of one history. Those of a few dozen operations take milliseconds.
 const searchTime = 20 * time.Second
 
-// semaphore is the history of grants of one policy, as operations of a bounded semaphore: an order of them has to exist, each
-// within its interval, in which no slot is taken that is not free. An acquire begins with the grant in the ledger and has
-// happened when the node is cordoned under it; a release begins with the end of the disruption and has happened when the
-// entry is gone from the ledger, or never if it was not seen to go. Records are the time.
+// semaphore is the history of grants of one policy, as operations of a bounded semaphore. An order of them has to exist, each within
+// its interval, in which no slot is taken that is not free. An acquire begins with the grant in the ledger and has happened when the
+// node is cordoned under it. A release begins with the end of the disruption. It has happened when the entry is gone from the ledger,
+// or never if it was not seen to go. Records are the time.
 type semaphore struct {
 	holds  map[string]*hold
 	order  []string

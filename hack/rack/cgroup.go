@@ -114,8 +114,8 @@ func moveAll(from, to string) error {
 	}
 }
 
-// forBoot are the folders for the processes of one boot. On cgroup v2 systemd-nspawn divides its group and leaves it divided, so
-// that no process can enter it again: each boot has a group of its own.
+// forBoot are the folders for the processes of one boot. On cgroup v2 systemd-nspawn divides its group and leaves it divided, so that
+// no process can enter it again. Each boot has a group of its own.
 func (c cgroup) forBoot(number int) ([]string, error) {
 	if !c.unified {
 		return c.folders, nil

@@ -35,8 +35,8 @@ type Image struct {
 	Labels map[string]string
 }
 
-// Write writes the images of one or several architectures as one, with the name of the first: a tar archive of the OCI image layout,
-// which containerd imports: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+// Write writes the images of one or several architectures as one, with the name of the first. It is a tar archive of the OCI image
+// layout, which containerd imports: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 func Write(path string, images ...Image) error {
 	var a Archive
 	manifests := make([]descriptor, 0, len(images))
@@ -165,8 +165,8 @@ func digest(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ReadDockerfile makes an image of a stage of a Dockerfile that copies one program: its user and entrypoint are those of the
-// stage, the program is the file of that name in a folder. The base image's own files are left out.
+// ReadDockerfile makes an image of a stage of a Dockerfile that copies one program. User and entrypoint are those of the stage. The
+// program is the file of that name in a folder. The base image's own files are left out.
 func ReadDockerfile(dockerfile, stage, name, programs string) (Image, error) {
 	text, err := os.ReadFile(dockerfile)
 	if err != nil {

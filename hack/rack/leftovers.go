@@ -53,8 +53,8 @@ func restoreWatches(folder string) error {
 	return os.WriteFile(watches, before, 0o600)
 }
 
-// Sweep removes what racks have left behind whose process was killed: their machines halt by themselves, but folders,
-// cgroups and a setting of the kernel stay.
+// Sweep removes what racks have left behind whose process was killed. Their machines halt by themselves, but folders, cgroups and a
+// setting of the kernel stay.
 func Sweep() error {
 	var errs []error
 	for name, c := range orphans() {

@@ -113,7 +113,7 @@ func (m *Machine) installFiles() error {
 	return nil
 }
 
-// fill fills in what differs between machines, and between cgroup v2, where systemd divides the groups, and v1, where kubelet and
+// fill fills in what differs between machines, and between versions of cgroups. In v2 systemd divides the groups. In v1 kubelet and
 // containerd do so beside the systemd of a container.
 func (m *Machine) fill(content string) string {
 	driver := "cgroupfs"

@@ -51,8 +51,7 @@ func (s *Script) drawNodes(d *process.Random, nodes int) {
 
 func pick[T any](d *process.Random, from ...T) T { return from[d.Below(len(from))] }
 
-// outrun is how often a kubelet's heartbeat comes between a read and its write, when all is well otherwise, too: more often than
-// ever on real machines.
+// outrun is how often a kubelet's heartbeat comes between a read and its write, also without faults. Real machines have it less often.
 const outrun = 0.05
 
 // fair is how requests fare when all is well.
@@ -206,9 +205,9 @@ func (all *drawing) sorted() []Fault {
 // largePools is how many pools a large cluster has, each with a policy of its own.
 const largePools = 5
 
-// DrawLarge makes the script of a large cluster, over weeks: pools of hundreds of nodes that are updated in waves, as fleets
-// are. Faults strike a node about a fifth as often as in a small cluster, and what an administrator does to a node he undoes
-// within a day, or hundreds of cordons would be in the end.
+// DrawLarge makes the script of a large cluster, over weeks: pools of hundreds of nodes that are updated in waves, as fleets are.
+// Faults strike a node about a fifth as often as in a small cluster. An administrator's change of a node is undone within a day:
+// otherwise hundreds of cordons would be there in the end.
 func DrawLarge(seed uint64, nodes int) Script {
 	d := process.NewRandom(seed, "large script")
 	s := Script{

@@ -104,8 +104,8 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// lease reports who leads. A real one is renewed every two seconds, which is what weeks of virtual time would mostly consist of;
-// this one knows when its holder cannot renew it, and runs out as the real one would. Safety does not rest on it.
+// lease reports who leads. A real one is renewed every two seconds, which would take most of the time in weeks of virtual time. This
+// one knows when its holder cannot renew it, and runs out as the real one would. Safety does not rest on it.
 type lease struct {
 	mu      sync.Mutex
 	holder  *process.Process

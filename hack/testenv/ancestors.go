@@ -12,8 +12,8 @@ const (
 	PrefixSUC       = "upgrade.cattle.io/" // system-upgrade-controller's
 )
 
-// MarkByAncestors puts everything on a Node by which earlier operators show when a reboot is wanted, allowed and under way:
-// the worst of each at once. The node is not cordoned.
+// MarkByAncestors puts everything on a Node by which earlier operators show that a reboot is wanted, allowed and under way, all at
+// once. The node is not cordoned.
 func MarkByAncestors(node *corev1.Node) {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}

@@ -104,8 +104,8 @@ func Kustomization(dir, folder string, components ...string) error {
 	return nil
 }
 
-// NotShown skips a test that this machine cannot run, and names it in the file of the variable NOT_SHOWN where there is one:
-// hack/step.sh prints that file at the end of a run. It names a test once, whatever number of its cases is skipped.
+// NotShown skips a test that this machine cannot run, and names it in the file of the variable NOT_SHOWN, if it is set. hack/step.sh
+// prints that file at the end of a run. It names a test once, whatever number of its cases is skipped.
 func NotShown(t interface {
 	Helper()
 	Name() string

@@ -1,5 +1,5 @@
-// Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time: what it costs beyond the
-// drains and the reboots themselves, what it asks of the API server, and how much memory it needs. Before, it measures what the agents cost while nothing is to be done.
+// Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time. It measures the time beyond drains
+// and reboots, the requests to the API server, and memory. Before, it measures what the agents cost while nothing is to be done.
 package reboots
 
 import (

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// rest is for how long is counted what the agents ask while nothing is to be done, signals how often an engine then reports a need.
+	// rest is for how long the requests of agents at rest are counted. signals is how often an engine then reports a need.
 	rest, signals = time.Minute, 20
 	// goalMemory is below which an agent has to stay at rest.
 	goalMemory = 32 << 20

@@ -19,8 +19,8 @@ import (
 const (
 	// managerUser is who the manager is in clusters, so that its requests can be distinguished from all others.
 	managerUser = "system:serviceaccount:" + namespace + ":reboot-operator-manager"
-	// lookEvery is how often the manager is looked at that is to read all nodes, startLimit how long that may take, and rebootLimit how
-	// long a reboot may take from the need to its confirmation.
+	// lookEvery is how often the test looks whether the manager has read all nodes, and startLimit how long that may take. rebootLimit is
+	// how long a reboot may take, from the need to its confirmation.
 	lookEvery, startLimit, rebootLimit = 100 * time.Millisecond, 2 * time.Minute, 10 * time.Second
 	// settle is how long the manager is left alone after its start before it counts as being at rest.
 	settle = 10 * time.Second

@@ -26,9 +26,9 @@ func nodeName(i int) string {
 	return fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i>>16, i>>8&255, i&255)
 }
 
-// realNode is a Node such as real clusters have, about 15 kB of JSON and managedFields beside: labels and annotations of a
-// cloud, a network plug-in and CSI, the conditions of a kubelet and a node-problem-detector, fifty images with two names each,
-// and the record of an agent that has found nothing to do.
+// realNode is a Node such as real clusters have, about 15 kB of JSON, and managedFields. It has labels and annotations of a cloud, a
+// network plug-in and CSI, and conditions of a kubelet and a node-problem-detector. It has fifty images with two names each, and the
+// record of an agent that has found nothing to do.
 func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 	name, boot := nodeName(i), fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name, i), Annotations: annotations(name, i)}}

@@ -30,8 +30,8 @@ type reboots struct {
 	down time.Duration
 	fail func(error)
 
-	// freed is when an agent had reported that all is well after the boot, finished when the manager had confirmed it, and granted
-	// when the grant was published: all as this process saw it in a watch.
+	// freed is when an agent had reported that all is well after the boot, and finished when the manager had confirmed it. granted is when
+	// the grant was published. All are as this process saw them in a watch.
 	freed, finished, granted []time.Time
 }
 
@@ -165,8 +165,8 @@ func (r *reboots) patch(ctx context.Context, node string, patch object) error {
 	return r.lab.write(ctx, node, v1alpha1.FieldOwnerAgent, patch)
 }
 
-// handovers are how long each slot was free before the next node had it. The first nodes take slots that no node had before
-// them; from then on the first slot that is freed goes to the next node that is granted, and so on.
+// handovers are how long each slot was free before the next node had it. The first nodes take slots that no node had before them. From
+// then on the first slot that is freed goes to the next node that is granted, and so on.
 func handovers(freed, granted []time.Time, slots int) []time.Duration {
 	freed, granted = slices.SortedFunc(slices.Values(freed), time.Time.Compare), slices.SortedFunc(slices.Values(granted), time.Time.Compare)
 	var took []time.Duration

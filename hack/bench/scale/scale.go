@@ -1,6 +1,6 @@
-// Package scale measures the manager on thousands of nodes. The API server, etcd and the manager are real; the nodes are
-// objects that look like those of real clusters, written by this process, which also plays their kubelets and agents. There are
-// no controllers and no pods: what is measured does not look at them.
+// Package scale measures the manager on thousands of nodes. The API server, etcd and the manager are real. The nodes are objects like
+// those of real clusters. This process writes them, and plays their kubelets and agents. There are no controllers and no pods: what is
+// measured does not look at them.
 package scale
 
 import (

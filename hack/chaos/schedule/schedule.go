@@ -98,8 +98,8 @@ func drawStep(r *rand.Rand, kind Kind, needs int) Step {
 	return step
 }
 
-// transitions are nights on which clocks change, each with a daily window that is open around the change: one that the change
-// makes begin late, one that it makes begin twice by the clock, one that goes on over it.
+// transitions are nights on which clocks change, each with a daily window that is open around the change. One begins late, one begins
+// twice by the clock, and one goes on over the change.
 var transitions = []struct {
 	start, zone string
 	duration    time.Duration

@@ -1,5 +1,4 @@
-// Package wire is the network between the operator and the API server, which can be made to fail in every way a network and
-// an API server do.
+// Package wire is the network between the operator and the API server. It can fail in every way a network and an API server do.
 package wire
 
 import (

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// agent is one life of a machine's agent: the shipped reconciler, drains and lookout, on a line of its own that is cut when it
+// agent is one life of a machine's agent. It has the shipped reconciler, drains and lookout, on a line of its own that is cut when it
 // is killed.
 type agent struct {
 	host       *host
@@ -31,8 +31,8 @@ type agent struct {
 	done    chan struct{}
 }
 
-// kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is asked to
-// end while it starts spins for ever, so one that has not started may still read, and gets that answer then.
+// kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is asked to end
+// while it starts never ends. So one that has not started may still read, and gets that answer then.
 func (a *agent) kill() {
 	end := func() {
 		a.line.Cut()

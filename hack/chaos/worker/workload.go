@@ -80,8 +80,8 @@ func (w *workload) addPod() {
 	})
 }
 
-// see does what controllers and kubelets do: a pod that is gone is replaced, and one that is still there while its grace
-// period is over is removed, because the API server went away between the two writes of its end.
+// see does what controllers and kubelets do. It replaces a pod that is gone. It removes one whose grace period is over: the API server
+// went away between the two writes of its end.
 func (w *workload) see(pod *corev1.Pod, deleted bool) {
 	switch {
 	case pod.Labels["app"] != w.name || w.ctx.Err() != nil:

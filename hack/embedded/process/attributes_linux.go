@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes: its own process group, so that Ctrl-C in a terminal is the starter's to act on; and SIGKILL from the
-// kernel when the thread that started it ends, however that happens.
+// attributes are its own process group, so that only the starter gets Ctrl-C, and SIGKILL from the kernel when the thread that started
+// it ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// endGroup waits for the end of a process and kills what it leaves in its process group, as a container's other
-// processes end with its first. Nobody has waited for the process yet, so its number is nobody else's.
+// endGroup waits for the end of a process and kills what it leaves in its process group, as the end of a container does. Nobody has
+// waited for the process yet, so its number is nobody else's.
 func endGroup(pid int) {
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}

@@ -30,8 +30,8 @@ func NewGroup(dir string) *Group {
 	return g
 }
 
-// run does all work on one thread that lives as long as the group: the kernel kills a child when the thread that started it ends, and
-// Go ends threads as it likes unless they are locked.
+// run does all work on one thread that lives as long as the group. The kernel kills a child when the thread that started it ends, and
+// Go may end threads unless they are locked.
 func (g *Group) run() {
 	runtime.LockOSThread()
 	for {

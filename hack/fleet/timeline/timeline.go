@@ -1,6 +1,6 @@
-// Package timeline derives the story of a rollout from nothing but the revisions of the Nodes, as anybody could watch them:
-// what each node is doing and why, when each phase of its reboot began, and how many nodes were unavailable at once. It
-// believes neither the manager nor the agents, and it is pure: time is a value.
+// Package timeline derives the story of a rollout from the revisions of the Nodes alone. It has what each node is doing and why, when
+// each phase of its reboot began, and how many nodes were unavailable at once. It believes neither the manager nor the agents, and it
+// is pure: time is a value.
 package timeline
 
 import (
@@ -226,8 +226,8 @@ func (r Run) Phases() Phases {
 	return Phases{Drain: r.Reboot.Sub(r.Drain), Reboot: r.Up.Sub(r.Reboot), Settle: r.Done.Sub(r.Up)}
 }
 
-// record notes when a phase begins. A phase that one revision skips over began with the next one that is seen; a node
-// that falls back, as after an abort, begins the phase anew.
+// record notes when a phase begins. A phase that one revision skips over began with the next one that is seen. A node that falls back,
+// as after an abort, begins the phase anew.
 func (t *Timeline) record(at time.Time, n *track) {
 	r := &n.run
 	phases := []*time.Time{&r.Granted, &r.Drain, &r.Reboot, &r.Up, &r.Done}

@@ -1,5 +1,5 @@
-// Package definition asks of a RebootPolicy what the API server asks: the schema and the CEL rules of its
-// CustomResourceDefinition, by the API server's own code.
+// Package definition checks a RebootPolicy by the schema and the CEL rules of its CustomResourceDefinition, with the API server's own
+// code.
 package definition
 
 import (

@@ -1,6 +1,6 @@
-// Package oracle reads windows and blackouts by the letter of docs/policy.md, in another way than controllers/window does: it
-// walks minute by minute and looks only at what wall clocks show. It is right where offsets, starts and durations are
-// whole minutes. It shares nothing with what the manager uses, so that one can be checked against the other.
+// Package oracle reads windows and blackouts by the letter of docs/policy.md, in another way than controllers/window does. It walks
+// minute by minute and looks only at what wall clocks show. It is right where offsets, starts and durations are whole minutes. It
+// shares nothing with what the manager uses, so that one can be checked against the other.
 package oracle
 
 import (
@@ -96,8 +96,8 @@ func overlayWindow(minutes []Segment, w v1alpha1.Window, clock []shown) {
 	}
 }
 
-// overlayBlackout closes the minutes in which the blackout is in force: from the first that shows from or a later date
-// to the first that shows to or a later date.
+// overlayBlackout closes the minutes in which the blackout is in force. They begin with the first that shows from or a later date, and
+// end with the first that shows to or a later date.
 func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 	from, _ := time.Parse(time.DateOnly, b.From)
 	to, _ := time.Parse(time.DateOnly, b.To)

@@ -30,8 +30,8 @@ type Footprint struct {
 	Files int
 	// Heap is what lives in the heap after two collections, in bytes, but for Events.
 	Heap int64
-	// Events is what client-go remembers of the events that were recorded, in bytes, by the heap profile: each for six to twelve
-	// minutes, so that those that repeat become a series.
+	// Events is what client-go remembers of the events that were recorded, in bytes, by the heap profile. It remembers each for six to
+	// twelve minutes, so that those that repeat become a series.
 	Events int64
 }
 
@@ -153,9 +153,9 @@ func Cycles(t spec, program string, few int, cycle func()) {
 	row(stays(t, half))
 }
 
-// Flood does something again and again, after a tenth of that: a hundred times, or as many as FLOOD sets. It has to leave nothing behind.
-// Rest waits until the program has decided about all of it, and returns how often it has decided; asked is how often it has asked the API
-// server. It returns how often it has decided and asked because of the flood.
+// Flood does something again and again, after a tenth of that: a hundred times, or as many as FLOOD sets. It has to leave nothing
+// behind. Rest waits until the program has decided about all of it, and returns how often it has decided. asked is how often it has
+// asked the API server. It returns how often it has decided and asked because of the flood.
 func Flood(t spec, program, what string, one func(i int), rest, asked func() int) (decisions, requests int) {
 	t.Helper()
 	size := Times("FLOOD", 100)

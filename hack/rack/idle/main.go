@@ -1,5 +1,5 @@
-// This is what pods in the rack run, and what holds their namespaces: it waits for SIGTERM, then as long as its argument
-// reports or for a second one, and ends.
+// This is what pods in the rack run, and what holds their namespaces. It waits for SIGTERM, then as long as its argument states or for
+// a second one, and ends.
 package main
 
 import (

@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
-// informer follows one kind, as a reflector does: it lists, watches, is behind, is disconnected, goes on from the last
-// revision it has seen, and lists again where that is compacted.
+// informer follows one kind, as a reflector does. It lists, watches, is behind and is disconnected. It goes on from the last revision
+// it has seen, and lists again where that is compacted.
 type informer struct {
 	cache.Informer
 

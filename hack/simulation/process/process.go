@@ -1,7 +1,7 @@
-// Package process is what a program of the operator runs in during a simulation: a life that can end or be stopped between
-// any two requests, a client whose requests take time and go wrong, a cache that lags behind, and as much of a
-// controller-runtime manager as the controllers need. Everything that happens by chance comes from random sources with a seed, each
-// thrown by one party alone, so that a seed replays the same story again.
+// Package process is what a program of the operator runs in during a simulation. It has a life that can end or be stopped between any
+// two requests, and a client whose requests take time and fail. It has a cache that lags behind, and as much of a controller-runtime
+// manager as the controllers need. Everything random comes from random sources with a seed. Only one party draws from each, so that a
+// seed replays the same story again.
 package process
 
 import (
@@ -69,8 +69,8 @@ type Conditions struct {
 	Latency, Lag time.Duration
 	// Down: no request is answered.
 	Down bool
-	// Refused requests end with an error and have no effect; Lost ones have it, and the answer is lost; Late ones have it
-	// after their sender has given up.
+	// Refused requests end with an error and have no effect. Lost ones have it, and the answer is lost. Late ones have it after their
+	// sender has given up.
 	Refused, Lost, Late float64
 	// Outrun writes find that a kubelet's heartbeat came between: they have no effect, and of heartbeats nobody is notified.
 	Outrun float64

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Shell is as much of a controller-runtime manager as controllers are set up with: it starts the cache at once, then what
-// runs in any replica, and the rest when it leads.
+// Shell is as much of a controller-runtime manager as controllers are set up with. It starts the cache at once, then what runs in any
+// replica, and the rest when it leads.
 type Shell struct {
 	manager.Manager
 
@@ -83,8 +83,8 @@ func runOne(ctx context.Context, r manager.Runnable, lead <-chan struct{}) error
 	}
 }
 
-// Queue is a workqueue without a heartbeat: the libraries' delaying queues wake up every ten seconds, which in weeks of virtual
-// time is what a simulation would do most.
+// Queue is a workqueue without a heartbeat. The libraries' delaying queues wake up every ten seconds, which would take most of the time
+// in weeks of virtual time.
 type Queue struct {
 	workqueue.TypedInterface[reconcile.Request]
 	workqueue.TypedRateLimiter[reconcile.Request]
@@ -101,7 +101,7 @@ type timer struct {
 
 // Pace is how fast a controller is. The zero value is as fast as it asks to be.
 type Pace struct {
-	// Pass is how long a request takes at least until the next one has its turn: virtual time takes no notice of what a pass computes.
+	// Pass is how long a request takes at least until the next one has its turn. Computing takes no virtual time.
 	Pass time.Duration
 	// Patience is how often those look who ask to look once a minute. Agents do while they wait: who keeps their host up?
 	// Nobody does here, and they wait for days.
