@@ -90,7 +90,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// A manager is not ready before it has read what it decides about: a rollout of managers that may not read it leaves the old ones.
+// A manager is not ready before it has read what it decides about. A rollout of managers that may not read it leaves the old ones.
 func TestReadyOnceListed(t *testing.T) {
 	env := embedded.StartServerFor(t)
 	api, err := testenv.NewClient(env.Config())

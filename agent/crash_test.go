@@ -36,9 +36,9 @@ const (
 	crashNamespace       = "default"
 )
 
-// TestCrashAtEveryWrite runs one rolling reboot of two nodes, counts the API writes of the manager and of the agents, and
-// then runs it again once for each of them and each fault. In every run the limit holds at every revision that an
-// independent watcher sees, each node is rebooted exactly once, and nobody is left cordoned.
+// TestCrashAtEveryWrite runs one rolling reboot of two nodes, and counts the API writes of the manager and of the agents. Then it runs
+// it once for each write and each fault. In every run the limit holds at every revision that an independent watcher sees, each node is
+// rebooted exactly once, and nobody is left cordoned.
 func TestCrashAtEveryWrite(t *testing.T) {
 	faultAtEveryWrite(t, []fault{failBefore, failAfter, killAfter}, false, "a", "b")
 }

@@ -63,8 +63,8 @@ func rests(m *machine) (decided int) {
 }
 
 var _ = Describe("A flood", func() {
-	// timed is how many decisions are made by the minute while a flood lasts for minutes: an agent that asks for a reboot looks
-	// again at what no signal reports.
+	// timed is how many decisions are made by the minute while a flood lasts for minutes. An agent that asks for a reboot looks again at
+	// what no signal reports.
 	const timed = 10
 	asking := func(ctx SpecContext) *machine {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})

@@ -12,8 +12,8 @@ import (
 // hurry is by how much a hurriedClock is faster than the real one.
 const hurry = 10
 
-// hurriedClock is a clock that is faster than the real one, and so are its timers: for specs in which an agent has nothing to do
-// but to wait. What has to be seen within a time-out needs the real clock.
+// hurriedClock is a clock that is faster than the real one, and so are its timers. It is for specs in which an agent only waits. What
+// has to be seen within a time-out needs the real clock.
 type hurriedClock struct {
 	clock.RealClock
 

@@ -21,9 +21,9 @@ import (
 // request is one verb on one resource in one place.
 type request struct{ method, path, body string }
 
-// tryEverything sends every verb of every resource that the API server serves, subresources too, in the operator's own
-// namespace and in kube-system, and by name on both nodes and on the agents' pods. It reports how many there were, and which
-// of them were neither 401 nor 403: those that authorization let through, whatever came of them.
+// tryEverything sends every verb of every resource and subresource of the API server. It does in the operator's namespace and in
+// kube-system, and by name on both nodes and the agents' pods. It reports how many there were, and which of them were neither 401 nor
+// 403: those that authorization let through, whatever came of them.
 func tryEverything(ctx context.Context, c *cluster, a *actor) (tried, refused int, through []string) {
 	GinkgoHelper()
 	if c.resources == nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNeedsRestarting runs the service's command with a dnf that states what dnf 4 and 5 do: the file that engine sentinel detects
-// is kept in step, and an error changes nothing.
+// TestNeedsRestarting runs the service's command with a dnf that answers as dnf 4 and 5 do. The file of engine sentinel follows the
+// answer, and an error changes nothing.
 func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join("host", "needs-restarting.service"))
 	if err != nil {

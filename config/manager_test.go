@@ -18,8 +18,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A stolen token of the manager: it grants every node, writes nothing of a Node or a policy that is not the
-// manager's, and can neither touch a pod, nor see one elsewhere, nor forge more than the ledger takes.
+// A stolen token of the manager can grant every node. It writes nothing of a Node or a policy that is not the manager's. It cannot
+// change a pod, see one elsewhere, or forge more than the ledger takes.
 var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	const manager = "manager"
 	var token string

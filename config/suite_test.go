@@ -1,5 +1,5 @@
-// Package config_test proves the manifests on a real API server: that it takes them, what the agents may do with the
-// rights they give, and what they may not.
+// Package config_test proves the manifests on a real API server. It accepts them, and the agents may do what their rights allow, and
+// nothing else.
 package config_test
 
 import (

@@ -283,8 +283,8 @@ func TestFinished(t *testing.T) {
 	}
 }
 
-// TestObserveReleases_Lost: a Node that is deleted in its reboot is a failure that is counted and reported, but for one that was overdue
-// before and has been.
+// TestObserveReleases_Lost: a Node that is deleted in its reboot is a failure that is counted and reported once: not again where it was
+// overdue before.
 func TestObserveReleases_Lost(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

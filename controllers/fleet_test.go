@@ -55,8 +55,8 @@ func (f *fleet) delete() {
 	}
 }
 
-// policy creates a policy over the pool that settles at once. It waits until the manager has read it: what happens to nodes next
-// would otherwise race with the policy, and nodes could be reported for a moment as selected by none.
+// policy creates a policy over the pool that settles at once. It waits until the manager has read it. What happens to nodes next would
+// otherwise race with the policy, and nodes could be reported for a moment as selected by none.
 func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v1alpha1.RebootPolicy {
 	one := intstr.FromInt32(1)
 	p := &v1alpha1.RebootPolicy{

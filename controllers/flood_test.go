@@ -22,8 +22,8 @@ import (
 // reconciles is how often this process has decided about policies.
 func reconciles() int { return int(sumOf("controller_runtime_reconcile_total", "rebootpolicy")) }
 
-// depth is how much waits in the queues of the managers of this process: of those that have been stopped, too, which is more
-// than nothing for ever where something waited then.
+// depth is how much waits in the queues of the managers of this process, also of those that have been stopped. What waited there then
+// stays.
 func depth() int { return int(sumOf("workqueue_depth", "rebootpolicy")) }
 
 // atRest waits until nobody decides or asks anything any more, Events that lag behind included, and returns how much is left in the

@@ -102,8 +102,8 @@ func becomes(f *fleet, name string, odd corev1.Node, policy string) {
 	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": actual.Replace(odd.Status.NodeInfo.BootID)}, "conditions": conditions})
 }
 
-// isPatchable reports whether the API server can write the Node as JSON, which it has to for every patch: it stores times that
-// RFC 3339 cannot write.
+// isPatchable reports whether the API server can write the Node as JSON, which it has to for every patch. It stores times that RFC 3339
+// cannot write.
 func isPatchable(n corev1.Node) bool {
 	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		year := c.LastTransitionTime.UTC().Year()

@@ -43,8 +43,8 @@ type server struct {
 	// holder is the policy whose limit and ledger the policy shares. Nil: it has its own.
 	holder  *v1alpha1.RebootPolicy
 	version int
-	// published is when a grant was published last; read are the Nodes that were read live since the last pass began, and written those that
-	// were written before that.
+	// published is when a grant was published last. Read are the Nodes that were read live since the last pass began, and written those
+	// that were written before that.
 	published     time.Time
 	read, written []string
 	// fault, where set, is what becomes of a write to an object. Nil: it is carried out.

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// Failures count from an administrator's resume on, also where the policy had not halted: then the condition's status stays as it is,
+// Failures count from an administrator's resume on, also where the policy had not halted. Then the condition's status stays as it is,
 // and its time moves all the same.
 func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 	before := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)

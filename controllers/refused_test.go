@@ -48,8 +48,8 @@ func once(name string, err error) func(string) error {
 	}
 }
 
-// A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again: it holds for what was
-// read alone, and no event announces heartbeats.
+// A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again. It holds for what was read alone,
+// and no event announces heartbeats.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 	for what, kept := range map[string]bool{dueEnd: false, dueTakenBack: false, dueHooks: true} {
 		t.Run(what, func(t *testing.T) {
@@ -263,8 +263,8 @@ func (s *server) reported(t *testing.T) reported {
 	return reported{v1alpha1.Reason(c.Reason), message, s.reconciler.announce.measured(t, "nodes", "state")["node_write_refused"]}
 }
 
-// A write about a granted reboot that the API server refuses is reported on the policy: once, for as long as it is refused, and
-// with the message of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
+// A write about a granted reboot that the API server refuses is reported on the policy. Once, for as long as it is refused, and with
+// the message of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
 func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 	for _, what := range []string{dueGrant, dueEnd, dueTakenBack, dueHooks} {
 		t.Run(what, func(t *testing.T) {
@@ -355,8 +355,8 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A new leader goes by the Nodes themselves until its ledger has what is on them: that its first write failed is no reason
-// to believe the cache.
+// A new leader goes by the Nodes themselves until its ledger has what is on them. That its first write failed is no reason to believe
+// the cache.
 func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy.Status.Grants[0]
@@ -470,8 +470,8 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// An entry whose grant was withdrawn leaves the ledger once its Node, read live after that, does not show the grant: a leader that
-// was stopped may have published it meanwhile, and the cache may not know.
+// An entry whose grant was withdrawn leaves the ledger once its Node, read live after that, does not show the grant. A leader that was
+// stopped may have published it meanwhile, and the cache may not know.
 func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		published, unread bool
@@ -517,7 +517,7 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 	}
 }
 
-// What the cache shows as done is decided again by the live Node: one that is not Ready any more is not put back in service.
+// What the cache shows as done is decided again by the live Node. One that is not Ready any more is not put back in service.
 func TestConverge_FinishesByTheLiveNode(t *testing.T) {
 	for _, ready := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
 		s := newServer(t, 2*needy, clock.RealClock{})

@@ -322,8 +322,8 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 	})
 }
 
-// TestReconcile_StartLook: whatever was found before, the agent looks once more when it may begin; while it may not, or has
-// just found something, it does not.
+// TestReconcile_StartLook: whatever was found before, the agent looks once more when it may begin. While it may not, or has just found
+// something, it does not.
 func TestReconcile_StartLook(t *testing.T) {
 	grant := granted()
 	reconcile := func(t *testing.T, r *Reconciler) ctrl.Result {

@@ -135,8 +135,8 @@ func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	return l.err
 }
 
-// makeReconciler acts on a Node with a record, of which the engine has nothing new to report: it asks for a reboot where there is
-// nothing but a grant.
+// makeReconciler acts on a Node with a record, of which the engine has nothing new to report. It asks for a reboot where there is only
+// a grant.
 func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *logind) {
 	t.Helper()
 	node := &corev1.Node{
@@ -407,8 +407,8 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 	}
 }
 
-// TestReconcile_WaitsForTheEndOfWhatItBegan: nothing is written where a drain is begun once more, or logind is asked once more,
-// and so nothing wakes the agent; it would never notice that the drain takes too long, or that the host does not go down.
+// TestReconcile_WaitsForTheEndOfWhatItBegan: nothing is written where a drain is begun once more, or logind is asked once more. So
+// nothing wakes the agent. It would never notice that the drain takes too long, or that the host does not go down.
 func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 	cases := map[string]struct {
 		phase protocol.Phase

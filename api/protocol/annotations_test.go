@@ -225,8 +225,8 @@ func FuzzParseHookPhase(f *testing.F) {
 	})
 }
 
-// checkRoundTrip fails the test unless the value is either an error or a record that can be written: what it reports does
-// not change on the way. A record that escaping made too long cannot be read back.
+// checkRoundTrip fails the test unless the value is either an error or a record that can be written. What it reports does not change on
+// the way. A record that escaping made too long cannot be read back.
 func checkRoundTrip[T any, P interface {
 	*T
 	fmt.Stringer

@@ -21,8 +21,8 @@ type model struct {
 	publishesWhileBusy, renames    bool
 	noUID, believesGone            bool
 
-	// withdraws lets managers withdraw grants that the Node does not show, and adopt those that no ledger holds; and agents look
-	// whether the ledger holds their grant. Without it agents begin unchecked, and nothing is withdrawn.
+	// withdraws lets managers withdraw grants that the Node does not show, and adopt those that no ledger holds. And agents look whether
+	// the ledger holds their grant. Without it agents begin unchecked, and nothing is withdrawn.
 	withdraws bool
 	// shared: the second policy, which has the second node, shares the limit of the first one, which has the first node. Its grants
 	// are in that one's ledger. ownLedger takes that away: it counts what is in both ledgers, and writes its own.

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// twoManagers is the search that the design rests on: two managers that act on stale readings, two nodes of which one
-	// may be down, two grants; everybody may die at any line.
+	// twoManagers is the search that the design rests on. It has two managers that act on stale readings, two nodes of which one may be
+	// down, and two grants. All may die at any line.
 	twoManagers = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2}
 	// twoPolicies may both grant a reboot of one node, because it moves from one to the other. Their numbers are unrelated.
 	twoPolicies = model{policies: 2, leaders: 2, nodes: 1, limit: 1, grants: 2}
@@ -27,9 +27,9 @@ var (
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
-// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship: Publish, Cancel, Finish, Releasable, Withdraw,
-// Withdrawn, Adopt and Enter of the manager, Listed, Start, Commit, Abort and Repair of the agent. In no world is a node disturbed outside the ledger, or
-// more nodes than the limit, or a node down that nobody could put back in service (behaviours 16, 17, 61).
+// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship. The manager's are Publish, Cancel, Finish,
+// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, Abort and Repair. No world has a disrupted
+// node outside the ledger, more than the limit, or a node down that nobody could put back in service (behaviours 16, 17, 61).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
 	cases := map[string]struct {
 		model model

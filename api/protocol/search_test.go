@@ -21,8 +21,7 @@ type found struct {
 	table []uint32
 }
 
-// search visits all worlds, or as many as most (0: all), and stops at the first that is wrong; the way there is a
-// shortest one.
+// search visits all worlds, or as many as most (0: all), and stops at the first that is wrong. The way there is a shortest one.
 func search(m model, most int) *found {
 	m.memory = newMemory()
 	s := &found{model: m, table: make([]uint32, 1<<10)}

@@ -11,9 +11,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// world is one state of the search: what the API server holds, and what each process believes it holds. A
-// resourceVersion serves one purpose only, to be compared with the newest one; so a reading carries one bit instead,
-// which reports whether the object was written since. That keeps the number of states finite and small.
+// world is one state of the search: what the API server holds, and what each process believes it holds. A resourceVersion is only
+// compared with the newest one. So a reading has one bit instead, which reports whether the object was written since. That keeps the
+// number of states finite and small.
 type world struct {
 	ledgers [2]ledger
 	nodes   [2]view
@@ -148,7 +148,7 @@ func (v view) in(phase protocol.Phase) bool {
 }
 
 // ledger is one policy's: its highest number, and for each node the number, the boot and the life of its entry, and whether it is
-// withdrawn; number 0 is none.
+// withdrawn. Number 0 is none.
 type ledger uint16
 
 // known marks a ledger that was read, as the empty ledger is all zeros.

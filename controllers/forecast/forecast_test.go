@@ -376,8 +376,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOf_Clocks: times of a node that is being rebooted, by a clock that is years off, move nothing: neither is the forecast beyond what
-// can be written, nor does the reboot begin in the future.
+// TestOf_Clocks: times of a node that is being rebooted, by a clock that is years off, move nothing. The forecast can be written, and
+// the reboot does not begin in the future.
 func TestOf_Clocks(t *testing.T) {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Sub(monday)
 	for name, paused := range map[string]func(*v1alpha1.RebootPolicy){

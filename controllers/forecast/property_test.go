@@ -95,8 +95,8 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 	return snapshotOf(p, nodes)
 }
 
-// Whatever the fleet: no reboot starts outside a window or too late in one, no more are down at once than the limit allows, no
-// node goes twice, one domain goes at a time, and each node that needs a reboot goes or stays.
+// Whatever the fleet: no reboot starts outside a window or too late in one, and no more are down at once than the limit allows. No node
+// goes twice, one domain goes at a time, and each node that needs a reboot goes or stays.
 func TestOf_KeepsThePolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)

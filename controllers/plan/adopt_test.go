@@ -155,8 +155,8 @@ func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
 	}
 }
 
-// TestReboots_Strays: a grant that names a policy on a node that is not its own is seen to its end by that policy, beside its
-// ledger; so a node that was given to another policy while the ledger was lost is not left cordoned.
+// TestReboots_Strays: a policy sees a grant that names it to its end, also on a node that is not its own, beside its ledger. So a node
+// that was given to another policy while the ledger was lost is not left cordoned.
 func TestReboots_Strays(t *testing.T) {
 	const active = protocol.GrantActive
 	type step struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestReboots_ControlPlane: at most one control-plane node is ever granted, only while the others are Ready, and only when
-// all of them fall under one policy (behaviour 28).
+// TestReboots_ControlPlane: at most one control-plane node is granted, only while the others are Ready, and only when one policy
+// selects all of them (behaviour 28).
 func TestReboots_ControlPlane(t *testing.T) {
 	cp, old := label(plan.ControlPlaneLabels[0], ""), label(plan.ControlPlaneLabels[1], "true")
 	nine := atMost("9")

@@ -363,8 +363,8 @@ func TestResponsible(t *testing.T) {
 	}
 }
 
-// Whatever a cluster looks like, a node's explanation is what the plan decides about it: the same reason and message,
-// and of its checks one objects exactly where that is why the node waits.
+// Whatever a cluster looks like, a node's explanation is what the plan decides about it, with the same reason and message. Of its
+// checks exactly that one holds it back.
 func TestExplain_IsThePlan(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, n := range snapshot.Nodes {

@@ -168,8 +168,8 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	}
 }
 
-// Whatever a cluster looks like, no node is granted before one of the same ring that waits for another domain alone, and that is urgent
-// or past its deadline, where the node that is granted is not.
+// Whatever a cluster looks like, a node that is urgent or past its deadline and waits for another domain alone goes first. No node of
+// its ring that is neither is granted before it.
 func TestReboots_NoDomainPassesAnUrgentNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := one(policy("workers", atMost("3"), holding(6), domains("pool"), allowsUrgent, deadline(150*minute)))

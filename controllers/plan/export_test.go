@@ -6,7 +6,8 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// AroundChecks is all that the checks look at after the plan of a snapshot: before each of them has looked at each node, and after that.
+// AroundChecks is all that the checks look at after the plan of a snapshot. Before each of them has looked at each node, and after
+// that.
 func AroundChecks(s Snapshot) (before, after string) {
 	d := Begin(s)
 	d.Complete()

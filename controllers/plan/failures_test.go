@@ -296,8 +296,8 @@ func TestReboots_BackOff(t *testing.T) {
 	}
 }
 
-// A clock that is ahead holds its node back for little longer than any other, and one that is behind not for less: the back-off
-// counts from when its drain must have ended, and neither from the future nor from before the grant.
+// A clock that is ahead holds its node back for little longer than any other, and one that is behind not for less. The back-off counts
+// from when its drain must have ended, neither from the future nor from before the grant.
 func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 	const longest = 5*time.Minute + 20*time.Minute + 5*time.Minute // to begin, to drain, and for volumes
 	for name, off := range map[string]time.Duration{

@@ -82,8 +82,8 @@ func (s *foreseen) play(t tester) (forecast.Forecast, []trip) {
 	return f, trips(c, "workers")
 }
 
-// TestForecast_OfAnyFleet draws fleets, windows and the instant of the forecast. Where every node takes as long as those before
-// it, nothing but the order of places that get free in the same second is left to chance.
+// TestForecast_OfAnyFleet draws fleets, windows and the instant of the forecast. Where every node takes as long as those before it,
+// only the order of slots that get free in the same second is random.
 func TestForecast_OfAnyFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		story := drawForeseen(t)

@@ -404,8 +404,8 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// TestReboots_DrainableFirst: where a drain that takes too long ends in a reboot, nodes whose drain must take that long go
-// last, but no node before another domain's turn, and none that is down already after one that is not.
+// TestReboots_DrainableFirst: where a drain that takes too long ends in a reboot, nodes whose drain must take that long go last. But no
+// node goes before another domain's turn, and none that is down already after one that is not.
 func TestReboots_DrainableFirst(t *testing.T) {
 	p := policy("workers", atMost("4"), rebootsAnyway)
 	stuck := replies(p, guarded("default/db-0", ""))

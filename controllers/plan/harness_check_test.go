@@ -90,8 +90,8 @@ func (c *cluster) checkMarks(name string) {
 	}
 }
 
-// checkRest is what must hold in the end, too: a node with the taint waits for its turn or is being rebooted, and no node
-// whose grant is over shows a failed reboot, or autoscaler annotations after their grace.
+// checkRest is what must hold in the end, too. A node with the taint waits for its turn or is being rebooted. No node whose grant is
+// over shows a failed reboot, or autoscaler annotations after their grace.
 func (c *cluster) checkRest() {
 	for name, h := range c.hosts {
 		if h.node == nil {

@@ -18,8 +18,8 @@ import (
 )
 
 // pass does what one Reconcile of the real manager does (controllers/rebootpolicy_controller.go): plan and write until a plan has
-// nothing left to do, and then report. In each round either Nodes are written, or the ledger. It reports whether it came to
-// an end: like the real one it has eight rounds, and the events of its own writes bring the next pass.
+// nothing left to do, and then report. In each round either Nodes are written, or the ledger. It reports whether it came to an end.
+// Like the real one it has eight rounds, and the events of its own writes bring the next pass.
 func (c *cluster) pass(name string) bool {
 	delete(c.woken, name)
 	tried := map[string]plan.Action{}

@@ -73,8 +73,8 @@ type cluster struct {
 	transcript
 }
 
-// play lets a story happen. Each round is one instant: the script, then the manager looks at each policy for which there
-// is a reason, then each agent takes one step.
+// play lets a story happen. Each round is one instant: the script, then the manager looks at each policy for which there is a reason,
+// then each agent takes one step.
 func play(t tester, s sequence, random *rand.Rand) *cluster {
 	c := newCluster(t, s, random)
 	c.play(func() {})
@@ -172,8 +172,8 @@ func (c *cluster) next() time.Time {
 	return next
 }
 
-// update changes a Node and wakes the policies to which the real watch maps it: by its labels and its grant, before and
-// after, and by the ledgers that hold it.
+// update changes a Node and wakes the policies to which the real watch maps it. These go by its labels and its grant, before and after,
+// and by the ledgers that hold it.
 func (c *cluster) update(h *host, change func(*corev1.Node)) {
 	c.wake(h.node)
 	if h.node == nil {

@@ -218,8 +218,8 @@ func TestPlan_RunHooksOfEachPolicy(t *testing.T) {
 	}
 }
 
-// Whatever a cluster looks like, no node is granted before every hook before the run has approved of it, nor while hooks after the last
-// run are asked; and once a run has begun, its end asks the hooks after it.
+// Whatever a cluster looks like, no node is granted before every hook before the run has approved, nor while hooks after the last run
+// are asked. Once a run has begun, its end asks the hooks after it.
 func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		hooks, run := snapshot.Policy.Spec.HooksOrDefault(), snapshot.Policy.Status.Run

@@ -272,8 +272,8 @@ func TestNode_Exclusion(t *testing.T) {
 	}
 }
 
-// monthOfA and monthOfB are how long two nodes may be up under maxUptime: 720 hours less a share of the last 72, which the first
-// 32 bits of the SHA-256 of their names select.
+// monthOfA and monthOfB are how long two nodes may be up under maxUptime. 720 hours less a share of the last 72, which the first 32
+// bits of the SHA-256 of their names select.
 const monthOfA, monthOfB = "663h1m16s", "702h31m23s"
 
 func upFor(most string) func(*host) { return annotated(v1alpha1.AnnotationMaxUptime, most) }

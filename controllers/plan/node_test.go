@@ -94,8 +94,8 @@ func bare(options ...func(*host)) *corev1.Node {
 	return h.node
 }
 
-// FuzzNodeOf: whatever is written into the annotations, nothing panics, nothing is permitted by it (behaviour 54), and what
-// is reported of it can be written: one node's agent must not stop the reboots of all.
+// FuzzNodeOf: whatever is written into the annotations, nothing panics, it permits nothing (behaviour 54), and what is reported of it
+// can be written. One node's agent must not stop the reboots of all.
 func FuzzNodeOf(f *testing.F) {
 	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null", "true", "")
 	f.Add("", "[]", `{"blockedBy":[{"reason":"Inhibited"}]}`, "failed: disk", "repaired")

@@ -16,11 +16,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestRollouts edits policies in the middle of a rollout: the limit up and down, windows, the selector, the pause, the mode;
-// it deletes them and makes them anew. However that goes, no grant passes the limit that is in force when it is given (the
-// fleet checks that at every instant), each need is one reboot, nobody is left cordoned or marked, and the end is that of a
-// fleet which had the last policies from the start. What was edited away cannot be undone: a node that waits in the fresh
-// fleet may have had its reboot here.
+// TestRollouts edits policies in the middle of a rollout: the limit up and down, windows, the selector, the pause and the mode. It
+// deletes them and makes them anew. However that goes, no grant passes the limit that is in force when it is given, which the fleet
+// checks at every instant. Each need is one reboot, and no node is left cordoned or marked. The end is that of a fleet which had the
+// last policies from the start. What was edited away cannot be undone: a node that waits in the fresh fleet may have had its reboot
+// here.
 func TestRollouts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRollout(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestStories plays random stories: fleets in which agents are slow, silent or fail, hosts are lost, people change
-// whatever they may at any time, managers die and lose races. What must hold is checked at every instant; and in the
-// end each node that still needs a reboot states why it waits, or is on its way.
+// TestStories plays random stories. Agents are slow, silent or fail, hosts are lost, people change whatever they may at any time,
+// managers die and lose races. What must hold is checked at every instant. In the end each node that still needs a reboot states why it
+// waits, or is being rebooted.
 func TestStories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStory(t)

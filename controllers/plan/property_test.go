@@ -21,8 +21,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// TestMain makes the property tests draw the same cases in each run, unless flags change that; so a failure needs no
-// file to be found again. With -short they draw 20 instead of 1000: rapid itself then draws a fifth of its checks.
+// TestMain makes the property tests draw the same cases in each run, unless flags change that. So a failure needs no file to be found
+// again. With -short they draw 20 instead of 1000: rapid itself then draws a fifth of its checks.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": "1000"} {
 		if err := flag.Set(name, value); err != nil {
@@ -81,8 +81,8 @@ func counted(s plan.Snapshot, p plan.Plan) map[string]*plan.Node {
 	return nodes
 }
 
-// Whatever a cluster looks like, a plan never grants over the limit, counting the nodes that are unavailable for other
-// reasons; and grants nothing to a node that must not have it (behaviours 15, 18, 20).
+// Whatever a cluster looks like, a plan never grants over the limit, counting the nodes that are unavailable for other reasons. It
+// grants nothing to a node that must not have it (behaviours 15, 18, 20).
 func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		used := map[string]bool{}

@@ -44,7 +44,7 @@ func released(reason v1alpha1.Reason, message string) rebootStep {
 	return rebootStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
 }
 
-// waits is a reboot that goes on as it should until an instant, counted from the evening; fails is one that does not, since an instant.
+// waits is a reboot that goes on as it should until an instant, counted from the evening. Fails is one that does not, since an instant.
 func waits(message string, until time.Duration) rebootStep {
 	return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: message, Until: instantAfter(until)}
 }
@@ -322,7 +322,7 @@ func TestReboots_Over(t *testing.T) {
 	})
 }
 
-// A write that is due and was refused is reported with its node, since when the slot is held, and the answer in one line of
+// A write that is due and was refused is reported. The report has its node, since when the slot is held, and the answer in one line of
 // bounded length. Where no write is due any more, an old answer means nothing.
 func TestPlan_ReportsRefusedWrites(t *testing.T) {
 	const since = "holds a slot since Mon 2026-06-01 22:00:00 UTC, and the API server refuses what the manager writes about its reboot: "
@@ -358,8 +358,8 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 	}
 }
 
-// A grant that cannot be published is withdrawn in the ledger after five minutes, and its slot is free once the Node, read again
-// after that, does not show it. One that the Node shows goes on as any other.
+// A grant that cannot be published is withdrawn in the ledger after five minutes. Its slot is free once the Node, read again after
+// that, does not show it. One that the Node shows goes on as any other.
 func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 	const active = protocol.GrantActive
 	type step struct {

@@ -207,8 +207,8 @@ func aheadOf(now time.Time, n *plan.Node) bool {
 	return n.Grant != nil && n.Grant.At.After(latest) || n.Progress != nil && n.Progress.At.After(latest)
 }
 
-// Whatever a cluster looks like, no node is granted while one of an earlier ring that is not paused needs a reboot, holds a grant
-// or soaks; and no ring has more nodes down than its limit because of a grant.
+// Whatever a cluster looks like, no node is granted while one of an earlier ring that is not paused needs a reboot, holds a grant or
+// soaks. No ring has more nodes down than its limit because of a grant.
 func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := one(policy("workers", atMost("3"), holding(6), drawRings(t, "0", "1", "2", "50%")))

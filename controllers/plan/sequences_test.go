@@ -25,9 +25,9 @@ var planOptions = []cmp.Option{
 	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
 }
 
-// TestSequences plays stories of fleets: the planner, applied as the real manager applies it, and agents that act by the
-// real agent's rules. What must hold is checked at every instant. In the default order the transcript is golden; with a
-// seed, everybody comes in any order, the manager dies before writes and loses races, and the fleet must end the same.
+// TestSequences plays stories of fleets: the planner, applied as the real manager applies it, and agents that act by the real agent's
+// rules. What must hold is checked at every instant. In the default order the transcript is golden. With a seed, everybody comes in any
+// order, and the manager dies before writes and loses races. The fleet must end the same.
 func TestSequences(t *testing.T) {
 	for name, s := range sequences() {
 		t.Run(name, func(t *testing.T) {

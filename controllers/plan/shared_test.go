@@ -17,8 +17,8 @@ func grantedFor(policy string, e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
 	return e
 }
 
-// TestShared_Limit: a policy that shares a limit grants in the other one's ledger, and what both have down counts together: granted,
-// not Ready, cordoned, and in a ledger that the spec named before. A limit that cannot be shared grants nothing, with its reason.
+// TestShared_Limit: a policy that shares a limit grants in the other one's ledger. What both have down counts together: granted, not
+// Ready, cordoned, and in a ledger that the spec named before. A limit that cannot be shared grants nothing, with its reason.
 func TestShared_Limit(t *testing.T) {
 	gpu := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 		return policy("gpu", append(options(selects("pool", "gpu"), sharing("workers")), mods...)...)
@@ -118,8 +118,8 @@ func TestShared_Rebooting(t *testing.T) {
 	}
 }
 
-// TestShared_Owner: whoever granted sees an entry to its end, whose ledger it is in; an entry of a policy that is gone is seen to its
-// end by the policy with the ledger.
+// TestShared_Owner: the policy that granted sees an entry to its end, whichever ledger has it. Where that policy is gone, the one with
+// the ledger does.
 func TestShared_Owner(t *testing.T) {
 	workers := policy("workers", selects("pool", "cpu"), atMost("3"), holding(3, entry("cpu-1", 1), grantedFor("gpu", entry("gpu-1", 2)), grantedFor("gone", entry("cpu-2", 3))))
 	gpu := policy("gpu", selects("pool", "gpu"), sharing("workers"))

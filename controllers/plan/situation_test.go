@@ -125,8 +125,8 @@ func progress(seq int64, phase protocol.Phase, mods ...func(*protocol.Progress))
 	}
 }
 
-// phase is the phase of hooks that the node is in, since an instant counted from the evening: policy workers asks
-// example.com/a in this boot, before the drain, or in the next one, after it; mods change that.
+// phase is the phase of hooks that the node is in, since an instant counted from the evening. Policy workers asks example.com/a in this
+// boot, before the drain, or in the next one, after it; mods change that.
 func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...func(*protocol.HookPhase)) func(*host) {
 	return func(h *host) {
 		boot := map[v1alpha1.HookStage]string{v1alpha1.HooksBefore: "-boot-1", v1alpha1.HooksAfter: "-boot-2"}[stage]

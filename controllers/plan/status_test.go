@@ -59,8 +59,8 @@ func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
 	}
 }
 
-// TestReboots_Blocked: why nodes wait: five names at most for a reason; the reasons that need somebody first, because kubectl has
-// room for one; then the most frequent, ties by name.
+// TestReboots_Blocked: why nodes wait, with five names at most for a reason. The reasons that need somebody come first, because kubectl
+// has room for one. Then come the most frequent, ties by name.
 func TestReboots_Blocked(t *testing.T) {
 	p := one(policy("workers", atMost("0")),
 		append(hosts(needy, "n7 n6 n5 n4 n3 n2 n1"), needy("p2", annotated(v1alpha1.AnnotationPaused, "true")),

@@ -149,8 +149,8 @@ func matchesSegments(t *rapid.T, got window.State, now time.Time, segments []seg
 	}
 }
 
-// TestAt_KeepsItsPromises compares At with itself, over centuries and with durations of any length: what a state reports
-// of an instant ahead is what the state at that instant reports, and nothing changes before.
+// TestAt_KeepsItsPromises compares At with itself, over centuries and with durations of any length. What a state reports of an instant
+// ahead is what the state at that instant reports, and nothing changes before.
 func TestAt_KeepsItsPromises(t *testing.T) { rapid.Check(t, keepsPromises) }
 
 func FuzzKeepsPromises(f *testing.F) {

@@ -18,8 +18,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
 
-// TestMain makes the property tests draw the same cases in each run, unless flags change that; so a failure needs no
-// file to be found again.
+// TestMain makes the property tests draw the same cases in each run, unless flags change that. So a failure needs no file to be found
+// again.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "200", "rapid.nofailfile": "true"} {
 		if err := flag.Set(name, value); err != nil {

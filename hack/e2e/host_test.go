@@ -91,8 +91,8 @@ var _ = Describe("a host", Ordered, func() {
 	})
 })
 
-// installKernel installs a package that does in its postinst what those of Debian's kernels do: it runs the hooks of other
-// packages, of which unattended-upgrades' makes /run/reboot-required.
+// installKernel installs a package that does in its postinst what those of Debian's kernels do. It runs the hooks of other packages, of
+// which unattended-upgrades' makes /run/reboot-required.
 const installKernel = `set -e
 cd "$(mktemp -d)"
 mkdir -p kernel/DEBIAN

@@ -20,8 +20,8 @@ import (
 // releaseFolder is the variable that names what hack/release.sh has made. With it the site is installed from that alone.
 const releaseFolder = "RELEASE"
 
-// release is what is published, as somebody has it who has no checkout: the images are on the machines, the chart is installed by
-// helm, and the plugin is unpacked. All of it is printed as a terminal shows it.
+// release is what is published, as somebody has it who has no checkout. The images are on the machines, the chart is installed by helm,
+// and the plugin is unpacked. All of it is printed as a terminal shows it.
 type release struct {
 	site    *site
 	folder  string

@@ -19,8 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// witness watches a site by itself, from the begin of a reboot to its end, and takes nothing from the operator: each
-// revision of nodes, policies, the shop's pods and their budgets.
+// witness watches a site by itself, from the begin of a reboot to its end, and takes nothing from the operator. It has each revision of
+// nodes, policies, the shop's pods and their budgets.
 type witness struct {
 	site  *site
 	nodes *fleet.Recorder
@@ -38,8 +38,8 @@ func witnessed(s *site) *witness {
 	return &witness{site: s, nodes: &fleet.Recorder{Feed: seen}}
 }
 
-// testify states what must have held at every moment: the judge finds nothing, at most one node was unavailable, and whoever was
-// rebooted went down in order. It reports how long each took.
+// testify states what must have held at every moment. The judge finds nothing, at most one node was unavailable, and each rebooted node
+// went down in order. It reports how long each took.
 func (w *witness) testify(ctx context.Context) {
 	GinkgoHelper()
 	seen := w.nodes.Read()
@@ -78,8 +78,8 @@ func (w *witness) testify(ctx context.Context) {
 	}
 }
 
-// testifyIdentities looks at the API server's audit log: since an instant every write of an agent was made as a Node, each
-// of the nodes made some, and the operator was refused nothing.
+// testifyIdentities looks at the API server's audit log since an instant. Agents wrote as their Nodes only, each of the nodes wrote,
+// and the operator was refused nothing.
 func testifyIdentities(s *site, since time.Time) {
 	GinkgoHelper()
 	requests, err := s.cluster.Requests(since, time.Now())

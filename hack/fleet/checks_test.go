@@ -35,8 +35,8 @@ func check(t *testing.T, f *Fleet) {
 	}
 }
 
-// expectRights fails where the operator's programs asked for what their roles do not allow, so that no role is too narrow;
-// config's tests see that none is too wide.
+// expectRights fails where the operator's programs asked for what their roles do not allow, so that no role is too narrow. Config's
+// tests see that none is too wide.
 func expectRights(t *testing.T, f *Fleet) {
 	t.Helper()
 	requests, err := f.Cluster.Requests(f.begun, time.Now())
@@ -58,10 +58,10 @@ func expectRights(t *testing.T, f *Fleet) {
 
 const (
 	// agentBytes is what the agent's program may have. Most of it is every kind of the Kubernetes API, which any client of
-	// controller-runtime brings along; one more of that sort, such as a Clientset, is a megabyte on every node.
+	// controller-runtime brings along. One more of that sort, such as a Clientset, is a megabyte on every node.
 	agentBytes = 35_000_000
-	// agentAtRest is what an agent may hold in memory when it has nothing to do: it takes 32 MiB, most of it pages of the
-	// program, of which the kernel keeps more on one machine than on another.
+	// agentAtRest is what an agent may hold in memory when it has nothing to do. It takes 32 MiB, most of it pages of the program. The
+	// kernel keeps more of them on one machine than on another.
 	agentAtRest = 36 << 20
 )
 

@@ -16,8 +16,8 @@ import (
 // consent is a second before-hook: a person, whom this test plays.
 const consent = "example.com/consent"
 
-// The hooks of docs/hooks are what they promise to be: the DaemonSets are applied as they are, their pods run as real
-// processes with tokens of their own, and two nodes are rebooted under the policy of config/samples/hooks.yaml.
+// The hooks of docs/hooks do what they promise. The DaemonSets are applied as they are, and their pods run as real processes with
+// tokens of their own. Two nodes are rebooted under the policy of config/samples/hooks.yaml.
 func TestHooks(t *testing.T) {
 	s := newHooked(t)
 	const one, two = "node-1", "node-2"

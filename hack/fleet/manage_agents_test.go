@@ -18,8 +18,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// rolledWorkload is a shop that nobody may disturb, so that drains last until the test reports otherwise; and a policy that
-// only looks, so that the manager brings agents before the test begins.
+// rolledWorkload is a shop that nobody may disrupt, so that drains last until the test allows it. Its policy only looks, so that the
+// manager brings agents before the test begins.
 const rolledWorkload = `
 apiVersion: apps/v1
 kind: Deployment

@@ -19,8 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// few is how many small worlds a plain run of the tests lives through, for as long as atMost, but always as many as fewest: in those
-// mostKinds of the faults happen.
+// few is how many small worlds a plain run of the tests lives through, within atMost, but always as many as fewest. In those mostKinds
+// of the faults happen.
 const (
 	few, fewest, mostKinds = 6, 3, 25
 	atMost                 = 12 * time.Second
@@ -30,9 +30,9 @@ const (
 	progress = 100
 )
 
-// TestSimulation lives through SEEDS seeds in a row from FIRST, which is 1, as many as SECONDS_AT_MOST allows; or through SEED
-// alone, and prints its story. NODES makes them large worlds of so many nodes. It fails where the time allows fewer than
-// SEEDS_AT_LEAST, or a kind of fault hardly happens: a slow machine shows less than the run promises.
+// TestSimulation lives through SEEDS seeds in a row from FIRST, which is 1, as many as SECONDS_AT_MOST allows. With SEED it lives
+// through that one alone, and prints its story. NODES makes them large worlds of so many nodes. It fails where the time allows fewer
+// than SEEDS_AT_LEAST, or a kind of fault hardly happens: a slow machine shows less than the run promises.
 func TestSimulation(t *testing.T) {
 	draw, nodes := Draw, number("NODES", 0)
 	if nodes > 0 {
@@ -111,7 +111,7 @@ func (s *seeds) live(t *testing.T) {
 	}
 }
 
-// oftenEnough is how often each kind of fault has to have happened where there is a floor of seeds: the rarest come a dozen times in a
+// oftenEnough is how often each kind of fault has to have happened where there is a floor of seeds. The rarest come a dozen times in a
 // hundred worlds.
 const oftenEnough = 3
 

@@ -85,8 +85,8 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// kuredOpen is kured's own rule: the moment's weekday must be one of the days, and its time of day must lie
-// between start and end, the end's second included; an end before the start means from the start on or up to the end.
+// kuredOpen is kured's own rule. The weekday must be one of the days, and the time of day between start and end, the end's second
+// included. An end before the start means from the start on or up to the end.
 func kuredOpen(t time.Time, days []time.Weekday, start, end int) bool {
 	now := t.Hour()*3600 + t.Minute()*60 + t.Second()
 	if !slices.Contains(days, t.Weekday()) {

@@ -69,7 +69,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Letters of East Asia take two columns, and accents none of their own: what is below one another and where a line is cut go by columns.
+// Letters of East Asia take two columns, and accents none of their own. What is below one another and where a line is cut go by
+// columns.
 func TestTable_ByColumns(t *testing.T) {
 	rows := [][]Cell{
 		{{Text: "磁盘-1"}, {Text: "7"}, {Text: "等待磁盘更换完成"}},

@@ -49,7 +49,7 @@ func TestDraw_ReplacesWhatWasDrawnAndNothingElse(t *testing.T) {
 	}
 }
 
-// A line that is wider than the terminal takes more rows of it: from the last of them the cursor goes up to where the drawing begins.
+// A line that is wider than the terminal takes more rows of it. From the last of them the cursor goes up to where the drawing begins.
 func TestDraw_GoesUpAsManyRowsAsTheLinesTook(t *testing.T) {
 	for name, tc := range map[string]struct {
 		line string

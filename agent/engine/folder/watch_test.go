@@ -74,8 +74,8 @@ func (h *harness) expect(seen bool, step time.Duration) {
 	h.Until("a look at the change", func() bool { return h.seen.Load() == seen }, step)
 }
 
-// follows returns once the folder is watched in which the last look found the file: it may have come after the Watch looked for
-// what to watch, and before it looked for the file. A look that is being counted is not another one.
+// follows returns once the folder of the file is watched. The file may have come after the Watch looked for what to watch, and before
+// it looked for the file. A look that is being counted is not another one.
 func (h *harness) follows() {
 	h.t.Helper()
 	looks := h.looks.Load()

@@ -233,8 +233,8 @@ func TestDecodeDeployments_RefusesWhatIsNoList(t *testing.T) {
 	}
 }
 
-// fuzzEntries builds dictionaries out of the keys that matter and values of any type: two bytes of shape are a key and a
-// value, and a key that is beyond the last begins another dictionary.
+// fuzzEntries builds dictionaries out of the keys that matter and values of any type. Two bytes of shape are a key and a value, and a
+// key that is beyond the last begins another dictionary.
 func fuzzEntries(number int64, text string, flag bool, shape []byte) []properties {
 	keys := []string{"version", "checksum", "booted", "staged", "finalization-locked", "id"}
 	values := []any{

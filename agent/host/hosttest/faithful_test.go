@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What tests of the agent cannot show: where a played service were more lenient or stricter than the real one, they would pass all the
+// What tests of the agent cannot show. Where a played service were more lenient or stricter than the real one, they would pass all the
 // same.
 
 // listen connects to the bus and receives every StatusUpdate.
