@@ -52,6 +52,7 @@ func (a *agentPods) read(ctx context.Context) (*plan.Agents, error) {
 		return a.known, nil
 	}
 	var pods corev1.PodList
+	// They are not changed. A copy takes as long as that of Nodes does; see DaemonSetReconciler.observe.
 	if err := a.cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		a.changed.Store(true)
 		return nil, fmt.Errorf("listing the agents' pods: %w", err)

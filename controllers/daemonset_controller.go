@@ -139,7 +139,8 @@ func (r *DaemonSetReconciler) observe(ctx context.Context) (agentset.Observation
 		return agentset.Observation{}, err
 	}
 	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil { // they are not changed
+	// They are not changed. To copy 15,000 takes 25 ms and 17 MB.
+	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return agentset.Observation{}, fmt.Errorf("listing nodes: %w", err)
 	}
 	o := agentset.Observation{Policies: policies, Nodes: nodes.Items}
