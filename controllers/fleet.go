@@ -144,6 +144,7 @@ func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 	for key := range f.changed.Range {
 		name, _ := key.(string)
 		f.changed.Delete(name) // first: of a change that comes now there will be an event
+		// It is not changed, and what is kept of it shares its memory with the cache: copies of 15,000 take 17 MB.
 		var node corev1.Node
 		switch err := f.client.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); {
 		case apierrors.IsNotFound(err):
