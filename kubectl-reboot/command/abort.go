@@ -13,7 +13,7 @@ import (
 )
 
 func abortCommand(s *Session) *cobra.Command {
-	w := writing{session: s}
+	w := writeOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "abort NODE...",
 		Short: "Stop a drain",

@@ -23,7 +23,7 @@ import (
 const ours = "reboot-operator.io/"
 
 func cleanupCommand(s *Session) *cobra.Command {
-	w := writing{session: s}
+	w := writeOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove what the operator left on Nodes, once it is gone",
@@ -65,7 +65,7 @@ func noPolicies(ctx context.Context, c client.Client) error {
 }
 
 // cleanup cleans every node, also after one has failed.
-func (w *writing) cleanup(ctx context.Context, c client.Client) error {
+func (w *writeOptions) cleanup(ctx context.Context, c client.Client) error {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
@@ -79,7 +79,7 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 }
 
 // cleanNode prints what was removed once the conditions are gone, too.
-func (w *writing) cleanNode(ctx context.Context, c client.Client, node *corev1.Node) error {
+func (w *writeOptions) cleanNode(ctx context.Context, c client.Client, node *corev1.Node) error {
 	done, err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) { return clean(n), nil }, nil))
 	if err == nil && w.dryRun != dryRunClient {
 		err = cleanStatus(ctx, c, node.Name)

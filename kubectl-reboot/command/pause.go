@@ -19,7 +19,7 @@ import (
 )
 
 func pauseCommand(s *Session) *cobra.Command {
-	w := writing{session: s}
+	w := writeOptions{session: s}
 	reason, until := "", ""
 	cmd := &cobra.Command{
 		Use:   "pause (POLICY|NODE... | -l SELECTOR | --all)",
@@ -132,7 +132,7 @@ func instant(text string, now time.Time) (metav1.Time, error) {
 }
 
 func resumeCommand(s *Session) *cobra.Command {
-	w := writing{session: s}
+	w := writeOptions{session: s}
 	r := resumption{session: s}
 	cmd := &cobra.Command{
 		Use:   "resume (POLICY|NODE... | -l SELECTOR | --all)",

@@ -17,7 +17,7 @@ import (
 )
 
 func requestCommand(s *Session) *cobra.Command {
-	w := writing{session: s}
+	w := writeOptions{session: s}
 	reason, urgent := "", false
 	cmd := &cobra.Command{
 		Use:   "request (NODE... | -l SELECTOR | --all) --reason WHY",
@@ -70,7 +70,7 @@ func findNode(ctx context.Context, c client.Client, argument string) (client.Obj
 }
 
 // requestUrgently refuses nodes whose policy does not allow it. A request that is there and not urgent becomes urgent.
-func requestUrgently(ctx context.Context, w *writing, arguments []string, reason string) error {
+func requestUrgently(ctx context.Context, w *writeOptions, arguments []string, reason string) error {
 	policies, err := w.session.policies(ctx)
 	if err != nil {
 		return err

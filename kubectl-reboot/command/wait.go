@@ -18,20 +18,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// waiting is flag --wait: it follows the nodes of what was written until they are done.
-type waiting struct {
+// waitOptions is flag --wait: it follows the nodes of what was written until they are done.
+type waitOptions struct {
 	on      bool
 	timeout time.Duration
 	left    status.Left
 }
 
-func (w *waiting) bind(cmd *cobra.Command, until string, left status.Left) {
+func (w *waitOptions) bind(cmd *cobra.Command, until string, left status.Left) {
 	w.left = left
 	cmd.Flags().BoolVar(&w.on, "wait", false, "Report progress until "+until+".")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "How long --wait waits; then it fails. 0: for ever.")
 }
 
-func (w *waiting) check(format string) error {
+func (w *waitOptions) check(format string) error {
 	switch {
 	case !w.on && w.timeout != 0:
 		return errors.New("--timeout is for --wait")
@@ -65,7 +65,7 @@ func notInService(object *corev1.Node, n *plan.Node) string {
 }
 
 // mayRead fails where policies or nodes cannot be listed: the watches would try again for ever, before there is anything to report.
-func (w *waiting) mayRead(ctx context.Context, c client.Client) error {
+func (w *waitOptions) mayRead(ctx context.Context, c client.Client) error {
 	for _, list := range []client.ObjectList{&v1alpha1.RebootPolicyList{}, &corev1.NodeList{}} {
 		if err := c.List(ctx, list, client.Limit(1)); err != nil {
 			return fmt.Errorf("nothing was written, as --wait cannot read how far all is: %w", err)
@@ -75,7 +75,7 @@ func (w *waiting) mayRead(ctx context.Context, c client.Client) error {
 }
 
 // follow reports progress until all nodes of what was written are done. An end before that is an error.
-func (w *waiting) follow(ctx context.Context, s *Session, written []client.Object) error {
+func (w *waitOptions) follow(ctx context.Context, s *Session, written []client.Object) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if w.timeout > 0 {
@@ -121,7 +121,7 @@ func (w *waiting) follow(ctx context.Context, s *Session, written []client.Objec
 }
 
 // nodes are those of what was written: nodes, those that policies govern, and those whose reboots they have granted. Not current: the view is older than the writes.
-func (w *waiting) nodes(f fleet.Fleet, written []client.Object) (nodes map[string]bool, current bool, err error) {
+func (w *waitOptions) nodes(f fleet.Fleet, written []client.Object) (nodes map[string]bool, current bool, err error) {
 	nodes = map[string]bool{}
 	var gone []string
 	for _, object := range written {

@@ -29,18 +29,18 @@ const (
 // patience is how often a write is tried again after a conflict: kubelets and the manager write nodes and policies, too.
 var patience = wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 0.1}
 
-// writing edits nodes and policies for the commands that do so.
-type writing struct {
+// writeOptions is for the commands that edit nodes and policies: it selects, edits and prints them.
+type writeOptions struct {
 	selection
 
 	session *Session
 	dryRun  string
 	print   *genericclioptions.PrintFlags
 	printer printers.ResourcePrinter
-	wait    waiting
+	wait    waitOptions
 }
 
-func (w *writing) bind(cmd *cobra.Command) {
+func (w *writeOptions) bind(cmd *cobra.Command) {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return w.check() }
 	w.print = genericclioptions.NewPrintFlags("")
 	w.print.AddFlags(cmd)
@@ -49,7 +49,7 @@ func (w *writing) bind(cmd *cobra.Command) {
 	complete(cmd, "dry-run", oneOf(dryRunNone, dryRunServer, dryRunClient))
 }
 
-func (w *writing) check() error {
+func (w *writeOptions) check() error {
 	if _, err := w.print.ToPrinter(); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
@@ -70,7 +70,7 @@ type edit func(object client.Object) (done string, err error)
 
 // each edits the object of every argument, or those that are selected, also after one has failed. With --wait it then
 // follows what it wrote until it is done.
-func (w *writing) each(ctx context.Context, arguments []string, find finder, e edit) error {
+func (w *writeOptions) each(ctx context.Context, arguments []string, find finder, e edit) error {
 	c, err := w.client()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func forEach(ctx context.Context, many int, do func(i int) error) []error {
 }
 
 // client writes in the plugin's name. With --dry-run=server the API server keeps nothing of what it writes.
-func (w *writing) client() (client.Client, error) {
+func (w *writeOptions) client() (client.Client, error) {
 	c, err := w.session.client()
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (w *writing) client() (client.Client, error) {
 type finder func(ctx context.Context, c client.Client, argument string) (client.Object, error)
 
 // writeAndPrint writes an object, and prints what was done.
-func (w *writing) writeAndPrint(ctx context.Context, c client.Client, object client.Object, e edit) error {
+func (w *writeOptions) writeAndPrint(ctx context.Context, c client.Client, object client.Object, e edit) error {
 	done, err := w.write(ctx, c, object, e)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (w *writing) writeAndPrint(ctx context.Context, c client.Client, object cli
 }
 
 // write edits an object by compare-and-swap: what was read is what is changed, or it is read and edited again.
-func (w *writing) write(ctx context.Context, c client.Client, object client.Object, e edit) (done string, err error) {
+func (w *writeOptions) write(ctx context.Context, c client.Client, object client.Object, e edit) (done string, err error) {
 	tried := false
 	err = retry.RetryOnConflict(patience, func() error {
 		if tried {
@@ -170,7 +170,7 @@ func (w *writing) write(ctx context.Context, c client.Client, object client.Obje
 }
 
 // printDone prints as kubectl does: a line such as "node/n4 paused (server dry run)", or the object.
-func (w *writing) printDone(object client.Object, done string) error {
+func (w *writeOptions) printDone(object client.Object, done string) error {
 	if w.dryRun != dryRunNone {
 		done += " (" + w.dryRun + " dry run)"
 	}
