@@ -192,7 +192,11 @@ type GateStatus struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=330
 	Name string `json:"name"`
-	// state is Clear, Firing, NotReady or Unreachable.
+	// state is one of:
+	// - Clear: the query has no result, or the expression is true of every object.
+	// - Firing: the query has a result.
+	// - NotReady: the expression is false of an object.
+	// - Unreachable: it is not known, and permits nothing.
 	// +required
 	State GateState `json:"state"`
 	// message names a series that blocks, with its value at that time, or an object of which the expression is false.

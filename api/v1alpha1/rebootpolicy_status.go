@@ -21,7 +21,7 @@ type RebootPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// mode is the mode in force, Enforce or DryRun.
+	// mode is spec.mode as it is in force: Enforce grants reboots, DryRun grants nothing.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 

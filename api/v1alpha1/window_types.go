@@ -132,7 +132,13 @@ func (p *Pause) End() time.Time {
 
 // WindowStatus is the state of the windows.
 type WindowStatus struct {
-	// state is Always, Open, Closed, Paused, Urgent or Halted.
+	// state is one of:
+	// - Always: there are no windows, so reboots may begin at any hour.
+	// - Open: a window is open.
+	// - Closed: no window is open, or a blackout is in force.
+	// - Paused: the policy is paused, regardless of the windows.
+	// - Urgent: reboots may begin by spec.urgent.
+	// - Halted: the policy halted after failures, regardless of the windows.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	State WindowState `json:"state"`
