@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What ends the demo early ends every process, removes every file and is reported by the exit code. It is an interrupt in the middle of
-// a reboot, or the end of make alone while the control plane starts, as by a CI system.
+// What ends the demo early ends every process, removes every file and is reported by the exit code. The cases are SIGINT in the middle
+// of a reboot, and SIGTERM to make alone while the control plane starts, as by a CI system.
 func TestDemo_ASignalLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

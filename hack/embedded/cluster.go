@@ -2,8 +2,8 @@
 // kube-scheduler and kwok are child processes on 127.0.0.1. Nodes are simulated, or real ones (package rack). It is up in a few seconds
 // and leaves nothing behind.
 //
-// It is as strict as a real cluster. It has Node and RBAC authorisation, NodeRestriction, client certificates, tokens bound to pods,
-// and an audit log.
+// It is as strict as a real cluster where that matters here: Node and RBAC authorisation, NodeRestriction, client certificates, and
+// tokens bound to pods. An audit log reports who asked for what.
 package embedded
 
 import (

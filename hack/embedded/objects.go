@@ -50,8 +50,8 @@ func (c *Cluster) AddNode(ctx context.Context, name string) error {
 	})
 }
 
-// ClaimPod marks a pod that a process represents. When it is deleted it stays, as with a kubelet, until whoever runs the process
-// deletes it with a grace period of 0.
+// ClaimPod marks a pod that a process represents. A deleted pod stays, as with a kubelet, until whoever runs the process deletes it
+// with a grace period of 0.
 func (c *Cluster) ClaimPod(ctx context.Context, pod *corev1.Pod) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, pod.UID, claim)
 	_, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -133,8 +133,8 @@ var cleared = []schema.GroupVersionResource{
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
-// Clear deletes the objects of manifests and all nodes, workloads, namespaces, kinds and events. It returns when they are gone, so that
-// the next user has an empty cluster. Whatever ran in it has ended before.
+// Clear deletes the objects of manifests and all nodes, workloads, namespaces and kinds, and the events of namespace default. It
+// returns when they are gone, so that the next user has an empty cluster. Whatever ran in it has ended before.
 func (c *Cluster) Clear(ctx context.Context, manifests ...[]byte) error {
 	for _, manifest := range manifests {
 		if _, err := c.Kubectl(ctx, manifest, "delete", "--ignore-not-found", "--wait=false", "-f", "-"); err != nil {

@@ -143,8 +143,8 @@ func (f *Fleet) fail(err error) {
 	f.errs = append(f.errs, err)
 }
 
-// Err is what went wrong so far. A program of the operator ends again and again, a machine cannot be simulated, or a program of the
-// cluster has ended.
+// Err is what went wrong so far. It is a program of the operator that ends again and again, a machine that cannot be simulated, or a
+// program of the cluster that has ended.
 func (f *Fleet) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -188,8 +188,8 @@ func (j *Judge) End(at time.Time, left ...string) {
 	}
 }
 
-// LeftBehind is what should not be there once everything is at rest. No node is cordoned but by an administrator, has the operator's
-// taint or is in an attempt, and no ledger has an entry.
+// LeftBehind is what should not be there once everything is at rest. It is a cordon but an administrator's, the operator's taint, an
+// attempt, and an entry in a ledger.
 func (j *Judge) LeftBehind(at time.Time) []Violation {
 	var found []Violation
 	add := func(format string, args ...any) {

@@ -22,7 +22,8 @@ func Unfinished(n *corev1.Node) (what []string) {
 	return what
 }
 
-// Unsettled is what a Node shows that it does not show once all is well: unfinished work, a need, and node markers.
+// Unsettled is what a Node shows that it does not show once all is well: what is unfinished, a need, and all that a reboot brings with
+// it.
 func Unsettled(n *corev1.Node) []string {
 	what := Unfinished(n)
 	for _, c := range n.Status.Conditions {

@@ -201,7 +201,7 @@ func (i injector) await(every, within time.Duration, so func() bool) bool {
 }
 
 const (
-	// alone is up to which number of a fault a Node is deleted and its machine stays. At never no machine comes after it.
+	// alone is up to which number of a fault a Node is deleted and its machine stays. At number never, no other machine replaces it.
 	alone = 2
 	never = 5
 	// oldImage is the number at which the machine that comes instead has an old image, and soon an update.

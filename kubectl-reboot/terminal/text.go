@@ -48,8 +48,8 @@ func (t Theme) Paint(style Style, text string) string {
 // Wrap make each text harmless where it becomes text for people, before they add sequences of their own. Line is applied last and
 // lets only the theme's sequences through, so a text that bypassed those three can have a colour at most.
 
-// Harmless is a text that a terminal only shows, with its ends of lines. U+FFFD replaces each other control character (C0, DEL, C1),
-// each that turns the direction of letters, and each byte that is no UTF-8. It takes one column.
+// Harmless is a text that a terminal only shows, with its tabs and ends of lines. U+FFFD replaces each other control character (C0,
+// DEL, C1), each that opens or ends another direction of letters, and each byte that is no UTF-8. U+FFFD takes one column.
 func Harmless(text string) string { return strings.Map(harmless, text) }
 
 func harmless(r rune) rune {

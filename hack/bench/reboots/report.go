@@ -42,8 +42,8 @@ func (r result) ideal() (drains, reboots time.Duration) {
 	return drains, reboots
 }
 
-// handovers are the times to the next node's grant, from when a node was back in service, and from when it was Ready on its new boot
-// ID.
+// handovers are the times to the next node's grant. fromService is from when a node was back in service, fromReady from when it was
+// Ready on its new boot ID.
 func (r result) handovers() (fromService, fromReady []time.Duration) {
 	for i := 1; i < len(r.runs); i++ {
 		before, next := r.runs[i-1], r.runs[i]

@@ -37,8 +37,7 @@ type size struct {
 	resting         time.Duration
 	// beats is how many heartbeats there were each second at rest.
 	beats float64
-	// atStart, atRest and loaded are what the manager asked of the API server while it started, in so long at rest, and while
-	// nodes were rebooted.
+	// atStart, atRest and loaded are the manager's requests to the API server: during its start, in so long at rest, and during reboots.
 	atStart, atRest, loaded fleet.Asked
 	rest                    time.Duration
 	// handover is from the last report of one node's agent to the grant of the next one, afterFinish from the manager's

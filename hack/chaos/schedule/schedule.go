@@ -98,7 +98,7 @@ func drawStep(r *rand.Rand, kind Kind, needs int) Step {
 	return step
 }
 
-// transitions are nights on which clocks change, each with a daily window that is open around the change. One begins late, one begins
+// transitions are nights on which clocks change, each with a daily window that is open around the change. Some begin late, some begin
 // twice by the clock, and one goes on over the change.
 var transitions = []struct {
 	start, zone string

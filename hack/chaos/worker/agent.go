@@ -32,7 +32,7 @@ type agent struct {
 }
 
 // kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is asked to end
-// while it starts never ends. So one that has not started may still read, and gets that answer then.
+// while it starts never ends. So one that has not started may still read until it has, and ends then.
 func (a *agent) kill() {
 	end := func() {
 		a.line.Cut()

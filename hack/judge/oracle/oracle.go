@@ -97,7 +97,7 @@ func overlayWindow(minutes []Segment, w v1alpha1.Window, clock []shown) {
 }
 
 // overlayBlackout closes the minutes in which the blackout is in force. They begin with the first that shows from or a later date, and
-// end with the first that shows to or a later date.
+// end before the first that shows to or a later date.
 func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 	from, _ := time.Parse(time.DateOnly, b.From)
 	to, _ := time.Parse(time.DateOnly, b.To)

@@ -19,8 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// sample is how many bytes lie between two allocations that the heap profile takes in: small enough for a figure to a tenth of
-// a MiB.
+// sample is how many bytes lie between two allocations in the heap profile. It is small enough for a figure to a tenth of a MiB.
 const sample = 4096
 
 // Footprint is what a process has.
