@@ -165,7 +165,8 @@ func (r rebooter) active(ctx context.Context, on looked) (string, error) {
 
 // The file in which an update coordinator reports that it reboots the host. That holds while it has an exclusive flock on the file.
 // Flatcar and CoreOS show it at a login. What a coordinator that has ended leaves behind is unlocked, and means nothing: locksmithd
-// never removes it. https://github.com/flatcar/locksmith: CHANGELOG.md (v0.5.0), pkg/coordinatorconf, pkg/filelock
+// never removes it.
+// https://github.com/flatcar/locksmith: CHANGELOG.md (v0.5.0), pkg/coordinatorconf, pkg/filelock
 const coordinatorFile = "run/update-engine/coordinator.conf"
 
 // stateDisabled is a coordinator that runs and reboots nothing.
