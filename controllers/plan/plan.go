@@ -117,9 +117,11 @@ type Draft struct {
 // Begin decides about the granted reboots alone.
 func Begin(s Snapshot) *Draft {
 	f := newFleet(s, nil)
+	reboots := f.reboots()
+	f.crowdOut(reboots)
 	d := &Draft{f: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
-		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: f.reboots(),
+		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: reboots,
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
 	}}
 	if f.own != nil {

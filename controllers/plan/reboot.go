@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -136,8 +137,27 @@ func hooked(reason v1alpha1.Reason) bool {
 	return reason == v1alpha1.ReasonWaitingForHook || reason == v1alpha1.ReasonHookFailed || reason == v1alpha1.ReasonHookTimedOut
 }
 
-// Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
-// which all nodes together decide, is as the plan has it. The zero Reboot: the ledger does not hold the entry.
+// appears reports whether the node is shown its grant for the first time.
+func (t Reboot) appears() bool { return t.Action == PublishGrant && !t.Rebooting() }
+
+// cancelWhere cancels a grant that the node has not been shown yet, where something blocks it.
+func (t Reboot) cancelWhere(o *Blocked) Reboot {
+	if o != nil && t.appears() {
+		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
+	}
+	return t
+}
+
+// crowdedOut is why it is cancelled for want of room. Nil: it is not, or for another reason.
+func (t Reboot) crowdedOut() *Blocked {
+	if t.Action != CancelGrant || t.Reason != v1alpha1.ReasonControlPlaneGuard && t.Reason != v1alpha1.ReasonBudgetExhausted {
+		return nil
+	}
+	return &Blocked{Reason: t.Reason, Message: t.Message}
+}
+
+// Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted, and
+// whether there is room, is as the plan has it: all nodes together decide that. The zero Reboot: the ledger does not hold the entry.
 func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 	s.Nodes, s.Index = nil, nil
 	if n != nil {
@@ -146,7 +166,11 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 	f := newFleet(s, &p.Halt)
 	for _, held := range f.entries {
 		if held.Node == e.Node && held.Seq == e.Seq {
-			return f.reboot(held)
+			i := slices.IndexFunc(p.Reboots, func(t Reboot) bool { return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq })
+			if i < 0 {
+				return f.reboot(held)
+			}
+			return f.reboot(held).cancelWhere(p.Reboots[i].crowdedOut())
 		}
 	}
 	for _, n := range f.unlisted {

@@ -184,6 +184,44 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 	})
 }
 
+// TestReboots_CrowdedOut: hooks may take hours, and other nodes may go down in that time. A grant that its agent does not know yet is
+// cancelled then.
+func TestReboots_CrowdedOut(t *testing.T) {
+	cp := label(plan.ControlPlaneLabels[0], "")
+	full := "waiting for its turn: at most 1 of the nodes may be unavailable at once; worker-2 "
+	active := grant(rebootSeq, protocol.GrantActive)
+	cases := map[string]struct {
+		node   *host
+		others []*host
+		policy []func(*v1alpha1.RebootPolicy)
+		want   rebootStep
+	}{
+		"another node is not Ready":             {needy("worker-1"), []*host{newHost("worker-2", notReady)}, nil, takenBack(v1alpha1.ReasonBudgetExhausted, full+"is not Ready")},
+		"another node is cordoned":              {needy("worker-1"), []*host{newHost("worker-2", cordoned)}, nil, takenBack(v1alpha1.ReasonBudgetExhausted, full+"is cordoned")},
+		"another node is well":                  {needy("worker-1"), []*host{newHost("worker-2")}, nil, publish},
+		"there is room for both":                {needy("worker-1"), []*host{newHost("worker-2", notReady)}, options(atMost("2")), publish},
+		"the limit alone is lower than it was":  {needy("worker-1"), nil, options(atMost("0")), publish},
+		"it is cordoned itself":                 {needy("worker-1", cordoned), []*host{newHost("worker-2", notReady)}, nil, publish},
+		"its agent knows the grant":             {needy("worker-1", active), []*host{newHost("worker-2", notReady)}, nil, waits("granted; the agent has not begun yet", 5*minute)},
+		"it is rebooting, and has lost a grant": {newHost("worker-1", progress(rebootSeq, protocol.PhaseRebooting)), []*host{newHost("worker-2", notReady)}, nil, rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"}},
+		"another control-plane node is not Ready": {
+			needy("worker-1", cp), []*host{newHost("worker-2", cp, notReady)}, options(atMost("9")),
+			takenBack(v1alpha1.ReasonControlPlaneGuard, "control-plane node worker-2 is not Ready"),
+		},
+		"another control-plane node is cordoned": {needy("worker-1", cp), []*host{newHost("worker-2", cp, cordoned)}, options(atMost("9")), publish},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := entry("worker-1", rebootSeq)
+			s := one(policy("workers", append(tc.policy, holding(rebootSeq, e))...), append([]*host{tc.node}, tc.others...)...)
+			p := s.plan()
+			got := p.Reboots[0]
+			same(t, "reboot", tc.want, rebootStep{got.Action, got.Reason, got.Message, got.Stage, got.FailedAt, got.Until, got.DrainUntil})
+			same(t, "the action by a newer reading of the node", tc.want.Action, p.Again(s.snapshot(), got.Node, e).Action)
+		})
+	}
+}
+
 // TestReboots_UnderWay: a drain that has begun is finished; only a new boot ID ends a reboot.
 func TestReboots_UnderWay(t *testing.T) {
 	active := grant(rebootSeq, protocol.GrantActive)

@@ -201,6 +201,36 @@ func (s *share) exhausted(n *Node) *Blocked {
 	return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
 }
 
+// crowdOut cancels grants that no agent knows yet, where other nodes have gone down by themselves since: hooks may have taken hours.
+func (f *fleet) crowdOut(reboots []Reboot) {
+	if !slices.ContainsFunc(reboots, Reboot.appears) {
+		return
+	}
+	s := slotsOf(f, reboots)
+	for i, t := range reboots {
+		if t.appears() {
+			reboots[i] = t.cancelWhere(s.crowded(f, t.Node))
+		}
+	}
+}
+
+// crowded is why a node that holds a grant would take down more than there is room for. Nil: it would not, or is down already. A limit
+// that is lowered asks no grant back.
+func (s *slots) crowded(f *fleet, n *Node) *Blocked {
+	for _, other := range f.controlPlane {
+		if n.ControlPlane && other != n && !other.Ready {
+			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
+		}
+	}
+	for _, share := range s.of(f.rings.Of(n)) {
+		down := slices.DeleteFunc(slices.Sorted(maps.Keys(share.used)), func(name string) bool { return share.used[name] == holdsGrant })
+		if len(share.used) > share.limit && len(down) > 0 && !n.Unavailable() {
+			return blocked(v1alpha1.ReasonBudgetExhausted, "%s; %s %s", share.full, down[0], share.used[down[0]])
+		}
+	}
+	return nil
+}
+
 // holders names who uses the slots, for the policy's conditions.
 func (s *slots) holders() string {
 	names := make([]string, 0, len(s.used))
