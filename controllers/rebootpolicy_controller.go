@@ -41,8 +41,8 @@ const conflictPause, listPause = 50 * time.Millisecond, time.Second
 // gates reported grows old.
 const errorPause, errorPauseMax = 50 * time.Millisecond, 30 * time.Second
 
-// farAhead is the longest delay that is asked for: the next opening may be centuries away.
-const farAhead = 30 * 24 * time.Hour
+// farAhead is the longest delay that is asked for. A timer knows nothing of a clock that is set, or of a machine that was suspended.
+const farAhead = 10 * time.Minute
 
 // maxRounds is how many plans one pass makes: finish, ledger, publish, and one that finds nothing left; twice that, for safety.
 const maxRounds = 8

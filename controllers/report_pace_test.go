@@ -25,3 +25,29 @@ func TestReport_CountsAloneWait(t *testing.T) {
 		}
 	}
 }
+
+// The wall clock may be set, or the machine suspended, while a timer runs: a window that opens in nine hours may open in a minute.
+func TestDelay_LooksAtTheClockAgain(t *testing.T) {
+	now := time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		next    time.Time
+		delayed time.Duration
+		least   time.Duration
+		most    time.Duration
+	}{
+		"nothing is due":                {},
+		"what was put off":              {delayed: time.Minute, least: time.Minute, most: time.Minute},
+		"in nine hours":                 {next: now.Add(9 * time.Hour), least: time.Minute, most: 15 * time.Minute},
+		"in a century":                  {next: now.AddDate(100, 0, 0), least: time.Minute, most: 15 * time.Minute},
+		"in a minute, never early":      {next: now.Add(time.Minute), least: time.Minute, most: time.Minute + time.Second},
+		"in the past":                   {next: now.Add(-time.Hour), least: time.Millisecond, most: time.Second},
+		"in nine hours, and put off":    {next: now.Add(9 * time.Hour), delayed: time.Second, least: time.Second, most: time.Second},
+		"in a second, and put off long": {next: now.Add(time.Second), delayed: time.Hour, least: time.Second, most: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := delay(now, tc.next, tc.delayed); got < tc.least || got > tc.most {
+				t.Errorf("the next pass comes after %s, want %s to %s", got, tc.least, tc.most)
+			}
+		})
+	}
+}
