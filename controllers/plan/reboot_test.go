@@ -301,7 +301,25 @@ func TestReboots_UnderWay(t *testing.T) {
 			node: options(active, rebootsSince(-24*time.Hour), notReady), now: time.Hour, want: lost("22:30:00", time.Hour),
 		},
 		"rebooting, by a clock that is in 2099": {node: options(active, rebootsSince(years), notReady), now: time.Hour, want: lost("22:30:00", time.Hour)},
-		"rebooting with a time-out of its own":  {node: reboots(notReady), policy: options(timeouts), now: time.Hour, want: rebooting(2 * time.Hour)},
+		"rebooting after a drain that was allowed to take longer when it began": {
+			node: options(active, rebootsSince(110*minute), notReady), now: 111 * minute, want: rebooting(140 * minute),
+		},
+		"not back in time after a drain that was allowed to take longer": {
+			node: options(active, rebootsSince(110*minute), notReady), now: 3 * time.Hour, want: lost("23:50:00", 140*minute),
+		},
+		"back, and not Ready again while it settles, or its hooks wait": {
+			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), now: 41 * minute,
+			want: waits("booted; waiting for the node to be Ready and for its agent", 70*minute),
+		},
+		"back, and not Ready again, for too long": {
+			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), now: 70 * minute,
+			want: fails(v1alpha1.ReasonRebootTimedOut, 70*minute, "the node was back from its reboot, and is not Ready since Mon 2026-06-01 22:40:00 UTC; its slot "+
+				"is kept: see to the machine; once it is proved off, deleting the Node frees the slot"),
+		},
+		"up, and its agent has reported before it is Ready": {
+			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 2*minute)), now: 4 * minute, want: booted,
+		},
+		"rebooting with a time-out of its own": {node: reboots(notReady), policy: options(timeouts), now: time.Hour, want: rebooting(2 * time.Hour)},
 		"rebooting, and somebody removed the grant": {
 			node: reboots()[1:], want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
 		},

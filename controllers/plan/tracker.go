@@ -196,8 +196,7 @@ func (t *tracker) awaitRepair() {
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
 // that was removed since is written again: without it the reboot could not be finished.
 func (t *tracker) awaitBoot() {
-	n, p, sent := t.Node, t.Node.Progress, t.began(longestDrain(t.f.Policy))
-	t.rebooting(sent)
+	n, p, sent := t.Node, t.Node.Progress, t.sent()
 	if n.GrantSeq() < t.Entry.Seq {
 		t.Action, t.Message = PublishGrant, "rebooting; the grant is missing"
 		return
@@ -211,6 +210,11 @@ func (t *tracker) awaitBoot() {
 	t.Message = "rebooting"
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
+	}
+	if down := n.ReadySince; booted && !n.Maintenance && down.After(timing.Latest(sent, n.MaintenanceSince)) && hasCome(down, t.f.Now) {
+		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node was back from its reboot, and is not Ready since %s; its slot is "+
+			"kept: see to the machine; once it is proved off, deleting the Node frees the slot", t.f.instant(down)))
+		return
 	}
 	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot"
 	switch {
@@ -258,6 +262,21 @@ func (t *tracker) published() time.Time {
 func (t *tracker) began(latest time.Duration) time.Time {
 	published := t.published()
 	return believed(t.Node.Progress.At.Time, published, published.Add(latest))
+}
+
+// sent is when the node passed the point of no return. That may be later than its drain may take by the policy of now, which is not always
+// the policy that the drain went by; it is not later than when a manager has first seen it.
+func (t *tracker) sent() time.Time {
+	at, published, seen := t.Node.Progress.At.Time, t.published(), t.f.Now
+	if t.Entry.RebootingAt != nil {
+		seen = t.Entry.RebootingAt.Time
+	}
+	sent := believed(at, published, published.Add(longestDrain(t.f.Policy)))
+	if believed(at, published, seen) == at {
+		sent = at
+	}
+	t.rebooting(sent)
+	return sent
 }
 
 // backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host has
