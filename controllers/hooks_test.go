@@ -118,6 +118,20 @@ var _ = Describe("Hooks", func() {
 		Eventually(reasonsOf).WithArguments(name).Should(ContainElements("HookFailed", "GrantCancelled"))
 	})
 
+	It("leave nothing on a node whose grant could never be written", func() {
+		f = makeFleet(1)
+		name := f.nodes[0]
+		p := f.policy("workers", hooks)
+		Eventually(func() int32 { return policyStatus(p).Nodes.Selected }).Should(BeEquivalentTo(1))
+		withdrawn := protocol.HookPhase{Seq: 1, Policy: "gone", BootID: f.get(name).Status.NodeInfo.BootID, Stage: v1alpha1.HooksBefore, At: metav1.Now(), Hooks: []v1alpha1.AnnotationKey{before}}
+		f.patch(name, map[string]any{"metadata": map[string]any{
+			"labels":      map[string]any{v1alpha1.LabelBeforeReboot: "true"},
+			"annotations": map[string]any{v1alpha1.AnnotationHooks: withdrawn.String(), before: "true"},
+		}})
+		Eventually(labels).ShouldNot(HaveKey(v1alpha1.LabelBeforeReboot))
+		Expect(annotations()).NotTo(Or(HaveKey(v1alpha1.AnnotationHooks), HaveKey(before)))
+	})
+
 	It("give the slot back when another node has gone down meanwhile", func() {
 		f = makeFleet(2)
 		p := f.policy("workers", hooks)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -202,6 +203,9 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, n *plan.Node, m pl
 		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
 		removeMarkers(patch, n, grant)
+	}
+	if m.RemoveHooks {
+		endHooks(patch, n, math.MaxInt64)
 	}
 	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime, m.MaxUptime)
 	if n.Pending != m.Pending {

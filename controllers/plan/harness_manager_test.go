@@ -205,6 +205,9 @@ func (c *cluster) writeMarkers(name string, markers []plan.Markers) {
 				removeAnnotations(node, &n, grant)
 				removeExclusion(node, &n)
 			}
+			if m.RemoveHooks {
+				endHooks(node, math.MaxInt64)
+			}
 			node.Spec.Taints = plan.WithPending(node.Spec.Taints, m.Pending)
 			delete(node.Annotations, v1alpha1.AnnotationMaxUptime)
 			if m.MaxUptime != "" {

@@ -21,6 +21,8 @@ type Markers struct {
 	RemoveAnnotations bool
 	// RemoveExclusion: the grant is over, and its label that keeps load balancers off the node is still set.
 	RemoveExclusion bool
+	// RemoveHooks: no grant is there any more whose hooks the node is labelled for. A grant that could not be written on the Node leaves them.
+	RemoveHooks bool
 }
 
 // markers are what a node without a grant, or with one that is over, should show, and whether it shows anything else.
@@ -30,7 +32,16 @@ func (n *Node) markers(pending corev1.TaintEffect, maxUptime string, keepsAnnota
 	if g := n.Grant; g != nil {
 		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !keepsAnnotations, g.Excluded
 	}
-	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime != maxUptime
+	m.RemoveHooks = n.showsHooks()
+	return m, m.RemoveHooks || m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime != maxUptime
+}
+
+// showsHooks reports whether the node shows a phase of hooks.
+func (n *Node) showsHooks() bool {
+	_, before := n.Labels[v1alpha1.LabelBeforeReboot]
+	_, after := n.Labels[v1alpha1.LabelAfterReboot]
+	_, phase := n.Annotations[v1alpha1.AnnotationHooks]
+	return before || after || phase
 }
 
 // UngovernedMarkers are those of nodes that no policy governs and that show something: they should show nothing.

@@ -146,6 +146,13 @@ func TestReboots_Marks(t *testing.T) {
 		"the label for load balancers of a grant that is not": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, excluded))), nil,
 		},
+		"hooks of a grant that was never written on the node": {
+			one(policy("workers", paused(nil, "")), needy("a", phase(1, v1alpha1.HooksBefore, 0))), []plan.Markers{{Node: "a", RemoveHooks: true}},
+		},
+		"a label for hooks alone": {one(policy("workers"), newHost("a", label(v1alpha1.LabelAfterReboot, "true"))), []plan.Markers{{Node: "a", RemoveHooks: true}}},
+		"hooks of a grant that is in the ledger": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, 0), label(v1alpha1.LabelBeforeReboot, "true"))), nil,
+		},
 		"annotations of one whose entry is still in the ledger": {
 			one(policy("workers", atMost("0"), holding(1, entry("a", 1))), needy("a", grant(1, active, annotation))), nil,
 		},
@@ -167,6 +174,7 @@ func TestUngovernedMarkers(t *testing.T) {
 	}{
 		"nobody's":                          {nil, needy("a", pending), []plan.Markers{{Node: "a"}}},
 		"nobody's, with annotations":        {nil, newHost("a", grant(1, over, annotation)), []plan.Markers{{Node: "a", RemoveAnnotations: true}}},
+		"nobody's, with hooks":              {nil, newHost("a", label(v1alpha1.LabelBeforeReboot, "true")), []plan.Markers{{Node: "a", RemoveHooks: true}}},
 		"nobody's, with nothing":            {nil, needy("a"), nil},
 		"nobody's, with a maximum uptime":   {nil, newHost("a", upFor(monthOfA)), []plan.Markers{{Node: "a"}}},
 		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, annotation)), nil},
