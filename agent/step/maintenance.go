@@ -82,8 +82,8 @@ func drainReported(o Observation) (message string, then time.Time) {
 		follows = v1alpha1.DrainTimeoutAbort
 	}
 	message = drains(waitsFor(o.Drain), o.Deadline(), follows)
-	if shown := o.Condition(corev1.NodeDrainInProgress); shown.Status == corev1.ConditionTrue {
-		return spaced(o, shown, drainEvery, message)
+	if o.holds(corev1.NodeDrainInProgress) {
+		return spaced(o, o.Condition(corev1.NodeDrainInProgress), drainEvery, message)
 	}
 	return message, time.Time{}
 }
@@ -120,13 +120,14 @@ func emptied(o Observation) []corev1.NodeCondition {
 // reportedFrom is when the drain of the current attempt stops being a short one.
 func reportedFrom(o Observation) time.Time { return o.evictsFrom().Add(shortDrain) }
 
-// fallen are the conditions that are still True and have nothing to report any more. Absent ones stay absent.
+// fallen are the agent's conditions that are still True and have nothing to report any more. Absent ones stay absent, and those of
+// other programs as they are.
 func fallen(o Observation, reason string) []corev1.NodeCondition {
 	var conditions []corev1.NodeCondition
 	for _, kind := range []corev1.NodeConditionType{
 		corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress,
 	} {
-		if o.Is(kind) {
+		if o.holds(kind) {
 			conditions = append(conditions, condition(kind, corev1.ConditionFalse, reason, ""))
 		}
 	}

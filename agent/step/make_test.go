@@ -136,8 +136,22 @@ func drainIs(drain Drain) func(*Observation) {
 	return func(o *Observation) { o.Drain = drain }
 }
 
+// with is a condition as the agent writes it.
 func with(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*Observation) {
+	reason := map[corev1.NodeConditionType]string{
+		corev1.NodeDrainInProgress: v1alpha1.EventDraining, corev1.NodeDrained: v1alpha1.EventDrained,
+		corev1.NodeMaintenanceInProgress: string(v1alpha1.ReasonRebooting),
+	}[kind]
 	return func(o *Observation) {
-		o.Conditions = append(o.Conditions, corev1.NodeCondition{Type: kind, Status: status, Message: message})
+		o.Conditions = append(o.Conditions, condition(kind, status, reason, message))
+	}
+}
+
+// theirs are the conditions of a maintenance by another program: those of KEP-5683 that the agent writes, too.
+func theirs(o *Observation) {
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress} {
+		c := condition(kind, corev1.ConditionTrue, "NewFirmware", "Theirs.")
+		c.LastTransitionTime, c.LastHeartbeatTime = metav1.NewTime(begun), metav1.NewTime(now)
+		o.Conditions = append(o.Conditions, c)
 	}
 }

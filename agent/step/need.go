@@ -73,11 +73,11 @@ func uptime(o Observation) string {
 }
 
 // fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition
-// that led to it reported the request: one that was made since is another one. MaintenanceInProgress is still True only until the
-// first report after the boot, so a request is removed once.
+// that led to it reported the request: one that was made since is another one. The agent's MaintenanceInProgress is still True only
+// until the first report after the boot, so a request is removed once.
 func fulfilled(o Observation, request string) bool {
 	reported := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
-	return request != "" && reported && o.rebooted() && o.Is(corev1.NodeMaintenanceInProgress)
+	return request != "" && reported && o.rebooted() && o.holds(corev1.NodeMaintenanceInProgress)
 }
 
 // What the engines have reported is on the Node twice. People read it in the last sentence of condition RebootRequired, the agent's

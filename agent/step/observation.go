@@ -191,6 +191,11 @@ func (o Observation) Is(kind corev1.NodeConditionType) bool {
 	return o.Condition(kind).Status == corev1.ConditionTrue
 }
 
+// holds reports whether a condition of KEP-5683 is True and the agent's own.
+func (o Observation) holds(kind corev1.NodeConditionType) bool {
+	return v1alpha1.IsAgents(o.Condition(kind))
+}
+
 // Condition is a Node condition, or the zero one where it is absent.
 func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range o.Conditions {

@@ -328,6 +328,12 @@ func TestMaintenance(t *testing.T) {
 			condition(corev1.NodeDrainInProgress, no, "DrainAborted", ""),
 		}},
 		"nobody knows": {makeObservation(all, unreadableProgress), nil},
+		"those of another program stay after the boot": {makeObservation(rebootedBefore, theirs), nil},
+		"and after an abort":                           {makeObservation(inPhase(1, abortedPhase), theirs), nil},
+		"and where there was no attempt":               {makeObservation(theirs), nil},
+		"what another program's drain waits for is not kept": {
+			makeObservation(beingDrained, theirs, drainIs(Drain{State: DrainRunning})), []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
+		},
 	}.each(t, maintenance)
 }
 

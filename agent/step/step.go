@@ -247,10 +247,10 @@ func rebooting(o Observation) Step {
 	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault()}
 }
 
-// repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: condition
+// repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: the agent's
 // MaintenanceInProgress and this process show whether it was passed.
 func repair(o Observation) Step {
-	committed := o.Is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}
+	committed := o.holds(corev1.NodeMaintenanceInProgress) || o.Call != Call{}
 	message := engine.Shorten(o.Record.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone.")
 	progress, ok := protocol.Repair(o.Record, o.BootID, message, committed, o.Now)
 	if !ok {

@@ -39,7 +39,7 @@ func waitedFor(o Observation) []corev1.UniqueVolumeName {
 // condition reports when. So a wait goes on over a restart of the agent, and does not begin anew.
 func drainedAt(o Observation) time.Time {
 	shown := o.Condition(corev1.NodeDrained)
-	of := shown.Status == corev1.ConditionTrue && !shown.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
+	of := o.holds(corev1.NodeDrained) && !shown.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
 	if of && !o.Drain.Evicted {
 		return timing.Earliest(o.Drain.DoneAt, shown.LastTransitionTime.Time)
 	}

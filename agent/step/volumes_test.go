@@ -77,7 +77,8 @@ func TestDetached_Behaviour42(t *testing.T) {
 		"or the condition is of an earlier attempt": {
 			makeObservation(hasDrained, using("disk"), reportedAt(begun.Add(-time.Second))), doneAt.Add(5 * time.Minute),
 		},
-		"or later than this drain": {makeObservation(hasDrained, using("disk"), reportedAt(now)), doneAt.Add(5 * time.Minute)},
+		"or the condition is another program's": {makeObservation(hasDrained, using("disk"), theirs), doneAt.Add(5 * time.Minute)},
+		"or later than this drain":              {makeObservation(hasDrained, using("disk"), reportedAt(now)), doneAt.Add(5 * time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			until, waits := detached(tc.o)

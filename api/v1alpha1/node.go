@@ -8,7 +8,7 @@ import (
 )
 
 // Conditions this project keeps on a Node, beside the standard ones of KEP-5683 (corev1.NodeDrainInProgress,
-// corev1.NodeDrained, corev1.NodeMaintenanceInProgress, and corev1.NodeMaintenancePlanned, see IsPlanned).
+// corev1.NodeDrained, corev1.NodeMaintenanceInProgress, see IsAgents, and corev1.NodeMaintenancePlanned, see IsPlanned).
 const (
 	// NodeRebootRequired is written by the agent. True: the node needs a reboot, the reason states why and the message
 	// names the version. False: it does not. Unknown: the update engine cannot be asked.
@@ -26,6 +26,23 @@ const (
 // it with its first report after the reboot, the manager where there is none.
 func IsPlanned(c corev1.NodeCondition) bool {
 	return c.Type == corev1.NodeMaintenancePlanned && c.Reason == EventRebootGranted
+}
+
+// IsAgents reports whether a condition of KEP-5683 is True and the agent's: corev1.NodeDrainInProgress, corev1.NodeDrained or
+// corev1.NodeMaintenanceInProgress. Any maintenance may write these, too: the reason shows that it is the agent's.
+func IsAgents(c corev1.NodeCondition) bool {
+	if c.Status != corev1.ConditionTrue {
+		return false
+	}
+	switch c.Type {
+	case corev1.NodeDrainInProgress:
+		return c.Reason == EventDraining
+	case corev1.NodeDrained:
+		return c.Reason == EventDrained || c.Reason == EventVolumesInUse || c.Reason == string(ReasonDrainTimedOut)
+	case corev1.NodeMaintenanceInProgress:
+		return c.Reason == string(ReasonRebooting)
+	}
+	return false
 }
 
 // Annotations on a Node. Each has one writer.

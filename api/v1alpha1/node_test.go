@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,24 @@ func TestNodePause(t *testing.T) {
 	}
 	if v1alpha1.NodeIsPaused(nil) {
 		t.Error("a node without annotations is paused")
+	}
+}
+
+// Any program may write the conditions of KEP-5683: the reason shows which are the agent's.
+func TestIsAgents(t *testing.T) {
+	const drains, drained, reboots = corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress
+	agents := map[corev1.NodeConditionType][]string{
+		drains: {"Draining"}, drained: {"Drained", "VolumesInUse", "DrainTimedOut"}, reboots: {"Rebooting"}, corev1.NodeMaintenancePlanned: nil,
+	}
+	for kind, own := range agents {
+		for _, reason := range []string{"Draining", "Drained", "VolumesInUse", "DrainTimedOut", "Rebooting", "RebootSucceeded", "RebootGranted", "Theirs", ""} {
+			for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown} {
+				want := status == corev1.ConditionTrue && slices.Contains(own, reason)
+				if got := v1alpha1.IsAgents(corev1.NodeCondition{Type: kind, Status: status, Reason: reason}); got != want {
+					t.Errorf("%s=%s with reason %q: %t", kind, status, reason, got)
+				}
+			}
+		}
 	}
 }
 

@@ -129,7 +129,7 @@ func TestReboots_AMachineThatIsReadyHasNotFailed(t *testing.T) {
 		"it is Ready on the boot from before":          {options(long, reboots), none},
 		"its progress cannot be read, and it is down":  {options(long, unreadable, notReady), failed},
 		"its progress cannot be read, and it is Ready": {options(long, unreadable), none},
-		"it is up, and its agent does not report":      {options(long, reboots, bootID("two"), nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)), none},
+		"it is up, and its agent does not report":      {options(long, reboots, bootID("two"), notReportedBack(0)), none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decisions := one(policy("workers", holding(1, entry("a", 1))), newHost("a", tc.node...)).plan().Decisions

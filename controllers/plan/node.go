@@ -47,7 +47,7 @@ type Node struct {
 	Required       corev1.ConditionStatus
 	RequiredReason v1alpha1.Reason
 	RequiredSince  time.Time
-	// Maintenance is condition MaintenanceInProgress=True: the agent set it with the point of no return, and has not
+	// Maintenance is the agent's condition MaintenanceInProgress=True: the agent set it with the point of no return, and has not
 	// reported since the boot. MaintenanceSince is its last transition, so after the boot the agent's first report.
 	Maintenance      bool
 	MaintenanceSince time.Time
@@ -129,8 +129,8 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 		case v1alpha1.NodeRebootFailed:
 			n.Failed = c
 		case corev1.NodeMaintenanceInProgress:
-			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, transition(c)
-			if !n.Maintenance && c.Reason == v1alpha1.EventRebootSucceeded {
+			n.Maintenance, n.MaintenanceSince = v1alpha1.IsAgents(*c), transition(c)
+			if c.Status != corev1.ConditionTrue && c.Reason == v1alpha1.EventRebootSucceeded {
 				n.reportedBack = n.MaintenanceSince
 			}
 		case corev1.NodeMaintenancePlanned:

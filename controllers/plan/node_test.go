@@ -33,7 +33,7 @@ func TestNodeOf(t *testing.T) {
 		}},
 		"everything": {
 			needy("a", cp, cordoned, deleting, annotated(v1alpha1.AnnotationPaused, "true"), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, 0),
-				nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
+				notReportedBack(minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
 				tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule),
 				grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)).node,
 			plan.Node{

@@ -257,7 +257,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	noted := rebootStep{
 		Action: plan.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, with a clock that is off: settling begins",
 	}
-	notReported := nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)
+	notReported := notReportedBack(0)
 	newBoot, settles := bootID("worker-1-boot-2"), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)
 	testReboots(t, map[string]rebootCase{
 		"draining": {node: drains(), want: draining(30 * minute)},
@@ -333,6 +333,9 @@ func TestReboots_UnderWay(t *testing.T) {
 		"and settles from then on, not longer":                                    {node: reboots(rebooted(190*minute, 190*minute), settles), now: 10 * minute, want: finish},
 		"and not shorter": {
 			node: reboots(rebooted(-170*minute, -170*minute), settles), now: 10*minute - time.Second, want: settling("22:09:00", 10*minute),
+		},
+		"back, in a maintenance by another program, which it does not wait for": {
+			node: reboots(rebooted(10*minute, 9*minute), maintained("Theirs", 9*minute)), now: 10 * minute, want: settling("22:10:00", 11*minute),
 		},
 		"back and settled (behaviour 49)": {node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute, want: finish},
 		"back late is back":               {node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour, want: finish},

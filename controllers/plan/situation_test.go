@@ -252,4 +252,17 @@ func reportedBack(since time.Duration) func(*host) {
 	}
 }
 
+// notReportedBack is a node whose agent has not reported since the point of no return of a granted reboot.
+func notReportedBack(since time.Duration) func(*host) {
+	return maintained(v1alpha1.ReasonRebooting, since)
+}
+
+// maintained is a node in a maintenance by the program that this reason shows.
+func maintained(reason v1alpha1.Reason, since time.Duration) func(*host) {
+	return func(h *host) {
+		nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, since)(h)
+		h.node.Status.Conditions[len(h.node.Status.Conditions)-1].Reason = string(reason)
+	}
+}
+
 func instantAfter(d time.Duration) time.Time { return evening.Add(d) }
