@@ -187,6 +187,21 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 	})
 
+	It("reports without a gate, too, that its pods cannot be read, before the next grant as well", func(ctx SpecContext) {
+		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
+		m.pod(ctx, "web", m.owner("ReplicaSet"))
+		m.requests.forbid("/apis/policy/v1/namespaces/default/poddisruptionbudgets", 0)
+		m.asks(ctx, "r1")
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.shows(ctx, answerOf, Equal("r1, nobody knows"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+
+		By("the manager taking the grant back")
+		m.grant(ctx, 1, protocol.GrantCancelled)
+		m.looksAgain(ctx)
+		Expect(answerOf(m.node(ctx))).To(Equal("r1, nobody knows"))
+	})
+
 	It("writes nothing where no gate asks and nothing is in the way, and looks only while it is asked", func(ctx SpecContext) {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		m.pod(ctx, "web", m.owner("ReplicaSet"))

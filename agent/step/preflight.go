@@ -89,16 +89,14 @@ func mayStart(o Observation) bool {
 	return may
 }
 
-// Report is the answer as it is on the Node. Nil: nothing has to be reported.
+// Report is the answer as it is on the Node. Nil: nothing has to be reported. Why a look failed is reported without a gate, too: the
+// agent begins after no such look.
 func (l Look) Report(asked protocol.Preflight, bootID string) *protocol.PreflightReport {
 	r := &protocol.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,
 		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Problem: l.Problem,
 	}
-	if !l.Gated {
-		r.Problem = "" // it blocks no grant
-	}
-	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && !l.Gated {
+	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && r.Problem == "" && !l.Gated {
 		return nil
 	}
 	return r

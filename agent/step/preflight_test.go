@@ -54,17 +54,21 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		want  string // "-": what is there goes; "": what is there is kept
 		again time.Duration
 	}{
-		"nobody asks":                                       {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
-		"no reboot is needed any more":                      {makeObservation(isAsked, sees(0, migration)), "-", 0},
-		"nobody has looked yet":                             {makeObservation(staged("1"), isAsked), "", lookEvery},
-		"the first answer to a gate":                        {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
-		"a gate gets nothing, too":                          {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
-		"a gate gets that nobody knows":                     {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
-		"without a gate nothing is no news":                 {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
-		"without a gate nobody waits for what is not known": {makeObservation(staged("1"), isAsked, sees(0, Look{Problem: "x"})), "-", lookEvery},
-		"what cannot go has to settle":                      {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
-		"and is reported then":                              {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
-		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
+		"nobody asks":                                    {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
+		"no reboot is needed any more":                   {makeObservation(isAsked, sees(0, migration)), "-", 0},
+		"nobody has looked yet":                          {makeObservation(staged("1"), isAsked), "", lookEvery},
+		"the first answer to a gate":                     {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
+		"a gate gets nothing, too":                       {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
+		"a gate gets that nobody knows":                  {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
+		"without a gate nothing is no news":              {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
+		"without a gate what is not known has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, Look{Problem: "x"})), "", 4 * time.Second},
+		"and is reported then, too":                      {makeObservation(staged("1"), isAsked, sees(5*time.Second, Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery},
+		"and at once where one would begin": {
+			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), startsWith(Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery,
+		},
+		"what cannot go has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
+		"and is reported then":         {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
+		"another answer has to settle": {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
 		"the first answer to another question has not": {
 			makeObservation(staged("1"), hasAnswered(migration), func(o *Observation) {
 				o.Asked = &protocol.Preflight{Policy: "workers", Revision: "r2"}

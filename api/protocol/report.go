@@ -93,8 +93,8 @@ const (
 	MaxPodReasonBytes = 256
 )
 
-// PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and nothing is in
-// the way, there is none.
+// PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and the agent knows that nothing is
+// in the way, there is none.
 type PreflightReport struct {
 	// Policy and Revision are those of the question.
 	Policy   string `json:"policy"`

@@ -193,27 +193,28 @@ func (c podCheck) guarded(n *Node) bool {
 	return r != nil && r.Guarded != nil
 }
 
+// blockingPod also blocks where the agent could not look, whatever the policy has for gates: it does not begin after such a look.
 func blockingPod(v view, n *Node) *Blocked {
-	if r := v.pods.result(n); r != nil && r.Blocking != nil && len(v.Policy.Spec.BlockingPods()) > 0 {
+	switch r := v.pods.result(n); {
+	case r == nil:
+		return nil
+	case r.Blocking != nil && len(v.Policy.Spec.BlockingPods()) > 0:
 		return blocked(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", v.name, named(r.Blocking))
+	case r.Problem != "":
+		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent cannot determine which pods are in the way of a reboot: %s", r.Problem)
 	}
 	return nil
 }
 
-// blockingPodOrUnknown also blocks a new grant while the answer is unknown. An unknown answer takes no grant back: the agent looks
-// again before it begins.
+// blockingPodOrUnknown also blocks a new grant while there is no answer. That takes no grant back: the agent looks again before it
+// begins.
 func blockingPodOrUnknown(v view, n *Node) *Blocked {
-	if o := blockingPod(v, n); o != nil || len(v.Policy.Spec.BlockingPods()) == 0 {
-		return o
-	}
-	switch r := v.pods.result(n); {
-	case r == nil:
-		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
+	o := blockingPod(v, n)
+	if o == nil && v.pods.result(n) == nil && len(v.Policy.Spec.BlockingPods()) > 0 {
+		o = blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
 			"where this stays, see whether the agent's pod runs")
-	case r.Problem != "":
-		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent cannot determine whether pods of gates.blockingPods run on it: %s", r.Problem)
 	}
-	return nil
+	return o
 }
 
 // named names pods, each with why it is in the way.

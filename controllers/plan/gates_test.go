@@ -254,6 +254,7 @@ func TestReboots_Preflight(t *testing.T) {
 	const (
 		unknown = "the node's agent has not reported yet whether pods of gates.blockingPods run on it; " +
 			"where this stays, see whether the agent's pod runs"
+		isUnread                 = "the node's agent cannot determine which pods are in the way of a reboot: listing pods: forbidden"
 		isKept                   = "can never be drained: default/bare (unmanaged)"
 		unreachable, undrainable = v1alpha1.ReasonGateUnreachable, v1alpha1.ReasonUndrainablePod
 	)
@@ -273,7 +274,7 @@ func TestReboots_Preflight(t *testing.T) {
 		"nobody has answered and no gate asks":      {plain, nil, "", ""},
 		"nobody has answered":                       {gated, nil, unreachable, unknown},
 		"nothing is in the way":                     {gated, replies(gated), "", ""},
-		"the agent does not know and no gate asks":  {plain, replies(plain, problem), "", ""},
+		"the agent does not know and no gate asks":  {plain, replies(plain, problem), unreachable, isUnread},
 		"an answer about the policy before an edit": {gated, replies(plain), unreachable, unknown},
 		"an answer to another policy":               {gated, replies(policy("web", waitsForPods)), unreachable, unknown},
 		"an answer of the boot before":              {gated, replies(gated, bootBefore), unreachable, unknown},
@@ -285,8 +286,7 @@ func TestReboots_Preflight(t *testing.T) {
 			v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy workers waits for a/1, a/2 and 38 more",
 		},
 		"the agent does not know": {
-			gated, replies(gated, problem),
-			unreachable, "the node's agent cannot determine whether pods of gates.blockingPods run on it: listing pods: forbidden",
+			gated, replies(gated, problem), unreachable, isUnread,
 		},
 		"a pod that the policy keeps": {plain, replies(plain, bare), undrainable, isKept},
 		"a pod that the policy keeps, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, bare), undrainable, isKept},
@@ -326,8 +326,11 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 		action plan.Action
 		reason v1alpha1.Reason
 	}{
-		"a pod that blocks takes it back":          {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"a pod that cannot go takes it back":       {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a pod that blocks takes it back":    {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a pod that cannot go takes it back": {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"pods that the agent cannot read take it back": {
+			published(replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" })), plan.CancelGrant, v1alpha1.ReasonGateUnreachable,
+		},
 		"a grant that was not shown is taken back": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
 		"an answer that is stale takes nothing back: the agent looks again": {
 			published(replies(policy("workers"), blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
