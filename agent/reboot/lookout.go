@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -73,13 +74,22 @@ func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, 
 	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }
 
-// once looks by itself, now. The look in the background begins anew after it: it may have missed what this one finds.
+// once looks by itself, now. Where that finds what the look in the background has missed, the latter begins anew.
 func (l *Lookout) once(ctx context.Context, s step.Settings) step.Look {
 	findings, err := l.looker.Look(ctx, l.node, podRules(s))
+	look := found(s, l.clock.Now(), findings, err)
 	l.mu.Lock()
-	l.again = l.asked != nil
+	l.again = l.asked != nil && (l.again || missed(l.look, look))
 	l.mu.Unlock()
-	return found(s, l.clock.Now(), findings, err)
+	return look
+}
+
+// missed reports whether a look in the background has not found what another one has. One that begins anew causes a reconcile, which may
+// look once more: where they find the same, that would never end. One that has failed is tried again by itself.
+func missed(background, other step.Look) bool {
+	nothing := step.Look{At: other.At, Gated: other.Gated}
+	background.At, background.Gated = other.At, other.Gated
+	return background.Problem == "" && !reflect.DeepEqual(other, nothing) && !reflect.DeepEqual(other, background)
 }
 
 func (l *Lookout) put(look step.Look) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -226,6 +227,58 @@ func TestLookout(t *testing.T) {
 		l.mustAsk(t, &asked)
 		l.mustKnow(t, asked, protected)
 	})
+	for name, finds := range map[string]drain.Findings{"nothing": {}, "what this one has found": protects} {
+		onLookout(t, "goes on after a look of one's own that finds "+name, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+			t.Helper()
+			f.finds = protects
+			l.mustAsk(t, &asked)
+			f.finds = finds
+			l.once(t.Context(), step.Settings{})
+			l.mustKnow(t, asked, protected)
+		})
+	}
+	onLookout(t, "goes on after a look of one's own where this one has failed, and is tried again by itself", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+		t.Helper()
+		f.err = errAPI
+		l.mustAsk(t, &asked)
+		f.becomes(protects, nil)
+		l.once(t.Context(), step.Settings{})
+		l.mustKnow(t, asked, step.Look{Problem: "the API server is away"})
+	})
+}
+
+// A granted node that is held up looks at its pods, in the background too, and then waits.
+func TestReconcile_RestsWhileItIsHeldUp(t *testing.T) {
+	for name, finds := range map[string]drain.Findings{"nothing is in the way": {}, "a pod is that is no reason to wait": protects} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, api, logind := makeReconciler(t, granted())
+				api.keeps, logind.inhibitors = true, []host.Inhibitor{{Who: "dpkg"}}
+				r.Lookout.looker.(*looker).finds = finds
+				api.node.Annotations[v1alpha1.AnnotationPreflight] = asked.String()
+				api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Lookout.Start(ctx) }()
+				rounds := 0
+				for ; rounds < 20 && len(r.Wake.triggers) > 0; rounds++ {
+					<-r.Wake.triggers
+					result, err := r.Reconcile(ctx, ctrl.Request{})
+					if err != nil || result.RequeueAfter != 15*time.Second {
+						t.Errorf("%v, %v", result, err)
+					}
+					synctest.Wait()
+				}
+				if rounds > 4 {
+					t.Errorf("%d rounds without a pause", rounds)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // TestReconcile_ConfirmsTheNeed: an engine may have been reset without a signal, so it is asked right before the drain begins.

@@ -120,12 +120,15 @@ func (s statusWriter) Patch(_ context.Context, object client.Object, patch clien
 
 // logind counts the reboots it was asked for.
 type logind struct {
+	// inhibitors block a shutdown.
+	inhibitors []host.Inhibitor
+
 	asked int
 	err   error
 	then  func()
 }
 
-func (l *logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return nil, nil }
+func (l *logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return l.inhibitors, nil }
 
 func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	l.asked++
