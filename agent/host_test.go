@@ -103,7 +103,7 @@ func (m *machine) boot(ctx context.Context) {
 	m.kill()
 	m.boots.Add(1)
 	Expect(m.SetBootID(m.bootID())).To(Succeed())
-	m.upFor(time.Minute)
+	m.upFor(3 * time.Minute) // it has settled
 	m.Engine.SetStatus(hosttest.Idle())
 	Expect(m.Logind.Start()).To(Succeed())
 	m.heartbeat(ctx)

@@ -65,6 +65,9 @@ func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 		"a grant": {makeObservation(toBegin...), map[Fact]func(*Observation){
 			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
 		}, []Fact{FactPolicy, FactPods, FactEngines, FactInhibitors, FactCoordinators}},
+		"a grant right after the boot": {makeObservation(append(toBegin, up(time.Minute, 0))...), map[Fact]func(*Observation){
+			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
+		}, []Fact{FactPolicy, FactInhibitors, FactCoordinators}},
 		"a policy that cannot be read": {makeObservation(toBegin...), nil, []Fact{FactPolicy, FactInhibitors, FactCoordinators}},
 		"a pod in the way": {makeObservation(toBegin...), map[Fact]func(*Observation){
 			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },

@@ -24,6 +24,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins without a grant", o.Record.Grant != nil && o.Record.GrantErr == nil && o.Record.Grant.State == active)
 			must(t, o, "begins on a used grant", o.Record.Grant.Seq > o.Record.Last().Seq)
 			must(t, o, "begins under a grant that the ledger does not hold", o.Entry != nil && o.Entry.Seq == o.Record.Grant.Seq && o.Entry.WithdrawnAt == nil)
+			must(t, o, "begins right after the boot", o.Uptime == 0 || o.Uptime >= 2*time.Minute)
 			must(t, o, "begins in another boot", o.Record.Grant.BootID == o.BootID && s.Progress.BootID == o.BootID)
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.Record.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
@@ -99,7 +100,7 @@ func everything() iter.Seq[Observation] {
 	variants := [][]func(*Observation){
 		grants(), progresses(), policies(),
 		{func(o *Observation) { o.Unschedulable = true }, none},
-		{func(o *Observation) { o.Paused = true }, func(o *Observation) { o.Confirmed = false }, unlisted, none},
+		{func(o *Observation) { o.Paused = true }, func(o *Observation) { o.Confirmed = false }, unlisted, up(time.Minute, 0), none},
 		{
 			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainRunning, Listed: true}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
 			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), drainIs(Drain{State: DrainStopped, Listed: true}), none,

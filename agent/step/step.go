@@ -17,6 +17,9 @@ import (
 )
 
 const (
+	// bootSettles is how long a host has been up before it is drained. update_engine marks what the host runs as good 45 seconds after
+	// its own start. A host that goes down before falls back to the system before the update.
+	bootSettles = 2 * time.Minute
 	// policyRetry is how soon a policy that could not be read is asked for again.
 	policyRetry = 30 * time.Second
 	// confirmRetry is how soon an engine that did not answer before the start is asked again.
@@ -95,11 +98,13 @@ func Next(o Observation) Step {
 // effect, or while its pods are in the way. The manager takes the grant back. An agent that has just started first asks what the reboot
 // is for. A host that went down by itself may need none any more, and the manager does not know yet. Right before it begins the engines
 // are asked once more: one that was reset may have sent no signal. It does not begin either while the host is held up: its pods would
-// leave for nothing.
+// leave for nothing. Nor does it right after a boot.
 func resting(o Observation) Step {
 	switch {
 	case !mayStart(o), o.Paused, !o.asks(), inVain(o):
 		return Idle{}
+	case o.hasJustBooted():
+		return Wait{Until: o.Now.Add(bootSettles - o.Uptime)}
 	case !o.mayBegin(), o.startLook().At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
 	case o.startLook().objects(*o.Policy):
@@ -122,8 +127,12 @@ func confirmed(o Observation) bool {
 
 // mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
-	return mayStart(o) && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !inVain(o) && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
+	return mayStart(o) && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !inVain(o) && !o.hasJustBooted() &&
+		o.Policy != nil && protocol.Listed(o.Record, o.Entry)
 }
+
+// hasJustBooted reports whether the host may not have settled since its boot. Unknown is no.
+func (o Observation) hasJustBooted() bool { return o.Uptime > 0 && o.Uptime < bootSettles }
 
 // asks reports whether the host needs a reboot in this boot, as far as its engines have been received in it.
 func (o Observation) asks() bool { return o.Engines != nil && need(o).Status == corev1.ConditionTrue }

@@ -40,6 +40,10 @@ func TestNext_AtRest(t *testing.T) {
 		"an aborted attempt is not begun again":                                                {makeObservation(staged(""), granted(1, active), inPhase(1, abortedPhase)), Idle{}},
 		"an aborted attempt makes way for the next":                                            {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
 		"an agent that has just started reports the reason first":                              {makeObservation(staged(""), granted(1, active), silent), Idle{}},
+		"a host that has just booted settles first":                                            {makeObservation(staged(""), granted(1, active), up(20*time.Second, 0)), Wait{now.Add(100 * time.Second)}},
+		"whatever asks":       {makeObservation(requesting("x"), granted(1, active), noPolicy, up(2*time.Minute-1, 0)), Wait{now.Add(1)}},
+		"unless nothing does": {makeObservation(granted(1, active), up(20*time.Second, 0)), Idle{}},
+		"and then begins":     {makeObservation(staged(""), granted(1, active), up(2*time.Minute, 0)), StartDrain{*begin}},
 		"engines that did not answer once more are asked again": {
 			makeObservation(staged(""), granted(1, active), unanswered(0)), Wait{now.Add(confirmRetry)},
 		},
