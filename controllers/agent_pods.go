@@ -52,7 +52,7 @@ func (a *agentPods) read(ctx context.Context) (*plan.Agents, error) {
 		return a.known, nil
 	}
 	var pods corev1.PodList
-	// They are not changed. A copy takes as long as that of Nodes does; see DaemonSetReconciler.observe.
+	// An optimisation: the pods are only read, so no copy is made. DaemonSetReconciler.observe has what copies of Nodes take.
 	if err := a.cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		a.changed.Store(true)
 		return nil, fmt.Errorf("listing the agents' pods: %w", err)

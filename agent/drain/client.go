@@ -24,8 +24,8 @@ const (
 	watchSeconds = 300
 )
 
-// Client asks the API server for what a drain reads and writes, as one identity. It knows three kinds: a Clientset is of all
-// of them, and methods that are never called are linked into the program too.
+// Client asks the API server for what a drain reads and writes, as one identity. An optimisation: it knows three kinds. A Clientset
+// would link the methods of all kinds into the program.
 type Client struct{ core, policy rest.Interface }
 
 var (
