@@ -188,7 +188,7 @@ func (e Period) row(readers *time.Location, now time.Time) []terminal.Cell {
 	case !e.To.IsZero():
 		until = moment.At(e.To, e.From, zone)
 	case e.Kind != ClockChange:
-		until = "no end in sight"
+		until = "no known end"
 	}
 	return []terminal.Cell{
 		{Text: from},

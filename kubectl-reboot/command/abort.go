@@ -17,7 +17,7 @@ func abortCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "abort NODE...",
 		Short: "Stop a drain",
-		Long: `Stop the drain of a node, by taking back the cordon of its agent. The agent stops evicting at once. It counts as a failure,
+		Long: `Stop the drain of a node, by removing the cordon of its agent. The agent stops evicting at once. It counts as a failure,
 and the node is tried again after its back-off: pause it first, if it must not be. Past the point of no return nothing stops
 the reboot, and this writes nothing.`,
 		Example: `  kubectl reboot abort n4
@@ -32,7 +32,7 @@ the reboot, and this writes nothing.`,
 	return cmd
 }
 
-// abortDrain takes back the cordon of an agent that drains. The write is refused if the agent has gone on by then.
+// abortDrain removes the cordon of an agent that drains. The write is refused if the drain has ended by then.
 func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	r := protocol.RecordOf(n)
 	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
@@ -44,7 +44,7 @@ func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	case begun && progress.Phase == protocol.PhaseRebooting:
 		return "", errors.New("the drain is over, the node is being rebooted: nothing stops that")
 	case !begun && hasSlot(r, boot):
-		return "", fmt.Errorf("the node has a slot and has not begun to drain: %s takes the slot back", s.command("kubectl reboot pause node/%s", n.Name))
+		return "", fmt.Errorf("the node has a slot and has not begun to drain: %s cancels its grant", s.command("kubectl reboot pause node/%s", n.Name))
 	case !begun || progress.Phase != protocol.PhaseDraining:
 		return "is not draining", nil
 	case !n.Spec.Unschedulable:

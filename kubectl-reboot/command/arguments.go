@@ -28,7 +28,7 @@ func exactlyOne(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return fmt.Errorf("%s wants exactly 1 argument, %s: %s", cmd.Name(), what, cmd.UseLine())
+		return fmt.Errorf("%s requires exactly 1 argument, %s: %s", cmd.Name(), what, cmd.UseLine())
 	}
 }
 
@@ -37,7 +37,7 @@ func atLeast(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return fmt.Errorf("%s wants %s: %s", cmd.Name(), what, cmd.UseLine())
+		return fmt.Errorf("%s requires %s: %s", cmd.Name(), what, cmd.UseLine())
 	}
 }
 

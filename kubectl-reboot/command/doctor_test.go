@@ -77,7 +77,7 @@ var _ = Describe("doctor", Serial, func() {
 		Expect(by[doctor.Agents]).To(HaveExactElements(HaveField("Message", ContainSubstring("there is no DaemonSet of the agents"))))
 		Expect(by[doctor.Rights]).To(HaveExactElements(HaveField("Message", And(
 			HavePrefix("ServiceAccount default/nobody may not: "), ContainSubstring("update rebootpolicies/status"), ContainSubstring("grant noderecords")))))
-		Expect(by[doctor.Budgets]).To(ContainElement(HaveField("Message", HavePrefix("PodDisruptionBudget default/kured wants all of its 1 pod"))))
+		Expect(by[doctor.Budgets]).To(ContainElement(HaveField("Message", HavePrefix("PodDisruptionBudget default/kured requires all of its 1 pod"))))
 		Expect(by).NotTo(Or(HaveKey(doctor.Version), HaveKey(doctor.Clocks), HaveKey(doctor.Windows), HaveKey(doctor.Gates)))
 
 		Expect(found(func(*call) {}, "node/"+p.nodes[0])).To(HaveKey(doctor.Operators), "it concerns every node")

@@ -70,7 +70,7 @@ var _ = Describe("A command for many", func() {
 
 	It("refuses what is empty, or two things", func() {
 		p := newPool(1, paused)
-		Expect(fails("pause")).To(HavePrefix("error: pause wants a policy or a node, -l or --all: "))
+		Expect(fails("pause")).To(HavePrefix("error: pause requires a policy or a node, -l or --all: "))
 		for _, args := range [][]string{{"-l", "a=b", "--all"}, {p.nodes[0], "--all"}, {p.nodes[0], "-l", "a=b"}} {
 			Expect(fails(append([]string{"pause"}, args...)...)).To(Equal("error: names, --selector and --all exclude each other\n"))
 		}
@@ -267,7 +267,7 @@ var _ = Describe("abort", func() {
 		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
 		p.needs(name)
 		expectPermitted(name, "True Granted")
-		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " takes the slot back"))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " cancels its grant"))
 
 		p.progresses(name, protocol.PhaseDraining)
 		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
@@ -288,7 +288,7 @@ var _ = Describe("abort", func() {
 		name := p.nodes[0]
 		p.needs(name)
 		Eventually(func() map[string]string { return node(name).Annotations }).Should(HaveKey(v1alpha1.AnnotationHooks))
-		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " takes the slot back"))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " cancels its grant"))
 	})
 
 	It("leaves a cordon that was there before the drain", func() {

@@ -26,8 +26,8 @@ func statusCommand(s *Session) *cobra.Command {
 	follow := false
 	cmd := &cobra.Command{
 		Use:   "status [POLICY...]",
-		Short: "The fleet at a glance",
-		Long: `The fleet at a glance: each policy with its limit, its window and its nodes, which reboots are in progress, in which phase and for
+		Short: "Show policies and nodes",
+		Long: `Show each policy with its limit, its window and its nodes, which reboots are in progress, in which phase and for
 how long, and why the others wait.
 
 With --watch it is drawn again in place whenever something changes; in a pipe there is one line for each change.`,

@@ -107,7 +107,7 @@ var _ = Describe("explain and status", func() {
 		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +\? +1 +0 +0 +\?  paused$`))
 		Expect(ok("status", "-o", "wide")).To(ContainSubstring("  UNAVAILABLE\n"))
 		Expect(fails("explain", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))
-		Expect(fails("explain")).To(HavePrefix("error: explain wants exactly 1 argument, the node: kubectl reboot explain NODE"))
+		Expect(fails("explain")).To(HavePrefix("error: explain requires exactly 1 argument, the node: kubectl reboot explain NODE"))
 		Expect(fails("status", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\"; there are: "))
 		Expect(fails("status", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of json, yaml, wide\n"))
 	})
@@ -181,7 +181,7 @@ var _ = Describe("forecast", func() {
 var _ = Describe("history", func() {
 	It("shows how the last reboots of a node ended", func() {
 		p := newPool(1)
-		Expect(ok("history", p.nodes[0])).To(Equal("No policy remembers a reboot of " + p.nodes[0] + "; each remembers its last 20.\n"))
+		Expect(ok("history", p.nodes[0])).To(Equal("status.history has no reboot of " + p.nodes[0] + "; it holds the last 20 of each policy.\n"))
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
 		p.progresses(p.nodes[0], protocol.PhaseDraining)

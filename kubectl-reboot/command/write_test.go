@@ -83,7 +83,7 @@ var _ = Describe("request", func() {
 	It("wants a reason, and goes on after a node that is not there", func() {
 		p := newPool(1, paused)
 		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is shown wherever the request is reported\n"))
-		Expect(fails("request")).To(HavePrefix("error: request wants at least one node, -l or --all: kubectl reboot request (NODE... | -l SELECTOR | --all) --reason WHY"))
+		Expect(fails("request")).To(HavePrefix("error: request requires at least one node, -l or --all: kubectl reboot request (NODE... | -l SELECTOR | --all) --reason WHY"))
 		Expect(fails("request", p.nodes[0], "--reason=urgent: why")).To(HavePrefix("error: --reason begins with urgent:, which makes a request urgent: use --urgent, "))
 		Expect(fails("request", p.nodes[0], "--reason=false")).To(Equal("error: --reason \"false\" asks for no reboot: give the reason in other words\n"))
 		stdout, stderr, err := run([]string{"request", "nowhere", p.nodes[0], "nobody", "--reason=why"})

@@ -104,7 +104,7 @@ func TestRender_Zone(t *testing.T) {
 	}
 }
 
-// TestRender shows each part of a fleet, and the command that goes on.
+// TestRender shows each part of a fleet, and the command for each notice.
 func TestRender(t *testing.T) {
 	page := rendered(t, busy(), dashboard.Options{Cluster: "prod (https://10.0.0.1)", Live: true, Log: []string{"Mon 15:47:00  worker-05: Draining → Rebooting"}})
 	for section, want := range map[string][]string{

@@ -177,7 +177,7 @@ var marks = map[Level]struct {
 	Problem: {"✗", terminal.Bad}, Unchecked: {"?", terminal.Bad}, Warning: {"!", terminal.Wait},
 }
 
-// Lines is the report for people: every check, what is wrong with the command that goes on from there, and the sum.
+// Lines is the report for people: every check, what is wrong with a command that helps, and the sum.
 func (r Diagnosis) Lines(l terminal.Look) []string {
 	var lines []string
 	for _, k := range checks {

@@ -101,7 +101,7 @@ func clocks(c Cluster, f *findings) {
 			continue
 		}
 		if d := lease.Spec.RenewTime.Sub(c.ServerTime); d > ahead || d < -behind {
-			f.add(Problem, fmt.Sprintf("the clock of %s is %s that of the API server, by the lease of its kubelet: its times are not believed; synchronise it (chronyc makestep)",
+			f.add(Problem, fmt.Sprintf("the clock of %s is %s that of the API server, by the lease of its kubelet: its times are ignored; synchronise it (chronyc makestep)",
 				lease.Name, beside(d)), "", lease.Name)
 		}
 	}

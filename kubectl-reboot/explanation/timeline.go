@@ -57,7 +57,7 @@ func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
 	case protocol.GrantActive:
 		add(g.At.Time, "granted by policy %s, number %d", g.Policy, g.Seq)
 	case protocol.GrantCancelled:
-		add(g.At.Time, "grant %d was taken back: %s", g.Seq, g.Reason)
+		add(g.At.Time, "grant %d was cancelled: %s", g.Seq, g.Reason)
 	case protocol.GrantFinished:
 		add(g.At.Time, "back in service, grant %d of policy %s is over", g.Seq, g.Policy)
 	}
@@ -72,7 +72,7 @@ func addProgress(add addMoment, n *plan.Node, granted bool) {
 	case protocol.PhaseDraining:
 		add(p.At.Time, "drain began")
 	case protocol.PhaseAborted:
-		add(p.At.Time, "gave up: %s, %s (%d in a row)", p.Reason, p.Message, p.Failures)
+		add(p.At.Time, "attempt aborted: %s, %s (%d in a row)", p.Reason, p.Message, p.Failures)
 	case protocol.PhaseRebooting:
 		add(p.At.Time, "sent to reboot")
 		if granted && n.BootID != p.BootID && !n.Maintenance {

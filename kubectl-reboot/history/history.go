@@ -53,7 +53,7 @@ func Lines(entries []Attempt, l terminal.Look, nodes ...string) []string {
 		if len(nodes) > 0 {
 			of = strings.Join(nodes, ", ")
 		}
-		return terminal.Wrap("No policy remembers a reboot of "+of+"; each remembers its last 20.", l.Width)
+		return terminal.Wrap("status.history has no reboot of "+of+"; it holds the last 20 of each policy.", l.Width)
 	}
 	rows := make([][]terminal.Cell, len(entries))
 	for i, e := range entries {

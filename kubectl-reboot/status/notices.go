@@ -45,7 +45,7 @@ const (
 	ManagerLags  Kind = "ManagerLags"
 )
 
-// Notice is something that needs attention, and the command that goes on from there.
+// Notice is something that needs attention, and a command that helps.
 type Notice struct {
 	Kind    Kind   `json:"kind"`
 	Message string `json:"message"`

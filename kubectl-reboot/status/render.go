@@ -235,9 +235,9 @@ func others(v v1alpha1.SystemVersions) string {
 		part := fmt.Sprintf("%d on %s", o.Nodes, o.Version)
 		switch {
 		case o.WithoutNeed == o.Nodes:
-			part += " asked for nothing"
+			part += " without a staged update"
 		case o.WithoutNeed > 0:
-			part += fmt.Sprintf(" (%d asked for nothing)", o.WithoutNeed)
+			part += fmt.Sprintf(" (%d without a staged update)", o.WithoutNeed)
 		}
 		parts = append(parts, part)
 	}

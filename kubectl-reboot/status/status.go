@@ -1,4 +1,4 @@
-// Package status is the fleet at a glance.
+// Package status shows the policies and the nodes of a fleet.
 package status
 
 import (

@@ -155,7 +155,7 @@ func (t Timetable) due(l terminal.Look) []string {
 func (t Timetable) Verdict(zone *time.Location) string {
 	switch {
 	case t.Unknown != "":
-		return "When all is done is not known. " + t.Unknown
+		return "The completion time is unknown. " + t.Unknown
 	case t.CompletionAt.IsZero() && t.Silent > 0:
 		return "Nothing is to be done: no node is known to need a reboot."
 	case t.CompletionAt.IsZero():
