@@ -72,8 +72,8 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is reported in one line, without the usage after it
 	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
-	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to read, a comma-separated list of "+strings.Join(engineNames, ", ")+" and auto: each but kernel that is on the host, whenever it comes.")
-	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal of anybody but the update engine, the canonical test signal among them.")
+	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to read, a comma-separated list of "+strings.Join(engineNames, ", ")+" and auto: every engine found on the host except kernel, also later.")
+	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal that is not sent by the update engine, also the canonical test signal.")
 	flags.BoolVar(&o.drive, "rpm-ostree-drive", false, "Make rpm-ostree look for upgrades and stage them, unless the host's AutomaticUpdatePolicy does.")
 	flags.DurationVar(&o.drivePeriod, "rpm-ostree-drive-period", rpmostree.DefaultPeriod, "How often to look for an upgrade; up to a tenth is added at random.")
 	flags.DurationVar(&o.driveTimeout, "rpm-ostree-drive-timeout", rpmostree.DefaultLimit, "How long an upgrade may take before it is cancelled.")

@@ -76,9 +76,9 @@ var DefaultPaces = Paces{Counts: 15 * time.Second, AgentEvent: 5 * time.Second, 
 
 // Bind registers the flags with their defaults.
 func (o *Options) Bind(flags *flag.FlagSet) {
-	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "Let one of several replicas act, by a Lease.")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "Elect a leader with a Lease; only the leader acts.")
 	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", ":8443", "Where metrics are served; 0 turns them off.")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics by TLS, to users who may read them.")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, with authentication and authorization.")
 	flags.StringVar(&o.ProbeAddr, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
 	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the Lease and of the agents (default: the pod's).")
 	flags.BoolVar(&o.ManageAgents, "manage-agents", false, "Make the agents' DaemonSet: create it, keep it and remove it with the last policy.")

@@ -20,7 +20,7 @@ type Log struct {
 // Bind adds the flags that change it.
 func (l *Log) Bind(flags *flag.FlagSet) {
 	flags.Func("log-format", "Format of the log: json or text (default json).", l.setFormat)
-	flags.TextVar(&l.level, "log-level", slog.LevelInfo, "Least that is logged: debug, info, warn or error.")
+	flags.TextVar(&l.level, "log-level", slog.LevelInfo, "Minimum level to log: debug, info, warn or error.")
 }
 
 func (l *Log) setFormat(format string) error {
