@@ -153,7 +153,7 @@ func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, b
 // waiting, and no instant at which time alone changes something.
 func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan) {
 	if _, err := w.writeMarkers(ctx, s, p.Markers); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot mark all nodes for schedulers and autoscalers")
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot write all node markers")
 		s.putOff(refusedPause)
 	}
 }
@@ -185,7 +185,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 		written++
 		switch err := w.writeMark(ctx, s, s.Nodes[i], m); {
 		case apierrors.IsConflict(err):
-			ctrl.LoggerFrom(ctx).V(4).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
+			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; writing its markers again", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
 		case err != nil && !apierrors.IsNotFound(err):
 			if isRefusal(err) {

@@ -106,7 +106,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		err = r.report(ctx, s, p)
 	}
 	if apierrors.IsConflict(err) {
-		ctrl.LoggerFrom(ctx).V(4).Info("Lost a race for the policy; deciding again", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("The policy has changed meanwhile; deciding again", "reason", err.Error())
 		return ctrl.Result{RequeueAfter: s.conflictPause()}, nil
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, s.refused
 	}
 	if s.refused != nil {
-		ctrl.LoggerFrom(ctx).Error(s.refused, "Some Nodes refused what was written; others are due soon")
+		ctrl.LoggerFrom(ctx).Error(s.refused, "Writes to some Nodes failed; work on others is due soon")
 	}
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
@@ -270,7 +270,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 			s.remove(t.Entry.Node)
 		case apierrors.IsConflict(err):
 			// The Node was written in between. That may have been a heartbeat, of which no event comes.
-			ctrl.LoggerFrom(ctx).V(4).Info("Lost a race for the node", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
+			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
 			s.putOff(conflictPause)
 		default:
 			s.refused = errors.Join(s.refused, err)

@@ -43,7 +43,7 @@ type Changes struct {
 // all of them: a connection that was made counts as a change.
 func (c Changes) Start(ctx context.Context) error {
 	supervisor := Supervisor{Connect: c.Connect, Clock: c.Clock, Broken: func(err error) {
-		logr.FromContextOrDiscard(ctx).V(4).Info("Detects no changes of the host", "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).V(4).Info("Cannot watch the host for changes", "reason", err.Error())
 	}}
 	supervisor.Run(ctx, c.follow)
 	return nil

@@ -196,7 +196,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.Events.notice(node, o, r.Drains.of(o.Record.Last().Seq).blocked)
 	err = r.apply(ctx, node, o, d)
 	if apierrors.IsConflict(err) {
-		ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "reason", err.Error())
 		r.writer.refused()
 		r.conflicts++
 		return ctrl.Result{RequeueAfter: timing.Backoff(r.conflicts, conflictRetry, conflictRetryMax)}, nil
