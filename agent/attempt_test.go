@@ -103,7 +103,7 @@ var _ = Describe("An attempt", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
-	It("ends when the manager takes the grant back, and is no failure", func(ctx SpecContext) {
+	It("ends when the manager cancels the grant, and is no failure", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
@@ -263,7 +263,7 @@ var _ = Describe("An agent that is killed", func() {
 		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("True Rebooting"))
 		Expect(needOf(node)).To(Equal("True UpdateStaged"))
 
-		By("and a grant that is taken back now does not stop it")
+		By("and a grant that is cancelled now does not stop it")
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.restart(ctx)
 		Eventually(m.Logind.Reboots).Should(Equal(3))
@@ -299,7 +299,7 @@ var _ = Describe("The lead time of a drain", func() {
 		Expect(m.requests.of("/eviction")).NotTo(BeEmpty())
 	})
 
-	It("ends with a grant that is taken back, and no pod has left", func(ctx SpecContext) {
+	It("ends with a grant that is cancelled, and no pod has left", func(ctx SpecContext) {
 		m := leading(ctx)
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))

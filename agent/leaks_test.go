@@ -31,7 +31,7 @@ func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 }
 
 // attempts makes one process of the agent go through all phases: the need, an inhibitor that comes and goes, a drain that a budget
-// holds up and whose grant is taken back. Then come a drain to its end, the point of no return, and a boot that ends no process, as if
+// holds up and whose grant is cancelled. Then come a drain to its end, the point of no return, and a boot that ends no process, as if
 // the host were frozen while it was down.
 type attempts struct {
 	*machine

@@ -158,7 +158,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
 
-		By("the manager taking the grant back, and giving the next when the pod has gone")
+		By("the manager cancelling the grant, and giving the next when the pod has gone")
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		Expect(api.Delete(ctx, pod)).To(Succeed())
 		m.shows(ctx, answerOf, Equal("r1"))

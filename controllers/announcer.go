@@ -66,7 +66,7 @@ func (a *announcer) cancelled(s *state, n *plan.Node, t plan.Reboot) {
 		a.both(s, n, what{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", n.Name, t.Message)
 	}
 	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
-		"the grant of node %s is taken back (%s): %s", n.Name, t.Reason, t.Message)
+		"the grant of node %s is cancelled (%s): %s", n.Name, t.Reason, t.Message)
 }
 
 func (a *announcer) finished(s *state, n *plan.Node, t plan.Reboot, uncordoned bool) {
@@ -252,7 +252,7 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 		}
 		past := t.Past(s.Now)
 		if past == nil {
-			past = takenBack(t, s.Now)
+			past = cancelledEarly(t, s.Now)
 		}
 		logEnded(ctx, s.Policy, past, t.Entry)
 		if t.Reason == v1alpha1.ReasonNodeGoneInReboot {
@@ -264,7 +264,7 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 	}
 }
 
-// aborted counts an attempt that the agent has given up, and reports it where it failed. One that was taken back, or whose host was
+// aborted counts an attempt that the agent has given up, and reports it where it failed. One that was cancelled, or whose host was
 // rebooted otherwise, did not.
 func (a *announcer) aborted(s *state, t plan.Reboot) {
 	const result = "aborted"
@@ -284,11 +284,11 @@ func (a *announcer) lost(s *state, t plan.Reboot) {
 	a.recorder.Eventf(policyReference(s.Policy), nil, corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
 }
 
-// takenBack is an attempt whose grant was taken back before it disturbed the node, which status.history does not have.
-func takenBack(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
+// cancelledEarly is an attempt whose grant was cancelled before it disturbed the node, which status.history does not have.
+func cancelledEarly(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
 	return &v1alpha1.PastReboot{
 		Node: t.Entry.Node, Seq: t.Entry.Seq, GrantedAt: t.Entry.At, EndedAt: metav1.NewTime(now), FromVersion: t.Entry.OSVersion,
-		Result: "TakenBack", Reason: t.Reason, Message: t.Message,
+		Result: "Cancelled", Reason: t.Reason, Message: t.Message,
 	}
 }
 

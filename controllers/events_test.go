@@ -347,7 +347,7 @@ func TestObserveReleases(t *testing.T) {
 		"a reboot that ends the need":   {back(), entry, succeeded("2026-05-30T22:00:00Z"), 48*3600 + 360},
 		"a reboot that does not end it": {needsAgain, entry, succeeded("2026-05-30T22:00:00Z"), 0},
 		"of a need nobody knows since":  {back(), unknown, succeeded(""), 0},
-		"an attempt that disturbed none": {undisturbed, entry, []string{common + `"result"="TakenBack" "reason"="HookFailed" "message"="refused" ` +
+		"an attempt that disturbed none": {undisturbed, entry, []string{common + `"result"="Cancelled" "reason"="HookFailed" "message"="refused" ` +
 			`"needSince"="2026-05-30T22:00:00Z" "grantedAt"="2026-06-01T22:00:00Z" "endedAt"="2026-06-01T22:06:00Z" "drain"="" "reboot"="" "settle"="" ` +
 			`"fromVersion"="1.0" "toVersion"="" "podsForced"=0`}, 0},
 		"a drain that was given up": {aborted, entry, []string{common + `"result"="Aborted" "reason"="DrainTimedOut" "message"="web-1 stays" ` +

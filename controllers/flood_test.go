@@ -122,7 +122,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 			Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 			Eventually(f.reason).WithArguments(name).Should(BeEmpty())
 		}
-		footprint.AddRow(GinkgoT(), "events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)
+		footprint.AddRow(GinkgoT(), "events", fmt.Sprintf("manager, %d grants that are cancelled", turns), "", created()-before)
 		Expect(created()-before).To(BeNumerically("<=", 8), "granted and taken back, on the node and on the policy, and what is reported once")
 	})
 })

@@ -72,7 +72,7 @@ var _ = Describe("Node markers", func() {
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 	})
 
-	It("are gone when the grant is taken back, but for a maintenance that another program has announced", func() {
+	It("are gone when the grant is cancelled, but for a maintenance that another program has announced", func() {
 		name, _ := begin(func(name string) {
 			f.reports(name, testenv.Condition(corev1.NodeMaintenancePlanned, "True", "Firmware"))
 		}, noGrace, noTraffic)

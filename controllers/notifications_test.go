@@ -126,11 +126,11 @@ var _ = Describe("A service that is notified", func() {
 		f.abort(f.nodes[0], func(p *protocol.Progress) { p.Message = "db-0 stays" })
 		Eventually(hook.messages).Should(ConsistOf(
 			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays",
-			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then "+
-				"kubectl annotate rebootpolicy "+p.Name+` reboot-operator.io/resume="what was fixed" goes on`))
+			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then run: "+
+				"kubectl annotate rebootpolicy "+p.Name+` reboot-operator.io/resume="what was fixed"`))
 	})
 
-	It("is notified of a drain that does not end, and of none that was taken back", func() {
+	It("is notified of a drain that does not end, and of none that was cancelled", func() {
 		hook := startWebhook("notified-of-drains")
 		f := makeFleet(1)
 		name := f.nodes[0]

@@ -177,7 +177,7 @@ func (s *server) seqOf(node string) int64 {
 }
 
 // What may be due about a granted reboot.
-const dueGrant, dueEnd, dueTakenBack, dueHooks = "the grant", "its end", "that it is taken back", "hooks"
+const dueGrant, dueEnd, dueCancelled, dueHooks = "the grant", "its end", "its cancellation", "hooks"
 
 // due makes a write due about the node that has held its grant for longest.
 func (s *server) due(t testing.TB, what string) {
@@ -188,7 +188,7 @@ func (s *server) due(t testing.TB, what string) {
 		ungranted := s.node(node)
 		delete(ungranted.Annotations, v1alpha1.AnnotationGrant)
 		s.put(t, ungranted)
-	case dueTakenBack:
+	case dueCancelled:
 		s.pause(t, node)
 	case dueHooks:
 		s.policy.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}

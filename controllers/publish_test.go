@@ -43,7 +43,7 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
-		reads  int // of the node that gets the grant, before it is published and before it is taken back
+		reads  int // of the node that gets the grant, before it is published and before it is cancelled
 		want   protocol.GrantState
 	}{
 		"the cache is not behind":       {want: protocol.GrantActive},

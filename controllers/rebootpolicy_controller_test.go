@@ -81,7 +81,7 @@ var _ = Describe("Manager", func() {
 		}
 	})
 
-	It("takes a grant back from a node that is paused before its drain, and not after (behaviour 23)", func() {
+	It("cancels the grant of a node that is paused before its drain, and not after (behaviour 23)", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(2))
 		f.need(f.nodes...)

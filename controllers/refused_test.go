@@ -51,7 +51,7 @@ func once(name string, err error) func(string) error {
 // A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again. It holds for what was read alone,
 // and no event announces heartbeats.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
-	for what, kept := range map[string]bool{dueEnd: false, dueTakenBack: false, dueHooks: true} {
+	for what, kept := range map[string]bool{dueEnd: false, dueCancelled: false, dueHooks: true} {
 		t.Run(what, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			node, beats := s.policy.Status.Grants[0].Node, 0
@@ -266,7 +266,7 @@ func (s *server) reported(t *testing.T) reported {
 // A write about a granted reboot that the API server refuses is reported on the policy. Once, for as long as it is refused, and with
 // the message of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
 func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
-	for _, what := range []string{dueGrant, dueEnd, dueTakenBack, dueHooks} {
+	for _, what := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
 		t.Run(what, func(t *testing.T) {
 			now := testclock.NewFakePassiveClock(time.Now())
 			s := newServer(t, 2*needy, now)
@@ -292,7 +292,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 					t.Errorf("%v: warnings (-want +got):\n%s", err, diff)
 				}
 			}
-			fine := reported{Reason: v1alpha1.ReasonRebooting, Message: "10 of at most 10 reboots under way"}
+			fine := reported{Reason: v1alpha1.ReasonRebooting, Message: "10 of at most 10 reboots in progress"}
 			written, since := func(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }, now.Now()
 			refused := func(answer string) reported {
 				keeps := "the slot is kept until the write is accepted or the Node is deleted"

@@ -163,13 +163,13 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 func progressing(p plan.Plan) metav1.Condition {
 	others := after("; unavailable: ", p.Holders) + after("; ", p.RunWaits)
 	if n := len(p.Ledger()); n > 0 {
-		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s%s", n, p.Limit, shared(p), others)
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots in progress%s%s", n, p.Limit, shared(p), others)
 		if nodes, refused := p.Refused(); nodes > 0 {
 			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
 		}
 		return condition(v1alpha1.ConditionProgressing, true, reason, message)
 	}
-	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+others)
+	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is in progress"+others)
 }
 
 // shared reports how many slots of a limit that counts several policies are taken.
@@ -188,7 +188,7 @@ func after(beginning, text string) string {
 	return beginning + text
 }
 
-// halted names who failed, and the one command that goes on.
+// halted names who failed, and the one command that resumes the policy.
 func halted(policy string, p plan.Plan) metav1.Condition {
 	text := p.Halt.Message
 	if p.Halt.Halted {

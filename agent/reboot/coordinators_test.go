@@ -72,7 +72,7 @@ func TestRival(t *testing.T) {
 		},
 		"nobody knows": {
 			nil, errDenied,
-			"Who else may reboot this host is unknown (fix that, or set spec.reboot.coordinators: Ignore): asking systemd: denied.",
+			"It is unknown whether another program may reboot this host. Fix the cause, or set spec.reboot.coordinators: Ignore. The cause: asking systemd: denied.",
 		},
 		"somebody is found, and that is what counts": {locksmithd, errDenied, locksmithdIsActive},
 	}

@@ -103,7 +103,7 @@ func rival(other *host.Coordinator, err error) string {
 	case other == nil && err == nil:
 		return ""
 	case other == nil:
-		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (fix that, %s): %v.", v1alpha1.CoordinatorAdvice, err))
+		return engine.Shorten(fmt.Sprintf("It is unknown whether another program may reboot this host. Fix the cause, %s. The cause: %v.", v1alpha1.CoordinatorAdvice, err))
 	case !other.At.IsZero():
 		return engine.Shorten(fmt.Sprintf("A shutdown of this host (%s) is scheduled for %s%s: shutdown -c on the host, %s.",
 			other.Name, timing.Instant(other.At.UTC()), by(other.By), v1alpha1.CoordinatorAdvice))

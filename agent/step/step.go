@@ -95,7 +95,7 @@ func Next(o Observation) Step {
 }
 
 // resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, where the reboot would have no
-// effect, or while its pods are in the way. The manager takes the grant back. An agent that has just started first asks what the reboot
+// effect, or while its pods are in the way. The manager cancels the grant. An agent that has just started first asks what the reboot
 // is for. A host that went down by itself may need none any more, and the manager does not know yet. Right before it begins the engines
 // are asked once more: one that was reset may have sent no signal. It does not begin either while the host is held up: its pods would
 // leave for nothing. Nor does it right after a boot.
@@ -171,7 +171,7 @@ func unpermitted(o Observation) Step {
 	case grant.Seq != p.Seq:
 		return abort(o, v1alpha1.ReasonCancelled, "The grant was replaced by another one.", false)
 	}
-	return abort(o, v1alpha1.ReasonCancelled, "The manager took the grant back.", false)
+	return abort(o, v1alpha1.ReasonCancelled, "The manager cancelled the grant.", false)
 }
 
 // drainNow drains the node after the lead time, once more where an earlier drain of the attempt died with its process, failed or

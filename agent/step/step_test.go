@@ -193,7 +193,7 @@ func TestNext_Draining(t *testing.T) {
 		},
 		"cancelled in the lead time: given up": {
 			makeObservation(beingDrained, lead(time.Hour), granted(1, cancelled)),
-			aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0),
+			aborts(v1alpha1.ReasonCancelled, "The manager cancelled the grant.", 0),
 		},
 		"uncordoned in the lead time: given up": {
 			makeObservation(beingDrained, lead(time.Hour), func(o *Observation) { o.Unschedulable = false }),
@@ -234,11 +234,11 @@ func TestNext_Draining(t *testing.T) {
 
 		"cancelled: given up": {
 			makeObservation(beingDrained, done, granted(1, cancelled)),
-			aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0),
+			aborts(v1alpha1.ReasonCancelled, "The manager cancelled the grant.", 0),
 		},
 		"finished by mistake: given up": {
 			makeObservation(beingDrained, done, granted(1, finished)),
-			aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0),
+			aborts(v1alpha1.ReasonCancelled, "The manager cancelled the grant.", 0),
 		},
 		"replaced: given up": {
 			makeObservation(beingDrained, done, granted(2, active)),
@@ -267,7 +267,7 @@ func TestNext_Draining(t *testing.T) {
 		"an administrator's cordon is not undone (behaviour 43)": {
 			makeObservation(beingDrained, granted(1, cancelled), func(o *Observation) { o.Record.Progress.Cordoned = false }),
 			func() Step {
-				s := aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0)
+				s := aborts(v1alpha1.ReasonCancelled, "The manager cancelled the grant.", 0)
 				s.Uncordon = false
 				return s
 			}(),

@@ -31,7 +31,7 @@ func Publish(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Gr
 	return grantOf(e, ledger, GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }
 
-// Cancel takes the grant back. It is impossible past the point of no return, and where it is unknown whether that is past.
+// Cancel cancels the grant. It is impossible past the point of no return, and where it is unknown whether that is past.
 func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Grant, bool) {
 	active := r.Shows(e.Seq) && r.Grant.State == GrantActive
 	stoppable := active && r.ProgressErr == nil && !r.In(e.Seq, PhaseRebooting)

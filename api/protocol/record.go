@@ -7,7 +7,7 @@
 //  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
 //  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
 //  5. Finish: after the boot the manager undoes the agent's cordon (CordonIsAgents) and ends the grant.
-//  6. Cancel, Abort: before Commit the manager takes the grant back, or the agent gives up. Repair: the agent replaces a progress
+//  6. Cancel, Abort: before Commit the manager cancels the grant, or the agent gives up. Repair: the agent replaces a progress
 //     that cannot be read.
 //  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so it leaves the ledger.
 //  8. Withdraw, Withdrawn: a grant that the API server keeps from the Node is withdrawn in the ledger.

@@ -188,7 +188,7 @@ func (f *fleet) writeRun(p plan.Plan) {
 	}
 }
 
-// cancel takes a grant back, as the manager would now, and assumes that the agent has ended its attempt.
+// cancel cancels a grant, as the manager would now, and assumes that the agent has ended its attempt.
 func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)

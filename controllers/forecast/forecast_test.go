@@ -233,7 +233,7 @@ func TestOf(t *testing.T) {
 				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"})
 			}),
 			nodes: []*plan.Node{needy("a")}, stays: []string{"a Halted"},
-			unknown: `Halted: policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
+			unknown: `Halted: policy workers halted after failures; to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`,
 		},
 		"the limit is none": {
 			policy: policy(atMost("0")), nodes: []*plan.Node{needy("a")}, stays: []string{"a BudgetExhausted"},
@@ -250,7 +250,7 @@ func TestOf(t *testing.T) {
 		"too many have failed": {
 			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 1)), needy("b", progressed(4, protocol.PhaseAborted, minute, 1)), needy("c")},
 			stays:   []string{"a Halted", "b Halted", "c Halted"},
-			unknown: `Halted: policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
+			unknown: `Halted: policy workers halted after failures; to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`,
 		},
 		"two policies select a node": {
 			policy: policy(), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
@@ -290,7 +290,7 @@ func TestOf(t *testing.T) {
 		"did not come back": {
 			policy: policy(holds("a", 7, 40*minute)),
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, protocol.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
-			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
+			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot",
 		},
 		"its agent is dead": {
 			policy: policy(holds("a", 7, 6*minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
@@ -309,7 +309,7 @@ func TestOf(t *testing.T) {
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseAborted, minute, 1)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
-		"its drain is being taken back": {
+		"its drain is being cancelled": {
 			policy: policy(holds("a", 7, 6*minute)),
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, protocol.GrantCancelled, minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
@@ -497,7 +497,7 @@ func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
 		goes  []string
 		stays []string
 	}{
-		"its grant is taken back": {needy("a", content, unreadable), []string{"b 0–6", "c 6–12"}, []string{"a RecordUnreadable"}},
+		"its grant is cancelled": {needy("a", content, unreadable), []string{"b 0–6", "c 6–12"}, []string{"a RecordUnreadable"}},
 		"it waits for the end of another": {
 			needy("a", content, unreadable, granted("gone", 1, protocol.GrantActive, time.Hour)), []string{"a -60–6", "b 0–6", "c 6–12"}, nil,
 		},

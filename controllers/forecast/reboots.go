@@ -65,7 +65,7 @@ func stuck(t plan.Reboot) bool {
 	return !t.FailedAt.IsZero() || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
 }
 
-// givesUp reports whether the agent is about to end its drain, as the grant was taken back. Of a record that cannot be read, nothing
+// givesUp reports whether the agent is about to end its drain, as the grant was cancelled. Of a record that cannot be read, nothing
 // shows that it drains.
 func givesUp(t plan.Reboot) bool {
 	g := t.Node.Grant

@@ -167,7 +167,7 @@ func TestReboots_Strays(t *testing.T) {
 		node *host
 		want step
 	}{
-		"it is taken back before the drain": {needy("a", label("pool", "db"), grant(7, active)), step{plan.CancelGrant, v1alpha1.ReasonNoPolicy}},
+		"it is cancelled before the drain": {needy("a", label("pool", "db"), grant(7, active)), step{plan.CancelGrant, v1alpha1.ReasonNoPolicy}},
 		"a drain goes on": {
 			needy("a", label("pool", "db"), grant(7, active), progress(7, protocol.PhaseDraining)), step{plan.Wait, v1alpha1.ReasonGranted},
 		},

@@ -63,7 +63,7 @@ var lasting = []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentBlocks},
 }
 
-// untilBegun are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
+// untilBegun are the checks that cancel a grant which the agent has not begun to use. A gate that is being asked for the
 // first time does not: a new leader has no answer.
 var untilBegun = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
@@ -142,7 +142,7 @@ func nodePaused(_ view, n *Node) *Blocked {
 	if why != "" {
 		why = ": " + why
 	}
-	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; kubectl annotate node %s %s- goes on", why, n.Name, v1alpha1.AnnotationPaused)
+	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused)
 }
 
 func policyInvalid(v view, _ *Node) *Blocked {
@@ -172,7 +172,7 @@ func policyHalted(v view, _ *Node) *Blocked {
 	if !v.halt.Halted {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonHalted, `policy %s halted after failures; kubectl annotate rebootpolicy %s %s="why" goes on`,
+	return blocked(v1alpha1.ReasonHalted, `policy %s halted after failures; to resume: kubectl annotate rebootpolicy %s %s="why"`,
 		v.name, v.name, v1alpha1.AnnotationResume)
 }
 

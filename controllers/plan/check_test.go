@@ -37,15 +37,15 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"nothing blocks it": {situation: one(policy("workers"), needy("worker-1"))},
 		"paused node (behaviour 23)": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))),
-			v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
+			v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
 		},
 		"node paused for a reason (behaviour 23)": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "disk swap"))),
-			v1alpha1.ReasonNodePaused, "the node is paused: disk swap; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
+			v1alpha1.ReasonNodePaused, "the node is paused: disk swap; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
 		},
 		"node paused for a reason of a quarter of a megabyte": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, strings.Repeat("x", 256<<10)))),
-			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 253) + "…; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
+			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 253) + "…; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
 		},
 		"false does not pause the node": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "false")))},
 		"a limit that cannot be read": {
@@ -68,7 +68,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"a pause that is over with this instant": {situation: one(policy("workers", paused(&past, "")), needy("worker-1"))},
 		"halted policy": {
 			one(policy("workers", halted), needy("worker-1")),
-			v1alpha1.ReasonHalted, `policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
+			v1alpha1.ReasonHalted, `policy workers halted after failures; to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`,
 		},
 		"blackout": {
 			one(policy("workers"), needy("worker-1")).in(window.State{
@@ -214,7 +214,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-10*time.Minute, v1alpha1.ReasonAgentSilent)))),
 			v1alpha1.ReasonBackingOff, "the agent did not act on the last grant; the next attempt is due Mon 2026-06-01 22:05:00 UTC",
 		},
-		"grant that was taken back for another reason does not hold the node back": {
+		"grant that was cancelled for another reason does not hold the node back": {
 			situation: one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-time.Minute, v1alpha1.ReasonPaused)))),
 		},
 		"limit of 0": {

@@ -20,7 +20,7 @@ type Decision struct {
 	Message string
 	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
 	ShortLived bool
-	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the boot from before. A
+	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the previous boot. A
 	// health controller must not power it off, because an inhibitor may hold the reboot up.
 	MachineLost bool
 	// PlanOver reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
@@ -131,8 +131,7 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 		case g.abandons(n):
 			decisions = append(decisions, Decision{
 				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Preflight: n.Preflight,
-				Message: "the policy that granted the reboot of this node does not exist any more, and no other one selects it: nothing puts it back in service, " +
-					"or takes the grant back; create a RebootPolicy that selects it" + g.unread(),
+				Message: "the policy that granted this reboot was deleted, and no policy selects the node; create a RebootPolicy that selects it" + g.unread(),
 			})
 		case !g.leaves(n):
 		case n.NeedsReboot():

@@ -60,7 +60,7 @@ func TestReboots_Decisions(t *testing.T) {
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut, MachineLost: true,
 				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
-					"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
+					"its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot",
 			}},
 		},
 		"a node under way whose progress cannot be read": {
@@ -70,10 +70,10 @@ func TestReboots_Decisions(t *testing.T) {
 				Message: "annotation reboot-operator.io/progress: null is no record; the slot is kept until the agent repairs it",
 			}},
 		},
-		"a grant that is taken back permits nothing, even while the agent drains still": {
+		"a grant that is cancelled permits nothing, even while the agent drains still": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, protocol.GrantCancelled), progress(1, protocol.PhaseDraining))), nil,
 		},
-		"a grant that is about to be taken back": {
+		"a grant that is about to be cancelled": {
 			one(policy("workers", paused(nil, ""), holding(1, entry("a", 1))), needy("a", grant(1, active))), nil,
 		},
 		"an entry that is about to be released": {
@@ -116,7 +116,7 @@ func TestReboots_Decisions(t *testing.T) {
 }
 
 // TestReboots_AMachineThatIsReadyHasNotFailed: health controllers power off what has condition RebootFailed. A node that is Ready still
-// runs the boot from before, where an inhibitor may hold the reboot up, or shows a progress that nobody can read.
+// runs the previous boot, where an inhibitor may hold the reboot up, or shows a progress that nobody can read.
 func TestReboots_AMachineThatIsReadyHasNotFailed(t *testing.T) {
 	const none, failed = corev1.ConditionStatus(""), corev1.ConditionTrue
 	long := grant(1, protocol.GrantActive, grantedAt(-2*time.Hour))
@@ -126,7 +126,7 @@ func TestReboots_AMachineThatIsReadyHasNotFailed(t *testing.T) {
 		want corev1.ConditionStatus
 	}{
 		"it is down":                                   {options(long, reboots, notReady), failed},
-		"it is Ready on the boot from before":          {options(long, reboots), none},
+		"it is Ready on the previous boot":             {options(long, reboots), none},
 		"its progress cannot be read, and it is down":  {options(long, unreadable, notReady), failed},
 		"its progress cannot be read, and it is Ready": {options(long, unreadable), none},
 		"it is up, and its agent does not report":      {options(long, reboots, bootID("two"), notReportedBack(0)), none},
@@ -153,8 +153,7 @@ func TestUngoverned(t *testing.T) {
 	want := []plan.Decision{
 		{
 			Node: "abandoned", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
-			Message: "the policy that granted the reboot of this node does not exist any more, and no other one selects it: nothing puts it back in service, " +
-				"or takes the grant back; create a RebootPolicy that selects it",
+			Message: "the policy that granted this reboot was deleted, and no policy selects the node; create a RebootPolicy that selects it",
 		},
 		{Node: "shown"},
 		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},

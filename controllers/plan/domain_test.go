@@ -116,7 +116,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"the first domain that may: a domain that only waits stops nobody": {
 			one(zoned(), needy("a", x, annotated(v1alpha1.AnnotationPaused, "true")), needy("b", y)),
 			[]string{"b"},
-			map[string]string{"a": "NodePaused: the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on"},
+			map[string]string{"a": "NodePaused: the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-"},
 		},
 		"an urgent request in another domain: nobody else is granted before it": {
 			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x), needy("b", y, urgently), needy("c", x, underWay)),
@@ -137,7 +137,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			one(zoned(holding(9, entry("c", 9))), needy("a", x, grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonAgentSilent))),
 				needy("b", y), needy("c", x, grant(9, protocol.GrantActive))),
 			nil,
-			map[string]string{"a": behindB("the last grant of a came to nothing"), "b": busy("zone=x")},
+			map[string]string{"a": behindB("the last grant of a ended without a reboot"), "b": busy("zone=x")},
 		},
 		"two urgent requests: that of the busy domain is granted": {
 			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x, urgently), needy("b", y, urgently), needy("c", x, underWay)),
@@ -147,7 +147,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"an urgent request that waits for something else holds nobody": {
 			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x), needy("b", y, urgently, annotated(v1alpha1.AnnotationPaused, "true")), needy("c", x, underWay)),
 			[]string{"a"},
-			map[string]string{"b": "NodePaused: the node is paused; kubectl annotate node b reboot-operator.io/paused- goes on"},
+			map[string]string{"b": "NodePaused: the node is paused; to resume: kubectl annotate node b reboot-operator.io/paused-"},
 		},
 		"a dry run reports the same": {
 			one(zoned(dryRun), needy("a", x), needy("b", y)), nil,

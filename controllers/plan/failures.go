@@ -23,9 +23,9 @@ type Halt struct {
 	Message string
 }
 
-// ResumeHint follows who failed in condition Halted: the one command after which the policy goes on.
+// ResumeHint follows who failed in condition Halted: the one command that resumes the policy.
 func ResumeHint(policy string) string {
-	return fmt.Sprintf(`; fix them, then kubectl annotate rebootpolicy %s %s="what was fixed" goes on`, policy, v1alpha1.AnnotationResume)
+	return fmt.Sprintf(`; fix them, then run: kubectl annotate rebootpolicy %s %s="what was fixed"`, policy, v1alpha1.AnnotationResume)
 }
 
 // attempts are those to reboot nodes under one policy, and what follows where they failed.
@@ -193,7 +193,7 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	return time.Time{}, ""
 }
 
-// unused reports whether the last grant of a node came to nothing. Its agent or a before-hook was silent, a hook refused, its host went
+// unused reports whether the last grant of a node ended without a reboot. Its agent or a before-hook was silent, a hook refused, its host went
 // down by itself, or the Node took no write. Such a node is tried again at once or after a fixed time, however often that was in vain.
 func (a attempts) unused(n *Node) bool {
 	if n.silent() || n.hookRefused() || n.crashed() {

@@ -206,7 +206,7 @@ func blockingPod(v view, n *Node) *Blocked {
 	return nil
 }
 
-// blockingPodOrUnknown also blocks a new grant while there is no answer. That takes no grant back: the agent looks again before it
+// blockingPodOrUnknown also blocks a new grant while there is no answer. That cancels no grant: the agent looks again before it
 // begins.
 func blockingPodOrUnknown(v view, n *Node) *Blocked {
 	o := blockingPod(v, n)

@@ -326,16 +326,16 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 		action plan.Action
 		reason v1alpha1.Reason
 	}{
-		"a pod that blocks takes it back":    {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"a pod that cannot go takes it back": {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
-		"pods that the agent cannot read take it back": {
+		"a pod that blocks cancels it":    {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a pod that cannot go cancels it": {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"pods that the agent cannot read cancel it": {
 			published(replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" })), plan.CancelGrant, v1alpha1.ReasonGateUnreachable,
 		},
-		"a grant that was not shown is taken back": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"an answer that is stale takes nothing back: the agent looks again": {
+		"a grant that was not shown is cancelled": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"an answer that is stale cancels nothing: the agent looks again": {
 			published(replies(policy("workers"), blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
 		},
-		"no answer takes nothing back": {published(), plan.Wait, v1alpha1.ReasonGranted},
+		"no answer cancels nothing": {published(), plan.Wait, v1alpha1.ReasonGranted},
 		"a drain that has begun is finished": {
 			published(progress(7, protocol.PhaseDraining), replies(gated, blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
 		},

@@ -178,7 +178,7 @@ func (h *host) drain(c *cluster) {
 	case h.record().Progress.BootID != h.bootID():
 		h.abort(c, v1alpha1.ReasonCancelled, "the host was rebooted by somebody else", false)
 	case !ok:
-		h.abort(c, v1alpha1.ReasonCancelled, "the grant was taken back", false)
+		h.abort(c, v1alpha1.ReasonCancelled, "the grant was cancelled", false)
 	case !h.node.Spec.Unschedulable:
 		h.abort(c, v1alpha1.ReasonUncordoned, "somebody uncordoned the node", true)
 	case c.now.Before(h.timer(c)):

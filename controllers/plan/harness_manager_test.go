@@ -132,7 +132,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		grant, ok := protocol.Cancel(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
 		grant.Reason, grant.Message, grant.Annotations = t.Reason, t.CancelMessage(), n.AnnotationsToKeep(c.policies[name])
-		c.add("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
+		c.add("%s cancels the grant of %s, %s: %s", name, h.name, t.Reason, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeAnnotations(node, n, grant)

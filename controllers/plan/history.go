@@ -49,7 +49,7 @@ func size(history []v1alpha1.PastReboot) int {
 	return bytes
 }
 
-// Past is what is remembered of a reboot that is over. Nil: the grant was taken back before it disturbed the node. Its end is
+// Past is what is remembered of a reboot that is over. Nil: the grant was cancelled before it disturbed the node. Its end is
 // not after now, and otherwise not before its grant, whatever the node's clock reports.
 func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	n, seq := t.Node, t.Entry.Seq

@@ -62,10 +62,10 @@ func TestPlan_History(t *testing.T) {
 			one(policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0", RebootingAt: new(at(-5 * minute)), Ring: "canary"}))),
 			past(v1alpha1.PastReboot{
 				Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGoneInReboot, Ring: "canary", EndedAt: at(0),
-				Message: "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: see to the machine, or to what deletes Nodes",
+				Message: "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: check the machine, or to what deletes Nodes",
 			}),
 		},
-		"a grant that was taken back before the drain disturbed nobody": {one(held, needy("a", grant(7, protocol.GrantCancelled))), nil},
+		"a grant that was cancelled before the drain disturbed nobody": {one(held, needy("a", grant(7, protocol.GrantCancelled))), nil},
 		"clocks that disagree measure nothing": {
 			one(held, newHost("a", rebooted(-3*minute, -2*minute), grant(7, protocol.GrantFinished, finished),
 				progress(7, protocol.PhaseRebooting, phaseAt(minute), drainedFrom(2*minute)))),
@@ -150,7 +150,7 @@ func TestPlan_Run(t *testing.T) {
 		"within the spacing, without a run": {one(policy("workers", spacing(10*minute), lastReboot(-minute)), needy("worker-1")), nil, true},
 		"the last one failed":               {one(policy("workers", inProgress, running), aborted), run(time.Hour, 4, 2, 1), true},
 		"the last one was deleted":          {one(policy("workers", inProgress, running)), run(time.Hour, 4, 2, 1), true},
-		"the grant was taken back before it began": {
+		"the grant was cancelled before it began": {
 			one(policy("workers", inProgress, running), newHost("worker-1", grant(7, protocol.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
 		},
 	} {

@@ -43,7 +43,7 @@ func TestReboots_AskHooks(t *testing.T) {
 		return phase(5, v1alpha1.HooksAfter, 10*minute, edit)
 	}
 	answers := func(answer string) func(*host) { return annotated("example.com/a", answer) }
-	closed := before(0, takenBack(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"))
+	closed := before(0, cancelsGrant(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"))
 	closed.window = &window.State{}
 	const noAnswer = `, which is no answer: only "true", "false" and "failed: why" are)`
 	testReboots(t, map[string]rebootCase{
@@ -51,11 +51,11 @@ func TestReboots_AskHooks(t *testing.T) {
 		"before the grant is published, waiting":                                   before(0, waitsFor("example.com/a", time.Hour)),
 		"before the grant is published, all approved":                              before(0, publish, yes),
 		"before the grant is published, somebody refused": before(
-			0, takenBack(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: false"), answers("false")),
+			0, cancelsGrant(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: false"), answers("false")),
 		"before the grant is published, somebody refused with a long text": before(
-			0, takenBack(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: failed: "+strings.Repeat("ä", 58)+"…"), answers("failed: "+strings.Repeat("ä", 100))),
+			0, cancelsGrant(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: failed: "+strings.Repeat("ä", 58)+"…"), answers("failed: "+strings.Repeat("ä", 100))),
 		"before the grant is published, nothing in time": before(
-			time.Hour, takenBack(v1alpha1.ReasonHookTimedOut, "hooks have not approved by Mon 2026-06-01 23:00:00 UTC: example.com/a")),
+			time.Hour, cancelsGrant(v1alpha1.ReasonHookTimedOut, "hooks have not approved by Mon 2026-06-01 23:00:00 UTC: example.com/a")),
 		"before the grant is published, and the window closes meanwhile (behaviour 35)": closed,
 		"after the settling, whatever stale answers are (behaviour 51)": {
 			policy: asks, node: back(yes, phase(5, v1alpha1.HooksBefore, 0)), now: 10 * minute, want: begins(v1alpha1.HooksAfter),

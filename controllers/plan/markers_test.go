@@ -114,7 +114,7 @@ func TestReboots_Marks(t *testing.T) {
 		"annotations of a grant that ended within the grace": {
 			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute+time.Second)))), nil,
 		},
-		"annotations of a grant that was taken back within the grace": {
+		"annotations of a grant that was cancelled within the grace": {
 			one(policy("workers"), newHost("a", grant(1, protocol.GrantCancelled, annotation, grantedAt(-minute)))), nil,
 		},
 		"annotations where the policy has another grace": {

@@ -262,7 +262,7 @@ func (n *Node) failed() bool {
 	return p != nil && p.Phase == protocol.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
 }
 
-// Failing reports whether the record shows an attempt that was given up or taken back. Such a node backs off, and may count as a
+// Failing reports whether the record shows an attempt that was given up or cancelled. Such a node backs off, and may count as a
 // failure of the policy.
 func (n *Node) Failing() bool {
 	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
@@ -289,7 +289,7 @@ func (n *Node) hookRefused() bool {
 		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
 }
 
-// silent reports whether the last grant was taken back because the agent did not act on it.
+// silent reports whether the last grant was cancelled because the agent did not act on it.
 func (n *Node) silent() bool {
 	g := n.Grant
 	return g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent

@@ -14,7 +14,7 @@ type candidate struct {
 	ring int
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
-	// urgent: the policy allows its urgent request. unused: its last grant came to nothing. overdue: the node is past its deadline. down: it
+	// urgent: the policy allows its urgent request. unused: its last grant ended without a reboot. overdue: the node is past its deadline. down: it
 	// is unavailable already. guarded: its drain could only end by its time-out.
 	urgent, unused, overdue, served, down, guarded bool
 	// since is when its wait began.
@@ -52,7 +52,7 @@ func compareClasses(a, b candidate) int {
 //
 //  1. the ring, earlier ones first
 //  2. urgent requests
-//  3. nodes whose last grant came to nothing last: each of them holds a slot for longer than others wait, and a few could take turns for ever
+//  3. nodes whose last grant ended without a reboot last: each of them holds a slot for longer than others wait, and a few could take turns for ever
 //  4. nodes past their deadline
 //  5. nodes that were not rebooted since they need it
 //  6. the domain, always in the same order so that one is finished before the next; nodes without the label last

@@ -21,7 +21,7 @@ const (
 	Wait Action = "Wait"
 	// PublishGrant writes the grant on the Node.
 	PublishGrant Action = "Publish"
-	// CancelGrant takes the grant back.
+	// CancelGrant cancels the grant.
 	CancelGrant Action = "Cancel"
 	// BeginHooks labels the node for a phase of hooks, and removes stale answers.
 	BeginHooks Action = "BeginHooks"
@@ -54,7 +54,7 @@ type Reboot struct {
 	// DrainUntil is when drain.timeout ends the drain: earlier than Until, by when the agent must have answered. Zero: the
 	// phase is not Draining.
 	DrainUntil time.Time
-	// NeedsGates reports whether nothing but the gates, or nothing at all, takes back a grant that the agent has not begun to use.
+	// NeedsGates reports whether nothing but the gates, or nothing at all, cancels a grant that the agent has not begun to use.
 	NeedsGates bool
 	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
 	Refused string

@@ -36,7 +36,7 @@ var (
 	finish  = rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"}
 )
 
-func takenBack(reason v1alpha1.Reason, message string) rebootStep {
+func cancelsGrant(reason v1alpha1.Reason, message string) rebootStep {
 	return rebootStep{Action: plan.CancelGrant, Reason: reason, Message: message}
 }
 
@@ -118,8 +118,8 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		return rebootCase{needs: true, node: options(active), policy: options(option), want: want}
 	}
 	notBegun := waits("granted; the agent has not begun yet", 5*minute)
-	noNeed := takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
-	ungoverned := takenBack(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more")
+	noNeed := cancelsGrant(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
+	ungoverned := cancelsGrant(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more")
 	testReboots(t, map[string]rebootCase{
 		"the node does not know of it yet":                          {needs: true, want: publish},
 		"it is the very Node that the ledger names":                 {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
@@ -129,49 +129,49 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		"the need is withdrawn before the grant is published":       {want: noNeed},
 		"another policy governs the node":                           {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
 		"no policy governs the node":                                under(selects("pool", "db"), ungoverned),
-		"the policy is being deleted":                               under(deleted, takenBack(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
-		"the policy only reports now":                               under(dryRun, takenBack(v1alpha1.ReasonDryRun, "policy workers only reports")),
-		"the policy is paused (behaviour 22)":                       under(paused(nil, ""), takenBack(v1alpha1.ReasonPaused, "policy workers is paused")),
+		"the policy is being deleted":                               under(deleted, cancelsGrant(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
+		"the policy only reports now":                               under(dryRun, cancelsGrant(v1alpha1.ReasonDryRun, "policy workers only reports")),
+		"the policy is paused (behaviour 22)":                       under(paused(nil, ""), cancelsGrant(v1alpha1.ReasonPaused, "policy workers is paused")),
 		"the budget is used up by others since, which is no reason": shown(notBegun, cordoned),
 		"the agent is silent": {
 			needs: true, node: options(active), now: 5 * minute,
-			want: takenBack(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
+			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
 		},
 		"the node was rebooted by hand (behaviour 50)": shown(
-			takenBack(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"), bootID("worker-1-boot-2")),
+			cancelsGrant(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"), bootID("worker-1-boot-2")),
 		"another policy of the same priority selects the node": {
 			needs: true, node: options(active), another: policy("rivals"),
-			want: takenBack(v1alpha1.ReasonPolicyConflict, "policies rivals, workers select the node with the same priority"),
+			want: cancelsGrant(v1alpha1.ReasonPolicyConflict, "policies rivals, workers select the node with the same priority"),
 		},
 		"the node is paused (behaviour 23)": shown(
-			takenBack(v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on"),
+			cancelsGrant(v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-"),
 			annotated(v1alpha1.AnnotationPaused, "true")),
 		"the window has closed (behaviour 35)": {
 			needs: true, node: options(active), window: &window.State{},
-			want: takenBack(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"),
+			want: cancelsGrant(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"),
 		},
 		"the window is too short by now, and was long enough": {
 			needs: true, node: options(active), window: &window.State{Open: true, ClosesAt: evening.Add(minute)}, want: notBegun,
 		},
 		"the node is not Ready any more": shown(
-			takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),
+			cancelsGrant(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),
 		"the agent objects (behaviour 46)": shown(
-			takenBack(v1alpha1.ReasonInhibited, "dpkg"), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)),
+			cancelsGrant(v1alpha1.ReasonInhibited, "dpkg"), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)),
 		"locksmithd has started since (behaviour 57)": shown(
-			takenBack(v1alpha1.ReasonCoordinatorConflict, "locksmithd"), agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)),
+			cancelsGrant(v1alpha1.ReasonCoordinatorConflict, "locksmithd"), agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)),
 		"the node is in the middle of another policy's grant": {
 			needs: true, node: options(grant(3, protocol.GrantActive, givenBy("old")), progress(3, protocol.PhaseRebooting)),
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
 		},
 		"the progress cannot be read, and nobody has repaired it in time": {
 			needs: true, node: options(active, unreadable), now: time.Hour,
-			want: fails(v1alpha1.ReasonRebootTimedOut, time.Hour, "how far the reboot granted at Mon 2026-06-01 22:00:00 UTC is cannot be read, and was "+
+			want: fails(v1alpha1.ReasonRebootTimedOut, time.Hour, "the progress of the reboot granted at Mon 2026-06-01 22:00:00 UTC cannot be read, and was "+
 				"not repaired in time: annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: "+
-				"see to the machine and its agent; once it is proved off, deleting the Node frees the slot"),
+				"check the machine and its agent; once it is proved off, deleting the Node frees the slot"),
 		},
 		"the agent is silent, whatever a grant of 2099 contains": {
 			needs: true, node: options(grant(rebootSeq, protocol.GrantActive, grantedAt(73*365*24*time.Hour))),
-			want: takenBack(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
+			want: cancelsGrant(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
 		},
 		"the progress cannot be read: the agent may be anywhere": {
 			needs: true, node: options(active, unreadable), now: 59 * minute,
@@ -196,8 +196,8 @@ func TestReboots_CrowdedOut(t *testing.T) {
 		policy []func(*v1alpha1.RebootPolicy)
 		want   rebootStep
 	}{
-		"another node is not Ready":             {needy("worker-1"), []*host{newHost("worker-2", notReady)}, nil, takenBack(v1alpha1.ReasonBudgetExhausted, full+"is not Ready")},
-		"another node is cordoned":              {needy("worker-1"), []*host{newHost("worker-2", cordoned)}, nil, takenBack(v1alpha1.ReasonBudgetExhausted, full+"is cordoned")},
+		"another node is not Ready":             {needy("worker-1"), []*host{newHost("worker-2", notReady)}, nil, cancelsGrant(v1alpha1.ReasonBudgetExhausted, full+"is not Ready")},
+		"another node is cordoned":              {needy("worker-1"), []*host{newHost("worker-2", cordoned)}, nil, cancelsGrant(v1alpha1.ReasonBudgetExhausted, full+"is cordoned")},
 		"another node is well":                  {needy("worker-1"), []*host{newHost("worker-2")}, nil, publish},
 		"there is room for both":                {needy("worker-1"), []*host{newHost("worker-2", notReady)}, options(atMost("2")), publish},
 		"the limit alone is lower than it was":  {needy("worker-1"), nil, options(atMost("0")), publish},
@@ -206,7 +206,7 @@ func TestReboots_CrowdedOut(t *testing.T) {
 		"it is rebooting, and has lost a grant": {newHost("worker-1", progress(rebootSeq, protocol.PhaseRebooting)), []*host{newHost("worker-2", notReady)}, nil, rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"}},
 		"another control-plane node is not Ready": {
 			needy("worker-1", cp), []*host{newHost("worker-2", cp, notReady)}, options(atMost("9")),
-			takenBack(v1alpha1.ReasonControlPlaneGuard, "control-plane node worker-2 is not Ready"),
+			cancelsGrant(v1alpha1.ReasonControlPlaneGuard, "control-plane node worker-2 is not Ready"),
 		},
 		"another control-plane node is cordoned": {needy("worker-1", cp), []*host{newHost("worker-2", cp, cordoned)}, options(atMost("9")), publish},
 	}
@@ -246,7 +246,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	lost := func(sent string, since time.Duration) rebootStep {
 		return fails(v1alpha1.ReasonRebootTimedOut, since, "the node was sent to reboot at Mon 2026-06-01 "+sent+" UTC and was not back within 30m0s; "+
-			"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot")
+			"its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot")
 	}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
@@ -255,7 +255,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	const years = 73 * 365 * 24 * time.Hour
 	noted := rebootStep{
-		Action: plan.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, with a clock that is off: settling begins",
+		Action: plan.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, but its clock is wrong: settling begins",
 	}
 	notReported := notReportedBack(0)
 	newBoot, settles := bootID("worker-1-boot-2"), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)
@@ -289,7 +289,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"up, and the agent has not reported (behaviour 48)":                    {node: reboots(newBoot, notReported), want: booted},
 		"not back in time: reported, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: lost("22:00:00", 30*minute)},
 		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: fails(v1alpha1.ReasonRebootTimedOut, 30*minute,
-			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready on the boot from before, which has not ended within 30m0s; "+
+			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is still Ready on the previous boot after 30m0s; "+
 				"its slot is kept: event RebootRefused on the node reports what keeps it, or a reboot by hand ends it")},
 		"up in time, and its agent does not report": {node: reboots(newBoot, notReported), now: 30 * minute, want: fails(v1alpha1.ReasonAgentSilent, 30*minute,
 			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready again, but its agent has not reported within 30m0s; "+
@@ -314,7 +314,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"back, and not Ready again, for too long": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), now: 70 * minute,
 			want: fails(v1alpha1.ReasonRebootTimedOut, 70*minute, "the node was back from its reboot, and is not Ready since Mon 2026-06-01 22:40:00 UTC; its slot "+
-				"is kept: see to the machine; once it is proved off, deleting the Node frees the slot"),
+				"is kept: check the machine; once it is proved off, deleting the Node frees the slot"),
 		},
 		"up, and its agent has reported before it is Ready": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 2*minute)), now: 4 * minute, want: booted,
@@ -367,9 +367,9 @@ func TestReboots_Over(t *testing.T) {
 		"given up by the agent, and the grant is gone": {
 			node: options(gaveUp(v1alpha1.ReasonRecordUnreadable, "?")), want: released(v1alpha1.ReasonRecordUnreadable, "?"),
 		},
-		"taken back before the start": {
+		"cancelled before the start": {
 			node: options(grant(rebootSeq, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, protocol.PhaseAborted)),
-			want: released(v1alpha1.ReasonPaused, "the grant was taken back before the drain began"),
+			want: released(v1alpha1.ReasonPaused, "the grant was cancelled before the drain began"),
 		},
 		"another policy's grant of the same number": {
 			another: policy("better", priority(1)), node: options(grant(rebootSeq, protocol.GrantActive, givenBy("better")), reboots),

@@ -200,7 +200,7 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	switch {
 	case len(lost) > 0:
 		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted in its reboot, and none of the ring has come back since; `+
-			`kubectl annotate rebootpolicy %s %s="why" goes on`, ring.Name, someOf(lost), d.f.name, v1alpha1.AnnotationResume)
+			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, someOf(lost), d.f.name, v1alpha1.AnnotationResume)
 	case first.node != "":
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; a paused node is not waited for", ring.Name, first)
 	case d.f.Now.Before(until):

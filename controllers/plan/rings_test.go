@@ -35,7 +35,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		return "waiting for ring canary: " + which + "; a paused node is not waited for"
 	}
 	gone := `waiting for ring canary: Node c was deleted in its reboot, and none of the ring has come back since; ` +
-		`kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`
+		`to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`
 	paused := annotated(v1alpha1.AnnotationPaused, "true")
 	inhibited := agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)
 	for name, tc := range map[string]struct {

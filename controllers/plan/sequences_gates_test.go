@@ -13,7 +13,7 @@ func gates() map[string]sequence {
 	return map[string]sequence{
 		"gate-fires-in-mid-rollout": {
 			about: "The gate has to be clear first. It fires while worker-1 drains, which finishes; worker-2, whose agent has not begun, " +
-				"is taken back, and worker-3 waits. Then the gate cannot be asked, which does not count as clear, and then it is clear.",
+				"is cancelled, and worker-3 waits. Then the gate cannot be asked, which does not count as clear, and then it is clear.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), gated("errors"))},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour)), needy("worker-2", slow(4*minute), needsSince(4*time.Hour)), needy("worker-3")},
 			script: []act{

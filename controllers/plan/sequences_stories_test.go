@@ -268,7 +268,7 @@ func owners() map[string]sequence {
 			hosts: slices.Concat(hosts(needy, "db-1 db-2", label("pool", "db")), hosts(needy, "web-1 web-2 web-3")),
 		},
 		"node-moves-to-another-policy": {
-			about: "db-1 moves to another policy while it drains, and finishes under the first; db-2 moves before it begins, and is taken back.",
+			about: "db-1 moves to another policy while it drains, and finishes under the first; db-2 moves before it begins, and is cancelled.",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("databases", selects("pool", "db"), atMost("2")), policy("webs", selects("pool", "web")),
 			},
@@ -313,7 +313,7 @@ func owners() map[string]sequence {
 			},
 		},
 		"policy-deleted-in-progress": {
-			about:    "A policy is deleted: the drain that has begun is finished, the grant nobody has begun is taken back, then it is gone.",
+			about:    "A policy is deleted: the drain that has begun is finished, the grant nobody has begun is cancelled, then it is gone.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
 			script:   []act{{minute, "an administrator deletes policy workers", deletePolicy("workers")}},
@@ -348,7 +348,7 @@ func clocks() map[string]sequence {
 	pauseUntil := metav1.NewTime(evening.Add(30 * minute))
 	return map[string]sequence{
 		"window-closing-in-between": {
-			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: taken back " +
+			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: cancelled " +
 				"until the next night. worker-4 asks when there is no time left for a reboot (behaviours 35, 36).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), nightly, drainTimeout(2*time.Hour))},
 			hosts: []*host{
@@ -417,7 +417,7 @@ func clocks() map[string]sequence {
 			lasts: time.Hour,
 		},
 		"policy-paused": {
-			about:    "The policy is paused until 22:30: worker-1 finishes, worker-2 had not begun and is taken back, worker-3 waits (behaviour 22).",
+			about:    "The policy is paused until 22:30: worker-1 finishes, worker-2 had not begun and is cancelled, worker-3 waits (behaviour 22).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
 			script: []act{{minute, "an administrator pauses the policy until 22:30", edits("workers", func(p *v1alpha1.RebootPolicy) {
@@ -456,7 +456,7 @@ func troubles() map[string]sequence {
 			script: []act{{time.Hour, "an administrator resumes the policy", edits("workers", resume("the budget of db is fixed"))}},
 		},
 		"agent-silent": {
-			about: "The agent of worker-1 is dead: its grant is taken back after 5 minutes, for 15; worker-2 goes. " +
+			about: "The agent of worker-1 is dead: its grant is cancelled after 5 minutes, for 15; worker-2 goes. " +
 				"The second time the agent lives.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.silent = true })),
@@ -475,7 +475,7 @@ func troubles() map[string]sequence {
 		},
 		"update-rolls-back-before-drain": {
 			about: "worker-1 has a grant for version 2.1, and then its engine asks for 2.0 again, for which it was rebooted twice in vain: " +
-				"the grant is taken back, and worker-2 goes (behaviour 27).",
+				"the grant is cancelled, and worker-2 goes (behaviour 27).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute), rollsBack("2.1"),
 				grant(1, protocol.GrantFinished, grantedAt(-3*time.Hour)), rebootedInVain("2.0"))),
@@ -501,7 +501,7 @@ func troubles() map[string]sequence {
 func people() map[string]sequence {
 	return map[string]sequence{
 		"paused-node-before-drain": {
-			about:    "worker-1 is paused after its grant and before its drain: taken back, and worker-2 goes (behaviours 23, 62).",
+			about:    "worker-1 is paused after its grant and before its drain: cancelled, and worker-2 goes (behaviours 23, 62).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute))),
 			script: []act{

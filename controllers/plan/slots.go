@@ -286,7 +286,7 @@ func (v view) precedence(n *Node) string {
 	case ahead.urgent && !other.urgent:
 		return "its request is urgent"
 	case !ahead.unused && other.unused:
-		return "the last grant of " + n.Name + " came to nothing"
+		return "the last grant of " + n.Name + " ended without a reboot"
 	case ahead.overdue && !other.overdue:
 		return "it is past its deadline"
 	}

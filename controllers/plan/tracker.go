@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// startTimeout is how long an agent may leave a grant untouched before it is taken back. It acts within a second when it is there at
+	// startTimeout is how long an agent may leave a grant untouched before it is cancelled. It acts within a second when it is there at
 	// all.
 	startTimeout = 5 * time.Minute
 	// publishTimeout is how long the API server may refuse what has to be written on a Node before it shows its grant. Then the grant is
@@ -64,7 +64,7 @@ func (t *tracker) gone(how string) {
 	t.Node, t.Action, t.Reason, t.Message = nil, ReleaseEntry, v1alpha1.ReasonNodeGone, how
 	if at := t.Entry.RebootingAt; at != nil {
 		t.Reason = v1alpha1.ReasonNodeGoneInReboot
-		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: see to the machine, or to what deletes Nodes", how, t.f.instant(at.Time))
+		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: check the machine, or to what deletes Nodes", how, t.f.instant(at.Time))
 	}
 }
 
@@ -108,7 +108,7 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	case n.In(e.Seq, protocol.PhaseAborted):
 		return n.Progress.Reason, n.Progress.Message
 	case n.Shows(e.Seq) && n.Grant.State == protocol.GrantCancelled:
-		return n.Grant.Reason, "the grant was taken back before the drain began"
+		return n.Grant.Reason, "the grant was cancelled before the drain began"
 	case n.GrantSeq() > e.Seq:
 		return v1alpha1.ReasonCancelled, "a newer grant replaced it"
 	}
@@ -143,7 +143,7 @@ func (t *tracker) awaitStart() {
 	}
 }
 
-// withdrawal is what takes back a grant that the agent has not begun to use. A drain that has begun is finished.
+// withdrawal is what cancels a grant that the agent has not begun to use. A drain that has begun is finished.
 func (t *tracker) withdrawal() *Blocked {
 	n, e := t.Node, t.Entry
 	switch g := t.f.Governor.Govern(n.Labels); {
@@ -189,7 +189,7 @@ func (t *tracker) awaitRepair() {
 	granted := t.published()
 	t.rebooting(granted)
 	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
-		"how far the reboot granted at %s is cannot be read, and was not repaired in time: %s; its slot is kept: see to the machine and "+
+		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; its slot is kept: check the machine and "+
 			"its agent; once it is proved off, deleting the Node frees the slot", t.f.instant(granted), t.Node.Unreadable))
 }
 
@@ -213,15 +213,15 @@ func (t *tracker) awaitBoot() {
 	}
 	if down := n.ReadySince; booted && !n.Maintenance && down.After(timing.Latest(sent, n.MaintenanceSince)) && hasCome(down, t.f.Now) {
 		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node was back from its reboot, and is not Ready since %s; its slot is "+
-			"kept: see to the machine; once it is proved off, deleting the Node frees the slot", t.f.instant(down)))
+			"kept: check the machine; once it is proved off, deleting the Node frees the slot", t.f.instant(down)))
 		return
 	}
-	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot"
+	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot"
 	switch {
 	case booted && n.Ready:
 		reason, late = v1alpha1.ReasonAgentSilent, "is Ready again, but its agent has not reported within %s; its slot is kept until it does: look at the agent's pod on this node"
 	case n.Ready:
-		late = "is Ready on the boot from before, which has not ended within %s; its slot is kept: event RebootRefused on the node reports what keeps it, " +
+		late = "is still Ready on the previous boot after %s; its slot is kept: event RebootRefused on the node reports what keeps it, " +
 			"or a reboot by hand ends it"
 	}
 	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.f.instant(sent), timeout))
@@ -232,7 +232,7 @@ func (t *tracker) awaitBoot() {
 func (t *tracker) settle() {
 	since := t.backSince()
 	if since.IsZero() {
-		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, with a clock that is off: settling begins"
+		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, but its clock is wrong: settling begins"
 		return
 	}
 	t.Until = since.Add(t.f.Policy.Spec.SettleOrDefault())

@@ -92,7 +92,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantActive))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
-		"and when that grant is taken back": {
+		"and when that grant is cancelled": {
 			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantCancelled))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
@@ -165,7 +165,7 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 		"not before it ends":                 {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
 		"the window opens before it ends":    {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
 		"not a pause":                        {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
-		"not the pause of the node":          {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on", in(5 * time.Hour)},
+		"not the pause of the node":          {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-", in(5 * time.Hour)},
 		"not the limit":                      {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
 		"not where the beginning is unknown": {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
 	} {

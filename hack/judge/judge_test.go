@@ -436,7 +436,7 @@ func TestTake(t *testing.T) {
 			}, drains("a", 1)}, []Rule{Ledger},
 		},
 		"a policy that is made anew has a limit":                   {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
-		"a ledger takes a grant back after the window":             {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 1, "a")}, nil},
+		"a ledger adopts a grant after the window":                 {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 1, "a")}, nil},
 		"a ledger has another number than the node after a window": {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 2, "a")}, []Rule{Window}},
 	})
 	percent := func(value string) func(*story) { return limitIs(intstr.FromString(value)) }
@@ -457,10 +457,10 @@ func TestTake(t *testing.T) {
 		"a drain under a newer grant goes on": {
 			[]func(*story){grant("a", 1), drains("a", 1), grant("a", 2), grant("b", 3), drains("b", 3)}, []Rule{Ledger, Unavailable, Limit},
 		},
-		"a grant that is taken back after a reboot": {[]func(*story){reboot("a", 1), grant("a", 2), released("a"), grant("b", 3), drains("b", 3)}, nil},
-		"an eviction that the budget allows":        {[]func(*story){budgeted(), pods("True", "1", "2", "3"), budgeted("1"), goes("1", "")}, nil},
-		"an eviction past the budget":               {[]func(*story){budgeted(), pods("True", "1", "2"), budgeted("1"), goes("1", "")}, []Rule{Budget}},
-		"a pod that is deleted instead":             {[]func(*story){budgeted(), pods("True", "1", "2", "3"), goes("1", "")}, []Rule{Budget}},
+		"a grant that is cancelled after a reboot": {[]func(*story){reboot("a", 1), grant("a", 2), released("a"), grant("b", 3), drains("b", 3)}, nil},
+		"an eviction that the budget allows":       {[]func(*story){budgeted(), pods("True", "1", "2", "3"), budgeted("1"), goes("1", "")}, nil},
+		"an eviction past the budget":              {[]func(*story){budgeted(), pods("True", "1", "2"), budgeted("1"), goes("1", "")}, []Rule{Budget}},
+		"a pod that is deleted instead":            {[]func(*story){budgeted(), pods("True", "1", "2", "3"), goes("1", "")}, []Rule{Budget}},
 		"a replacement that is not Ready yet": {
 			[]func(*story){pods("True", "1", "2", "3"), budgeted("1"), goes("1", ""), pods("False", "4"), budgeted("2"), goes("2", "")}, []Rule{Budget},
 		},
