@@ -104,8 +104,8 @@ type Update struct {
 	Version string `json:"version,omitempty"`
 	// Running is what ran then, as the engine names it, or the version of os-release. Empty: unknown.
 	Running string `json:"running,omitempty"`
-	// VainReboots counts the confirmed reboots in a row before this attempt that were for Version, left Running as it was and did not
-	// end the need.
+	// VainReboots counts the confirmed reboots in a row for Version before this attempt. Each left Running as it was and did not end
+	// the need.
 	VainReboots int32 `json:"vainReboots,omitempty"`
 }
 

@@ -63,7 +63,7 @@ const (
 	AnnotationPreflight = "reboot-operator.io/preflight"
 	// AnnotationMaxUptime is the manager's: how long this node may be up before it needs a reboot, a duration such as 683h12m0s.
 	AnnotationMaxUptime = "reboot-operator.io/max-uptime"
-	// AnnotationPaused is an administrator's: the node is never chosen, and a grant is taken back until its drain begins. Every
+	// AnnotationPaused is an administrator's: the node is never chosen, and a grant whose drain has not begun is cancelled. Every
 	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"
 	// AnnotationRebootRequested is an administrator's: it asks for a reboot and gives the reason, by any value but "false". A reason
@@ -98,9 +98,9 @@ const (
 	ExcludedByOperator            = "reboot-operator"
 )
 
-// TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn, so
-// that evicted pods do not move to the next node to be rebooted. It evicts no pod, and where there is no other node the scheduler
-// takes this one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
+// TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn: evicted
+// pods then do not move to the next node to be rebooted. It evicts no pod, and where there is no other node the scheduler takes this
+// one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
 const TaintPending = "reboot-operator.io/reboot-pending"
 
 // AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and gives the reason. The manager removes it.

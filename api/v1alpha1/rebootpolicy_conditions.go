@@ -120,7 +120,7 @@ const (
 const (
 	// ReasonDrainTimedOut means pods were left when drain.timeout had passed.
 	ReasonDrainTimedOut Reason = "DrainTimedOut"
-	// ReasonCancelled means the manager took the grant back.
+	// ReasonCancelled means the manager cancelled the grant.
 	ReasonCancelled Reason = "Cancelled"
 	// ReasonUncordoned means the node was uncordoned while it was being drained.
 	ReasonUncordoned Reason = "Uncordoned"
@@ -128,7 +128,7 @@ const (
 	ReasonRebootRefused Reason = "RebootRefused"
 	// ReasonRebootTimedOut means the node was not Ready on a new boot ID within reboot.timeout.
 	ReasonRebootTimedOut Reason = "RebootTimedOut"
-	// ReasonAgentSilent means the agent did not act on its grant in time, and the grant was taken back. It also means the node is
+	// ReasonAgentSilent means the agent did not act on its grant in time, and the grant was cancelled. It also means the node is
 	// Ready on a new boot ID, and its agent has not reported within reboot.timeout.
 	ReasonAgentSilent Reason = "AgentSilent"
 	// ReasonGrantWithdrawn means the policy's ledger does not hold the grant that the Node shows, or holds it as withdrawn.
