@@ -183,7 +183,7 @@ type Reboot struct {
 	// +optional
 	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`
 
-	// coordinators configures what it means that another program may reboot the host.
+	// coordinators sets what happens if another program may reboot the host.
 	// Examples are an active locksmithd, or another update coordinator that holds /run/update-engine/coordinator.conf.
 	// - Respect: no reboot is granted until no other program may reboot the host.
 	// - Ignore: the host is rebooted regardless, by two programs that do not know of each other.
@@ -204,7 +204,7 @@ const (
 	InhibitorsIgnore InhibitorPolicy = "Ignore"
 )
 
-// CoordinatorPolicy states what it means that another program on the host may reboot it.
+// CoordinatorPolicy is what happens if another program on the host may reboot it.
 // +kubebuilder:validation:Enum=Respect;Ignore
 type CoordinatorPolicy string
 

@@ -137,7 +137,6 @@ type ObjectGate struct {
 	// namespace is the namespace of the objects, such as rook-ceph.
 	// Absent: the kind has no namespaces, or, with selector, all namespaces.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, such as rook-ceph"
 	Namespace string `json:"namespace,omitempty"`

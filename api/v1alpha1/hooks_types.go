@@ -4,10 +4,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Hooks are checks of your own before the drain and after the boot of each node, or before and after each run.
 // For each phase of a node it gets a label, and earlier answers are removed.
-// The reboot goes on when each annotation is "true".
+// The reboot continues when each annotation on the Node is "true".
 // The value "false", or one that begins with "failed", refuses at once.
 type Hooks struct {
-	// before are annotation keys that must be "true" before the drain, such as example.com/backup-done.
+	// before are keys of annotations on the Node that must approve before the drain, such as example.com/backup-done.
+	// The value "true" approves. The value "false", or one that begins with "failed", refuses, such as "failed: why".
+	// When the hooks are asked, the operator removes earlier answers.
 	// While they are awaited, the node has label reboot-operator.io/before-reboot=true.
 	// Absent: none.
 	// +optional
@@ -15,7 +17,9 @@ type Hooks struct {
 	// +kubebuilder:validation:MaxItems=20
 	Before []AnnotationKey `json:"before,omitempty"`
 
-	// after are annotation keys that must be "true" after the boot, before the node is back in service.
+	// after are keys of annotations on the Node that must approve after the boot, before the node is back in service.
+	// The value "true" approves. The value "false", or one that begins with "failed", refuses, such as "failed: why".
+	// When the hooks are asked, the operator removes earlier answers.
 	// Example: [example.com/storage-healthy].
 	// While they are awaited, the node has label reboot-operator.io/after-reboot=true.
 	// Absent: none.
@@ -24,7 +28,7 @@ type Hooks struct {
 	// +kubebuilder:validation:MaxItems=20
 	After []AnnotationKey `json:"after,omitempty"`
 
-	// runBefore are annotation keys of this policy that must answer before the first node of a run is granted.
+	// runBefore are keys of annotations on this policy that must answer before the first node of a run is granted.
 	// An answer begins with status.run.hooks.number: "7: true" approves, and "7: false" or "7: failed: why" refuses.
 	// A refusal, or none in time, ends the run before it begins; the next may begin 15 minutes later.
 	// Example: [example.com/noout-set].
@@ -34,7 +38,7 @@ type Hooks struct {
 	// +kubebuilder:validation:MaxItems=20
 	RunBefore []AnnotationKey `json:"runBefore,omitempty"`
 
-	// runAfter are annotation keys of this policy that must answer when a run ends, also by a pause or a halt.
+	// runAfter are keys of annotations on this policy that must answer when a run ends, also by a pause or a halt.
 	// The next run begins once they have.
 	// Example: [example.com/noout-unset].
 	// Absent: none.
@@ -56,9 +60,7 @@ type Hooks struct {
 
 // AnnotationKey is the key of an annotation, such as example.com/backup-done.
 // Keys of the operator, of Kubernetes and of autoscalers are refused, because other programs write them.
-// When a phase of a node begins, the operator removes earlier answers.
 //
-// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=317
 // +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="must be an annotation key such as example.com/backup-done"
 // +kubebuilder:validation:XValidation:rule="!self.startsWith('reboot-operator.io/')",message="keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"

@@ -29,7 +29,7 @@ type LedgerEntry struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Seq int64 `json:"seq"`
-	// bootID is the boot for which the grant was given. It ends with this boot.
+	// bootID is the boot for which the grant was given. The grant ends with this boot.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID,omitempty"`
@@ -73,13 +73,13 @@ type RunStatus struct {
 	// startedAt is when the first grant was given, or hooks.runBefore were asked.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
-	// seq is status.seq before it: reboots with greater numbers belong to the run.
+	// seq is status.seq before the run: reboots with greater numbers belong to the run.
 	// +required
 	Seq int64 `json:"seq"`
 	// rebooted is how many nodes came back so far.
 	// +required
 	Rebooted int32 `json:"rebooted"`
-	// failed is how many attempts ended otherwise.
+	// failed is how many attempts ended without a confirmed reboot.
 	// +required
 	Failed int32 `json:"failed"`
 	// hooks is how far hooks.runBefore and hooks.runAfter are.
@@ -88,10 +88,10 @@ type RunStatus struct {
 	Hooks *RunHooks `json:"hooks,omitempty"`
 }
 
-// MaxHistory is the most reboots a policy remembers.
+// MaxHistory is the most reboots that status.history holds.
 const MaxHistory = 20
 
-// PastReboot is one granted reboot that is over, but for those that were taken back before they disturbed the node.
+// PastReboot is one granted reboot that is over, but for those that were cancelled before they disturbed the node.
 type PastReboot struct {
 	// node is the name of the Node.
 	// +required
@@ -100,15 +100,20 @@ type PastReboot struct {
 	// seq is the sequence number of its grant.
 	// +required
 	Seq int64 `json:"seq"`
-	// result is Succeeded, Aborted, Lost or Withdrawn.
+	// result is one of:
+	// - Succeeded: the node came back on a new boot ID and was put back in service.
+	// - Aborted: the drain ended before the reboot, and the node was put back in service.
+	// - Lost: the Node was deleted while it held its grant.
+	// - Withdrawn: the grant could not be published on the Node, which was not disturbed.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	Result RebootResult `json:"result"`
-	// reason is who asked for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested, MaxUptime), or why one was not made.
+	// reason is what asked for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested, MaxUptime), or why no reboot was confirmed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason,omitempty"`
-	// message reports more about a reason why not.
+	// message explains why no reboot was confirmed.
+	// Absent: result is Succeeded, or reason explains it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -149,7 +154,8 @@ type PastReboot struct {
 	// Absent: the phase was not reached, or could not be measured.
 	// +optional
 	Reboot *metav1.Duration `json:"reboot,omitempty"`
-	// settle is how long it took from then until the node was back in service, with the hooks after the boot.
+	// settle is how long it took from the agent's first report after the boot until the node was back in service.
+	// It includes the hooks after the boot.
 	// Absent: the phase was not reached, or could not be measured.
 	// +optional
 	Settle *metav1.Duration `json:"settle,omitempty"`

@@ -21,7 +21,9 @@ type RebootPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// mode is spec.mode as it is in force: Enforce grants reboots, DryRun grants nothing.
+	// mode is spec.mode as it is in force:
+	// - Enforce: grants reboots.
+	// - DryRun: decides and reports everything, and grants nothing.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
@@ -68,8 +70,10 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Grants []LedgerEntry `json:"grants,omitempty"`
 
-	// run is the run that goes on.
-	// Absent: none does.
+	// run is the run in progress.
+	// A run lasts from the first grant until no node holds a grant and none may be granted.
+	// With hooks.runBefore or hooks.runAfter it also lasts while these are asked, and through soaks, spacing and gates.
+	// Absent: no run is in progress.
 	// +optional
 	Run *RunStatus `json:"run,omitempty"`
 

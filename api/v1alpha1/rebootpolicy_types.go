@@ -77,7 +77,7 @@ const (
 // The empty spec reboots every node that needs a reboot, one at a time, at any hour, after draining it.
 type RebootPolicySpec struct {
 	// nodeSelector selects the nodes this policy governs, such as {matchLabels: {pool: blue}}.
-	// Absent or empty: every Node. Nodes of Windows are never selected: agents cannot run on them.
+	// Absent or empty: every Node. Windows nodes are never selected: agents cannot run on them.
 	// +optional
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
@@ -99,7 +99,7 @@ type RebootPolicySpec struct {
 	Mode Mode `json:"mode,omitempty"`
 
 	// pause stops new grants until its until, or until you remove it.
-	// A grant that no agent has begun to use is taken back. Reboots in progress finish.
+	// A grant that no agent has begun to use is cancelled. Reboots in progress finish.
 	// Example: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}.
 	// Absent: the policy is not paused.
 	// +optional
@@ -155,7 +155,7 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Blackouts []Blackout `json:"blackouts,omitempty"`
 
-	// deadline is how soon a node that needs a reboot should have had it.
+	// deadline is how soon a node that needs a reboot should be rebooted.
 	// Condition DeadlineNear reports nodes for which three quarters of that time have passed.
 	// Nodes that are past it go before the others, inside rings and limits.
 	// Example: {after: 336h, action: IgnoreWindows}.
@@ -188,6 +188,7 @@ type RebootPolicySpec struct {
 	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
 
 	// hooks are checks of your own, before the drain and after the boot of each node, or before and after each run.
+	// A run lasts from the first grant until no node holds a grant and none may be granted.
 	// Absent: none.
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`

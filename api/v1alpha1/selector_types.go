@@ -33,7 +33,7 @@ type LabelSelector struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && self.values.size() > 0 : self.operator in ['Exists', 'DoesNotExist'] && (!has(self.values) || self.values.size() == 0)",message="matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
 type LabelSelectorRequirement struct {
-	// key is the key of the label.
+	// key is the key of the label, such as kubernetes.io/os.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="key must be a label key such as kubernetes.io/os"

@@ -14,16 +14,16 @@ import (
 
 // Urgent lets reboots start at hours that the policy otherwise forbids.
 type Urgent struct {
-	// until is when this ends by itself, such as 2026-12-02T06:00:00Z.
+	// until is when spec.urgent ends, such as 2026-12-02T06:00:00Z.
 	// Reboots in progress then are finished.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-02T06:00:00Z"
 	Until metav1.Time `json:"until"` // the format allows times that Go cannot read; the rule refuses them
 
-	// reason is shown wherever this is reported, such as "CVE-2026-12345".
+	// reason is shown wherever spec.urgent is reported, such as "CVE-2026-12345".
 	// +required
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.trim() != ''",message="urgent needs a reason: it is shown wherever this is reported"
+	// +kubebuilder:validation:XValidation:rule="self.trim() != ''",message="urgent needs a reason: it is shown wherever spec.urgent is reported"
 	Reason string `json:"reason"`
 
 	// ignore lists what does not count until then:
@@ -139,9 +139,9 @@ func ParseMaxUptime(annotations map[string]string) time.Duration {
 	return most
 }
 
-// Deadline is how soon a node that needs a reboot should have had it.
+// Deadline is how soon a node that needs a reboot should be rebooted.
 type Deadline struct {
-	// after is how long after its need began a node should have been rebooted, such as 336h.
+	// after is how long after its need began a node should be rebooted at the latest, such as 336h.
 	// It counts from the last transition of the node's condition RebootRequired to True, or from a reboot since then that did not end the need.
 	// A need whose beginning is unknown has no deadline.
 	// +required

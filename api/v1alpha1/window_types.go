@@ -54,7 +54,6 @@ type Window struct {
 	// timeZone is an IANA name such as Europe/Berlin.
 	// Absent: UTC.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name such as UTC or Europe/Berlin"
 	TimeZone string `json:"timeZone,omitempty"`
@@ -90,7 +89,6 @@ type Blackout struct {
 	// timeZone is an IANA name such as Europe/Berlin.
 	// Absent: UTC.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name such as UTC or Europe/Berlin"
 	TimeZone string `json:"timeZone,omitempty"`
