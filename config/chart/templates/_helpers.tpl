@@ -48,7 +48,7 @@
 {{- $theirs := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $ours.metadata.name -}}
 {{- if and .Values.crds.check $theirs -}}
 {{- if ne (toJson $theirs.spec.versions) (toJson $ours.spec.versions) -}}
-{{- fail (printf "the cluster's CustomResourceDefinition %s is of another release, and Helm upgrades none. Apply this chart's first:\n\n  helm show crds CHART | kubectl apply --server-side --force-conflicts -f -\n\nwith CHART and --version as for this command. crds.check=false goes on without" $ours.metadata.name) -}}
+{{- fail (printf "the cluster's CustomResourceDefinition %s is of another release, and Helm upgrades none. Apply this chart's first:\n\n  helm show crds CHART | kubectl apply --server-side --force-conflicts -f -\n\nwith CHART and --version as for this command. crds.check=false skips this check" $ours.metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
