@@ -52,7 +52,8 @@ func compareClasses(a, b candidate) int {
 //
 //  1. the ring, earlier ones first
 //  2. urgent requests
-//  3. nodes whose last grant ended without a reboot last: each of them holds a slot for longer than others wait, and a few could take turns for ever
+//  3. nodes whose last grant ended without a reboot last: each of them holds a slot for longer than others wait, and a few could take
+//     turns for ever
 //  4. nodes past their deadline
 //  5. nodes that were not rebooted since they need it
 //  6. the domain, always in the same order so that one is finished before the next; nodes without the label last

@@ -31,7 +31,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonBlackout:             {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowClosed:         {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowTooShort:       {"wait, or make the window longer; the coming windows are shown by", "kubectl reboot windows POLICY"},
-	v1alpha1.ReasonUpdateNotApplied:     {"repair the update, or remove what asks: a new version goes on by itself; this one is tried again by", "kubectl reboot request NODE --reason=why"},
+	v1alpha1.ReasonUpdateNotApplied:     {"repair the update, or remove what asks: a new version is tried without a command; this one is tried again by", "kubectl reboot request NODE --reason=why"},
 	v1alpha1.ReasonDomainBusy:           {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonNodeUnavailable:      {"fix the node: its reboot could not be proved", "kubectl describe node NODE"},
 	v1alpha1.ReasonInhibited:            {"see who inhibits, on the host", "systemd-inhibit --list"},
@@ -63,9 +63,9 @@ var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", allPods},
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", allPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
-	v1alpha1.ReasonHookFailed:       {"fix what the hook checks: an answer of \"true\" goes on", allPods},
+	v1alpha1.ReasonHookFailed:       {"fix what the hook checks; the reboot continues once it answers \"true\"", allPods},
 	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; most of what may refuse it is listed by", status.LookAtAdmission},
-	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node: an answer of \"true\" goes on", allPods},
+	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node; the reboot continues once it answers \"true\"", allPods},
 }
 
 // AdviceFor is what to do about a node that waits for a reason.

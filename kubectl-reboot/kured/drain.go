@@ -33,7 +33,7 @@ func drain(c *conversion) error {
 	gracePeriod(c, d)
 	leadTime(c, d)
 	c.unconverted("reboot-delay", "the reboot follows the drain; drain.volumeDetachTimeout waits for volumes, and a rule with action WaitCompleted for pods")
-	c.unconverted("skip-wait-for-delete-timeout", "a pod that does not end is waited for until drain.timeout; drain.onTimeout: Reboot goes on without it, a rule with action Skip does not wait at all")
+	c.unconverted("skip-wait-for-delete-timeout", "a pod that does not end is waited for until drain.timeout; with drain.onTimeout: Reboot the node is then rebooted anyway; a rule with action Skip does not wait at all")
 	return drainSelector(c, d)
 }
 
