@@ -118,7 +118,7 @@ type Draft struct {
 func Begin(s Snapshot) *Draft {
 	f := newFleet(s, nil)
 	reboots := f.reboots()
-	f.crowdOut(reboots)
+	crowdOut(f, reboots)
 	d := &Draft{f: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
 		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: reboots,

@@ -202,7 +202,7 @@ func (s *share) exhausted(n *Node) *Blocked {
 }
 
 // crowdOut cancels grants that no agent knows yet, where other nodes have gone down by themselves since: hooks may have taken hours.
-func (f *fleet) crowdOut(reboots []Reboot) {
+func crowdOut(f *fleet, reboots []Reboot) {
 	if !slices.ContainsFunc(reboots, Reboot.appears) {
 		return
 	}
