@@ -7,11 +7,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 step "make test" env WHOLE=1 SEEDS=1 hack/test.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
-step "a flood of ten thousand broadcasts" go test -run Flood ./agent/engine/updateengine
+step "a flood of ten thousand broadcasts" go test -count=1 -vet=off -run Flood ./agent/engine/updateengine
 # Crash tests mostly wait, searches compute.
 step "searches, crash tests, SIGTERM and part scale of the bench, whole" beside \
-  "go test -vet=off ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale" \
-  "go test -vet=off -run ^TestCrashAtEveryWrite\$ ./agent" "go test -vet=off -run ^TestCrashAtEveryWrite_Rollback\$ ./agent"
+  "go test -count=1 -vet=off ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale" \
+  "go test -count=1 -vet=off -run ^TestCrashAtEveryWrite\$ ./agent" "go test -count=1 -vet=off -run ^TestCrashAtEveryWrite_Rollback\$ ./agent"
 step "demo, built" go build -o bin/demo ./hack/demo
 step "demo of every engine" bin/demo --engine=update-engine,cos-update-engine,rpm-ostree,sentinel --nodes=4
 step "chaos, built" go build -o bin/chaos ./hack/chaos

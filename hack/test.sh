@@ -23,8 +23,9 @@ fi
 packages=$(($(nproc) + 3))
 [ -z "${WHOLE:-}" ] || packages=$(($(nproc) + 1))
 longest=(./hack/fleet ./agent ./controllers ./config ./config/prometheus)
-# Lint has vetted all packages. Without symbols, which stack traces do not need, a test links in half the time.
-tests() { go test -vet=off -ldflags='-s -w' -p "$packages" "$@"; }
+# Lint has vetted all packages. Without symbols, which stack traces do not need, a test links in half the time. Results are not cached: go
+# does not see what scripts read, and from what the programs are built that suites start.
+tests() { go test -count=1 -vet=off -ldflags='-s -w' -p "$packages" "$@"; }
 # With WHOLE=1, which `make ci` sets, what has goroutines runs with the race detector. Packages whose searches are capped here are left
 # out: `make ci` runs them whole.
 if [ -n "${WHOLE:-}" ]; then
