@@ -14,7 +14,6 @@ if [ -n "${SEED:-}" ]; then
   exit
 fi
 export FIRST=${FIRST:-$(date +%s)} SEEDS=${SEEDS:-2000}
-export SEEDS_AT_LEAST=${SEEDS_AT_LEAST:-$((SEEDS < 100 ? SEEDS : 100))}
 echo "soak: the first seed is $FIRST; make soak FIRST=$FIRST SEEDS=$SEEDS repeats it"
 FIGURES=$PWD/docs/simulation.md step "simulation" hack/simulation/run.sh
 step "chaos" bin/chaos --first="$FIRST" --schedules="$SEEDS" --docs=docs/chaos.md

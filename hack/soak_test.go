@@ -12,18 +12,19 @@ import (
 func TestSoak(t *testing.T) {
 	root := t.TempDir()
 	stub := []byte(`#!/bin/sh` + "\n" + `echo "$0 $*: first $FIRST, $SEEDS seeds, at least $SEEDS_AT_LEAST, seed $SEED."`)
-	for _, name := range []string{"bin/go", "bin/chaos", "bin/bench", "hack/controlplane/build.sh", "hack/simulation/run.sh", "hack/fuzz.sh", "hack/limits/limits.sh"} {
+	for _, name := range []string{"bin/go", "bin/chaos", "bin/bench", "hack/controlplane/build.sh", "hack/fuzz.sh", "hack/limits/limits.sh"} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(root, name), stub, 0o700))
 	}
-	for _, name := range []string{"hack/soak.sh", "hack/step.sh"} {
+	for _, name := range []string{"hack/soak.sh", "hack/step.sh", "hack/simulation/run.sh"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(root, name), []byte(contents(t, name)), 0o700))
 	}
 	all := []string{"fuzz.sh", "limits.sh", "bench --strict --docs=docs/benchmarks.md"}
 	for set, tc := range map[string]struct{ want, not []string }{
-		"FIRST=7":  {append(all, "run.sh : first 7, 2000 seeds, at least 100, seed .", "chaos --first=7 --schedules=2000 --docs=docs/chaos.md:", "make soak FIRST=7 SEEDS=2000 repeats it"), nil},
+		"FIRST=7":  {append(all, "./hack/simulation: first 7, 2000 seeds, at least 100, seed .", "chaos --first=7 --schedules=2000 --docs=docs/chaos.md:", "make soak FIRST=7 SEEDS=2000 repeats it"), nil},
 		"SEEDS=50": {append(all, "50 seeds, at least 50, seed .", "--schedules=50 --docs", " SEEDS=50 repeats it"), nil},
-		"SEED=42":  {[]string{"run.sh : first ,  seeds, at least , seed 42.", "chaos --first=42 --schedules=1:"}, append(all, "--docs")},
+		"SEED=42":  {[]string{"./hack/simulation: first ,  seeds, at least , seed 42.", "chaos --first=42 --schedules=1:"}, append(all, "--docs")},
 	} {
 		command := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "soak.sh"))
 		command.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "FIRST=", "SEEDS=", "SEEDS_AT_LEAST=", "SEED=", set)
