@@ -140,7 +140,10 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 // hold the node back. The bounds come from the grant, not from the present time: the answer must not change when time passes.
 func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 	at, g, longest := n.Progress.At.Time, n.Grant, longestDrain(a.policy)
+	past := a.last(n)
 	switch {
+	case past != nil && past.Seq == n.Progress.Seq && at.After(past.EndedAt.Time) && hasCome(past.EndedAt.Time, a.now):
+		return past.EndedAt.Time, past.EndedAt.Time
 	case g == nil && at.Sub(a.now) > clockOff:
 		return time.Time{}, time.Time{}
 	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockOff: // it was over before the next one was granted

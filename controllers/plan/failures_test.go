@@ -42,6 +42,15 @@ func lost(node, ring string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
+// aborted puts attempt number 1 of a node, which its agent gave up, into the history.
+func aborted(node string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.History = append(p.Status.History, v1alpha1.PastReboot{
+			Node: node, Seq: 1, Result: v1alpha1.RebootAborted, Reason: v1alpha1.ReasonDrainTimedOut, EndedAt: at(ended),
+		})
+	}
+}
+
 // Whatever a cluster looks like, the ledger knows of each reboot that may be past the point of no return. Where its Node is deleted, that is
 // one failure at once, and none where the agent had not come so far.
 func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
@@ -140,6 +149,16 @@ func TestReboots_Halt(t *testing.T) {
 			one(strict(resumedAt(0)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			resumed,
+		},
+		"a clock that is ten minutes ahead, and a resume in that time: the manager has seen the end before": {
+			one(strict(aborted("a", -2*minute), resumedAt(-minute)),
+				needy("a", grant(1, protocol.GrantActive, grantedAt(-3*minute)), drainFailed(8*minute))),
+			resumed,
+		},
+		"a clock that is ten minutes ahead, and a resume before the end": {
+			one(strict(aborted("a", -minute), resumedAt(-2*minute)),
+				needy("a", grant(1, protocol.GrantActive, grantedAt(-3*minute)), drainFailed(8*minute))),
+			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"a clock that is a day behind: it failed after its grant, and after what came before that": {
 			one(strict(lastReboot(-2*minute)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
@@ -312,6 +331,18 @@ func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 			if p := s.plan(); len(p.Granted) != want {
 				t.Errorf("%s, %s after the grant: granted %v, decisions %v", name, after, p.Granted, p.Decisions)
 			}
+		}
+	}
+}
+
+// Where the manager has seen the end of the attempt, the back-off counts from no later than that.
+func TestReboots_BackOffOfAnEndThatTheManagerHasSeen(t *testing.T) {
+	s := one(policy("workers", aborted("worker-1", minute)), needy("worker-1", grant(1, protocol.GrantActive),
+		progress(1, protocol.PhaseAborted, phaseAt(20*minute), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
+	for after, want := range map[time.Duration]int{6*minute - time.Second: 0, 6 * minute: 1} {
+		s.now = evening.Add(after)
+		if p := s.plan(); len(p.Granted) != want {
+			t.Errorf("%s after the grant: granted %v, decisions %v", after, p.Granted, p.Decisions)
 		}
 	}
 }
