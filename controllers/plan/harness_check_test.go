@@ -21,37 +21,9 @@ func (c *cluster) take(r judge.Change) {
 	}
 }
 
-// checkControlPlane: at most one node of it is in an attempt.
-func (c *cluster) checkControlPlane() {
-	attempts := 0
-	for _, h := range c.hosts {
-		if h.node == nil {
-			continue
-		}
-		if n := h.view(); n.ControlPlane && attempted(n) {
-			attempts++
-		}
-	}
-	if attempts > 1 {
-		c.broken("%d control-plane nodes are disrupted", attempts)
-	}
-}
-
 // attempted reports whether a node is in an attempt, and its grant is not a newer one.
 func attempted(n plan.Node) bool {
 	return n.Outstanding() && n.Progress != nil && (n.Grant == nil || n.Grant.Seq == n.Progress.Seq)
-}
-
-// checkDomains: a new grant keeps to the domain of all that hold one, whatever happened to the policy or the labels before.
-func (c *cluster) checkDomains(name string, p plan.Plan) {
-	key := c.policies[name].Spec.TopologyKey()
-	for _, granted := range p.Granted {
-		for _, e := range p.Ledger() {
-			if h := c.hosts[e.Node]; key != "" && h.node != nil && !overran(p, e) && h.node.Labels[key] != c.hosts[granted.Node].node.Labels[key] {
-				c.broken("policy %s grants %s while %s of another domain holds a grant", name, granted.Node, e.Node)
-			}
-		}
-	}
 }
 
 // checkStatus has the CustomResourceDefinition judge a ledger that gets an entry or another limit. A spec that it refuses, from before the
@@ -130,11 +102,4 @@ func (c *cluster) broken(format string, args ...any) {
 	c.record(c)
 	c.Errorf("at %s: "+format, append([]any{stamp(c.now)}, args...)...)
 	c.Fatalf("The story so far:\n%s", c.String())
-}
-
-// overran reports whether an entry has overrun its deadline.
-func overran(p plan.Plan, e v1alpha1.LedgerEntry) bool {
-	return slices.ContainsFunc(p.Reboots, func(t plan.Reboot) bool {
-		return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq && !t.FailedAt.IsZero()
-	})
 }

@@ -250,7 +250,6 @@ func (c *cluster) writeLedger(name string, p plan.Plan) {
 	for _, e := range p.Granted {
 		c.add("%s grants %s a reboot, number %d", name, e.Node, e.Seq)
 	}
-	c.checkDomains(name, p)
 	c.putStatus(name, p)
 	if len(p.Released()) == 0 {
 		return

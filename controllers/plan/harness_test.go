@@ -143,7 +143,6 @@ func (c *cluster) round() {
 	c.by = v1alpha1.FieldOwnerAgent
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
 		c.hosts[name].step(c)
-		c.checkControlPlane()
 	}
 	c.record(c)
 }

@@ -79,20 +79,22 @@ type Rule string
 
 // The rules.
 const (
-	Limit       Rule = "never more nodes disrupted than the limit"
-	Semaphore   Rule = "grants are those of a bounded semaphore"
-	Ledger      Rule = "nobody begins outside the ledger"
-	Release     Rule = "an entry leaves its ledger when its node is in no attempt"
-	Governs     Rule = "a policy grants to nodes that it governs"
-	Unavailable Rule = "no grant where other nodes use up the limit"
-	Fence       Rule = "a grant is for one boot of one machine"
-	Granted     Rule = "nothing is rebooted but under a grant"
-	Need        Rule = "exactly one reboot for each need"
-	Window      Rule = "nothing is granted outside of a window"
-	Ownership   Rule = "no cordon of an administrator is undone"
-	Budget      Rule = "no pod is evicted past its PodDisruptionBudget"
-	Rest        Rule = "nothing is left behind"
-	Convergence Rule = "it converges once faults end"
+	Limit        Rule = "never more nodes disrupted than the limit"
+	Semaphore    Rule = "grants are those of a bounded semaphore"
+	Ledger       Rule = "nobody begins outside the ledger"
+	Release      Rule = "an entry leaves its ledger when its node is in no attempt"
+	Governs      Rule = "a policy grants to nodes that it governs"
+	Unavailable  Rule = "no grant where other nodes use up the limit"
+	Domain       Rule = "no grant beside those of another domain"
+	ControlPlane Rule = "never two control-plane nodes disrupted"
+	Fence        Rule = "a grant is for one boot of one machine"
+	Granted      Rule = "nothing is rebooted but under a grant"
+	Need         Rule = "exactly one reboot for each need"
+	Window       Rule = "nothing is granted outside of a window"
+	Ownership    Rule = "no cordon of an administrator is undone"
+	Budget       Rule = "no pod is evicted past its PodDisruptionBudget"
+	Rest         Rule = "nothing is left behind"
+	Convergence  Rule = "it converges once faults end"
 )
 
 // Violation is a rule that was broken, when, and how.

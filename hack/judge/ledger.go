@@ -57,6 +57,7 @@ func (j *Judge) grants(r Change, p *policy, before *v1alpha1.RebootPolicy) {
 				from = j.lately(r, e.Policy)
 			}
 			j.inTime(r, from, e)
+			j.keepsDomain(r, p, from, e)
 			j.governs(r, e)
 		} else {
 			held[e.Node] = true
@@ -68,6 +69,51 @@ func (j *Judge) grants(r Change, p *policy, before *v1alpha1.RebootPolicy) {
 		known.life, known.boot = r.Policy.UID, e.BootID
 	}
 	j.room(r, p, held, granted)
+}
+
+// keepsDomain judges whether a new grant keeps to the domain of the others that its policy has given.
+func (j *Judge) keepsDomain(r Change, p *policy, from []*v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
+	var stray string
+	for _, granter := range from {
+		if stray = j.stray(r, p, &granter.Spec, e); stray == "" {
+			return
+		}
+	}
+	if stray != "" && j.options.TrueClocks { // by a wrong clock a reboot overruns its time sooner
+		j.report(Domain, "policy %s grants %s while %s of another domain holds a grant", cmp.Or(e.Policy, r.Name), key(e.Node, e.Seq), stray)
+	}
+}
+
+// stray is a node of another domain under a grant of the same policy, which keeps that domain busy. Empty: there is none.
+func (j *Judge) stray(r Change, p *policy, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) string {
+	topology, granted := spec.TopologyKey(), j.nodes[e.Node]
+	if topology == "" || granted == nil || granted.last == nil {
+		return ""
+	}
+	for _, other := range r.Policy.Status.Grants {
+		n := j.nodes[other.Node]
+		if n == nil || n.last == nil || other.Policy != e.Policy || other.NodeUID != "" && other.NodeUID != n.last.UID {
+			continue
+		}
+		known := r.At.Sub(n.labelled) >= j.ago(stale) && r.At.Sub(granted.labelled) >= j.ago(stale)
+		seen := p.entries[key(other.Node, other.Seq)]
+		overran := seen != nil && r.At.Sub(seen.at) >= soonestOverrun(spec)
+		if known && !overran && n.last.Labels[topology] != granted.last.Labels[topology] {
+			return other.Node
+		}
+	}
+	return ""
+}
+
+// soonestOverrun is how long after its grant a reboot may count as lost at the soonest: then it keeps its domain no more.
+func soonestOverrun(spec *v1alpha1.RebootPolicySpec) time.Duration {
+	const clockOff = 5 * time.Minute
+	drain, hooks := spec.DrainOrDefault(), spec.HooksOrDefault()
+	least := min(drain.LeadTimeOrDefault()+drain.TimeoutOrDefault(), spec.RebootOrDefault().TimeoutOrDefault())
+	if len(hooks.Of(v1alpha1.HooksAfter)) > 0 {
+		least = min(least, hooks.TimeoutOrDefault())
+	}
+	return least - clockOff
 }
 
 // governs judges who gives a new grant: the policy that governs the node, or did a while ago.

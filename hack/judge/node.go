@@ -33,6 +33,8 @@ type node struct {
 	needs needs
 	// urgentUntil is when it last showed an urgent request that it shows no longer. Zero: it never did.
 	urgentUntil time.Time
+	// labelled is when its labels last changed.
+	labelled time.Time
 	// asked counts the reboots while an administrator's request is there.
 	asked int
 	// now is the attempt it is in, and by the policy whose ledger it is disrupted under. Empty: it is not.
@@ -169,6 +171,7 @@ func (j *Judge) takeNode(r Change) {
 		return
 	}
 	if before == nil || !maps.Equal(before.Labels, r.Node.Labels) {
+		n.labelled = r.At
 		j.govern(n)
 		j.relimit()
 	}
@@ -239,6 +242,7 @@ func (j *Judge) begins(r Change, n *node) {
 		j.disrupted[n.by] = map[string]*node{}
 	}
 	j.disrupted[n.by][r.Name] = n
+	j.keepsQuorum(r, n)
 	p, who := j.policies[n.by], key(r.Name, n.now.seq)
 	if p == nil {
 		j.report(Limit, "node %s begins %d for policy %q, which is not there", r.Name, n.now.seq, n.by)
@@ -276,5 +280,26 @@ func (j *Judge) count(by string, names []string, ledger *policy, limits []limit)
 	}
 	if most := highest(limits, oldest, since, j.ago(Slack)); len(names) > most {
 		j.report(Limit, "policy %s disrupts %v and may disrupt %d", by, names, most)
+	}
+}
+
+// controlPlane are the labels that make a node one of the control plane.
+var controlPlane = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane",
+}
+
+func isControlPlane(n *corev1.Node) bool {
+	return n != nil && slices.ContainsFunc(controlPlane, func(key string) bool { _, has := n.Labels[key]; return has })
+}
+
+// keepsQuorum judges a control-plane node that begins. Two managers cannot both write one ledger, but each another one.
+func (j *Judge) keepsQuorum(r Change, n *node) {
+	for _, ledger := range slices.Sorted(maps.Keys(j.disrupted)) {
+		nodes := j.disrupted[ledger]
+		for _, name := range slices.Sorted(maps.Keys(nodes)) {
+			if name != r.Name && (ledger == n.by || j.options.Exact) && isControlPlane(n.last) && isControlPlane(nodes[name].last) {
+				j.report(ControlPlane, "node %s begins while %s is disrupted, and both are of the control plane", r.Name, name)
+			}
+		}
 	}
 }
