@@ -88,7 +88,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.
 
 // finish puts the node back in service. One write has the uncordon, the end of the grant and that of its markers, except those that
 // stay for autoscaler.grace.
-func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot, cordonIsAgents bool) error {
+func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot, uncordon bool) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
 		return nil
@@ -99,7 +99,6 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.
 	if n.Preflight != "" {
 		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
 	}
-	uncordon := n.Progress.Cordoned && cordonIsAgents
 	if uncordon {
 		patch.Uncordon()
 	}

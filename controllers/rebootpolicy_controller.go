@@ -306,7 +306,7 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 	case plan.CancelGrant:
 		err = r.nodes.cancel(ctx, s, n, now)
 	case plan.FinishGrant:
-		err = r.nodes.finish(ctx, s, n, now, protocol.CordonIsAgents(live))
+		err = r.nodes.finish(ctx, s, n, now, protocol.Uncordons(live))
 	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
 	}
 	return r.nodes.noteAnswer(s, t.Entry.Node, err)

@@ -83,21 +83,19 @@ func (r *Reconciler) commitReboot(
 // abortDrain undoes the cordon only where it is still the agent's own.
 func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next step.AbortDrain) error {
 	patch := progressPatch(node, next.Progress)
-	if next.Uncordon {
-		mine, err := r.writer.cordoned(ctx)
-		if err != nil {
-			return err
-		}
-		if mine {
-			patch.Uncordon()
-		}
+	uncordon, err := r.writer.uncordons(ctx)
+	if err != nil {
+		return err
+	}
+	if uncordon {
+		patch.Uncordon()
 	}
 	if err := r.writer.write(ctx, node, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason, "message", next.Progress.Message)
-	r.Events.aborted(node, next, patch.Spec != nil)
+	r.Events.aborted(node, next, uncordon)
 	return nil
 }
 

@@ -67,13 +67,13 @@ func (w *nodeWriter) own(ctx context.Context) (*corev1.Node, error) {
 	return w.written.DeepCopy(), nil
 }
 
-// cordoned reads past the cache, which keeps no managedFields, whether there is a cordon, and still the agent's own.
-func (w *nodeWriter) cordoned(ctx context.Context) (bool, error) {
+// uncordons reads past the cache, which keeps no managedFields, whether the end of the attempt undoes the cordon.
+func (w *nodeWriter) uncordons(ctx context.Context) (bool, error) {
 	node := &corev1.Node{}
 	if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, node); err != nil {
 		return false, fmt.Errorf("reading whose cordon it is: %w", err)
 	}
-	return protocol.CordonIsAgents(node), nil
+	return protocol.Uncordons(node), nil
 }
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return. A process that has just started may see an

@@ -64,10 +64,7 @@ type CommitReboot struct {
 type CallReboot struct{ Inhibitors v1alpha1.InhibitorPolicy }
 
 // AbortDrain stops the drain, then writes the progress and undoes the agent's own cordon, in one compare-and-swap.
-type AbortDrain struct {
-	Progress protocol.Progress
-	Uncordon bool
-}
+type AbortDrain struct{ Progress protocol.Progress }
 
 // RepairRecord replaces an unreadable progress. Whose cordon there is is unknown, so it stays.
 type RepairRecord struct{ Progress protocol.Progress }
@@ -274,7 +271,7 @@ func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) S
 		return Idle{}
 	}
 	progress.PodsForced = forced(o.Drain.Deleted)
-	return AbortDrain{Progress: progress, Uncordon: o.Record.Last().Cordoned}
+	return AbortDrain{Progress: progress}
 }
 
 // forced fits a number of pods into the record.

@@ -264,14 +264,6 @@ func TestNext_Draining(t *testing.T) {
 				return s
 			}(),
 		},
-		"an administrator's cordon is not undone (behaviour 43)": {
-			makeObservation(beingDrained, granted(1, cancelled), func(o *Observation) { o.Record.Progress.Cordoned = false }),
-			func() Step {
-				s := aborts(v1alpha1.ReasonCancelled, "The manager cancelled the grant.", 0)
-				s.Uncordon = false
-				return s
-			}(),
-		},
 	}.each(t, Next)
 }
 
@@ -348,5 +340,5 @@ func TestForced(t *testing.T) {
 func abortAt(at time.Time, reason v1alpha1.Reason, message string, failures int32) AbortDrain {
 	p := makeProgress(1, abortedPhase, boot)
 	p.At, p.Cordoned, p.Reason, p.Message, p.Failures = metav1.NewTime(at), false, reason, message, failures
-	return AbortDrain{Progress: *p, Uncordon: true}
+	return AbortDrain{Progress: *p}
 }

@@ -6,7 +6,7 @@
 //  2. Publish: the manager writes the grant annotation on the Node.
 //  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
 //  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
-//  5. Finish: after the boot the manager undoes the agent's cordon (CordonIsAgents) and ends the grant.
+//  5. Finish: after the boot the manager undoes the agent's cordon (Uncordons) and ends the grant.
 //  6. Cancel, Abort: before Commit the manager cancels the grant, or the agent gives up. Repair: the agent replaces a progress
 //     that cannot be read.
 //  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so it leaves the ledger.
@@ -127,14 +127,18 @@ func (r Record) Entry(node string) v1alpha1.LedgerEntry {
 // managers.
 const ownerAncient = "ancient-changes"
 
-// CordonIsAgents reports whether the node is cordoned and the cordon is still the agent's own, by managedFields. An
+// Uncordons reports whether the end of an attempt undoes the cordon of the node. It does so only if the agent has cordoned it in the
+// attempt, and the cordon is still the agent's own. The Node is read live, because no cache keeps managedFields.
+func Uncordons(node *corev1.Node) bool { return RecordOf(node).Last().Cordoned && cordonIsAgents(node) }
+
+// cordonIsAgents reports whether the node is cordoned and the cordon is still the agent's own, by managedFields. An
 // administrator who uncordons the node and cordons it again owns the field from then on, and the node stays cordoned.
 //
 // The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not, another program
 // or a person has taken the cordon over. An ancient entry names no manager. Where no other manager has the field, and without
 // managedFields, the record on the Node decides. It takes an administrator's cordon for the agent's in two cases only: both writes have
 // become ancient, or the administrator's has and the node is past the point of no return.
-func CordonIsAgents(node *corev1.Node) bool {
+func cordonIsAgents(node *corev1.Node) bool {
 	if !node.Spec.Unschedulable {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func TestCordonIsAgents(t *testing.T) {
+func TestUncordons(t *testing.T) {
 	const (
 		cordon   = `"f:spec":{"f:unschedulable":{}}`
 		progress = `"f:metadata":{"f:annotations":{"f:reboot-operator.io/progress":{}}}`
@@ -44,13 +44,23 @@ func TestCordonIsAgents(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}, Spec: corev1.NodeSpec{Unschedulable: true}}
-			if got := protocol.CordonIsAgents(node); got != tc.want {
-				t.Errorf("CordonIsAgents: %v", got)
-			}
-			node.Spec.Unschedulable = false
-			if protocol.CordonIsAgents(node) {
-				t.Error("a node that is not cordoned has the agent's cordon")
+			did := protocol.Progress{Seq: 1, Phase: protocol.PhaseRebooting, BootID: "boot", Cordoned: true, At: metav1.Now()}
+			didNot := did
+			didNot.Cordoned = false
+			for progress, want := range map[protocol.Progress]bool{did: tc.want, didNot: false} {
+				node := &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{
+						ManagedFields: tc.entries, Annotations: map[string]string{v1alpha1.AnnotationProgress: progress.String()},
+					},
+					Spec: corev1.NodeSpec{Unschedulable: true},
+				}
+				if got := protocol.Uncordons(node); got != want {
+					t.Errorf("the agent cordoned: %t, Uncordons: %t", progress.Cordoned, got)
+				}
+				node.Spec.Unschedulable = false
+				if protocol.Uncordons(node) {
+					t.Error("a node that is not cordoned is uncordoned")
+				}
 			}
 		})
 	}
