@@ -32,6 +32,10 @@ type model struct {
 	// repairs nothing in the boot in which it may have called logind.
 	breaks, repairsCommitted bool
 
+	// cordons lets an administrator cordon and uncordon each Node at any time. untracked: not in an attempt, but without managedFields.
+	// noOwner takes away that managedFields are read, and anyonesCordon that progress states whether the agent cordoned.
+	cordons, untracked, noOwner, anyonesCordon bool
+
 	// Each of these takes one guard of that away.
 	noMark, noLook, noCheck, adoptsUnmarked bool
 
@@ -157,7 +161,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		a.cancel.grant.Policy = policyNames[p]
 	}
 	record("cancels", a.cancel, 0)
-	record("finishes", a.finish, disturbed)
+	record("finishes", a.finish, disturbed|m.undoes(v))
 	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, m.policyOf(p, n), p, n, !m.noUID).gone || m.believesGone) // it looks once more
 	withdrawn := (a.withdrawn || m.noMark && a.unpublished) && (v&checked != 0 || m.noLook)
 	released := a.releasable || gone || withdrawn || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
@@ -258,6 +262,15 @@ func (m model) agent(w world, n int, to emit) {
 		next.writeNode(n, now|unreadable)
 		to(move{"somebody", n, "writes over the progress", -1, 0, 0}, next)
 	}
+	if m.cordons && (!m.untracked || now&disturbed == 0) {
+		does, after := "uncordons the Node", now&^(cordoned|anothers)
+		if now&cordoned == 0 {
+			does, after = "cordons the Node", now|cordoned|anothers
+		}
+		next := w
+		next.writeNode(n, after)
+		to(move{"an administrator of", n, does, -1, 0, 0}, next)
+	}
 	if v == 0 {
 		return
 	}
@@ -295,16 +308,32 @@ func (m model) act(w world, n int, to emit) {
 		next.agents[n] = written
 		to(move{"agent", n, does, -1, int(guard.progress.Seq), 0}, next)
 	}
-	write("starts", a.start, disturbed, 0)
+	write("starts", a.start, disturbed|cordoned, 0)
 	if w.nodes[n].get(boot) < lastBoot { // the model has no more boots
 		write("commits", a.commit, 0, 0)
 	}
-	write("aborts", a.abort, 0, disturbed)
+	write("aborts", a.abort, 0, disturbed|m.undoes(v))
 	if v.committed() {
 		write("repairs", a.repair, 0, 0) // logind may have been called: the host still goes down
 	} else {
 		write("repairs", a.repair, 0, disturbed) // the cordon that stays uses maxUnavailable as any other
 	}
+}
+
+// undoes is the cordon, where the end of an attempt undoes it.
+func (m model) undoes(v view) view {
+	undone, ok := m.memory.undone[v]
+	if !ok {
+		seen := v
+		if m.anyonesCordon {
+			seen |= own
+		}
+		if protocol.Uncordons(seen.node(!m.untracked && !m.noOwner)) {
+			undone = cordoned
+		}
+		m.memory.undone[v] = undone
+	}
+	return undone
 }
 
 // committed reports whether the agent has passed the point of no return in this boot, as condition MaintenanceInProgress shows
@@ -331,6 +360,7 @@ type memory struct {
 	managers map[uint64]managerAnswers
 	agents   map[uint64]agentAnswers
 	seqs     map[uint64]int
+	undone   map[view]view
 }
 
 type answer struct {
@@ -352,7 +382,7 @@ type managerAnswers struct {
 type agentAnswers struct{ start, commit, abort, repair step }
 
 func newMemory() *memory {
-	return &memory{managers: map[uint64]managerAnswers{}, agents: map[uint64]agentAnswers{}, seqs: map[uint64]int{}}
+	return &memory{managers: map[uint64]managerAnswers{}, agents: map[uint64]agentAnswers{}, seqs: map[uint64]int{}, undone: map[view]view{}}
 }
 
 // manager is what one makes of the node and its entry, which a policy has given, in a ledger.
@@ -385,7 +415,7 @@ func (m *memory) agent(v view, host int, shown bool) agentAnswers {
 	a, ok := m.agents[key]
 	if !ok {
 		r, id := v.record(), boots[host]
-		a.start.progress, a.start.ok = protocol.Start(r, id, true, instant)
+		a.start.progress, a.start.ok = protocol.Start(r, id, v&cordoned == 0, instant)
 		a.commit.progress, a.commit.ok = protocol.Commit(r, id, instant)
 		a.abort.progress, a.abort.ok = protocol.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
 		a.repair.progress, a.repair.ok = protocol.Repair(r, id, "", shown && v.committed(), instant)

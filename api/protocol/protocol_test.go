@@ -23,13 +23,18 @@ var (
 	shared = model{policies: 2, leaders: 2, nodes: 2, limit: 1, grants: 2, shared: true}
 	// broken has somebody write over the progress at any time.
 	broken = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, breaks: true}
+	// cordons has an administrator cordon and uncordon the Node at any time. untracked has him do so only while no attempt is under way,
+	// because nothing but the progress shows whose cordon it is.
+	cordons   = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, cordons: true}
+	untracked = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, cordons: true, untracked: true}
 	// oneManager is the same with two nodes, and small.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
 // TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship. The manager's are Publish, Cancel, Finish,
-// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, Abort and Repair. No world has a disrupted
-// node outside the ledger, more than the limit, or a node down that nobody could put back in service (behaviours 16, 17, 61).
+// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, Abort and Repair. Both call Uncordons. No
+// world has a disrupted node outside the ledger, more than the limit, or a node down that nobody could put back in service (behaviours
+// 16, 17, 61). In none is an administrator's cordon undone (behaviours 43, 44).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
 	cases := map[string]struct {
 		model model
@@ -43,7 +48,9 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"one manager, and hosts rebooted by hand":        {oneManager, 50_000},
 		"grants that cannot be published":                {withdrawn, 6_000_000},
 		"two policies that share one limit":              {shared, 1_000_000},
-		"a progress that nobody can read":                {broken, 300_000},
+		"a progress that nobody can read":                {broken, 400_000},
+		"a cordon of an administrator":                   {cordons, 1_000_000},
+		"such a cordon, without managedFields":           {untracked, 400_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,6 +99,8 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"shared: two policies that share a limit write one ledger":    {shared, func(m *model) { m.ownLedger = true }},
 		"sharedcas: that ledger's resourceVersion":                    {shared, func(m *model) { m.noLedgerVersion = true }},
 		"repair: not where the host may be going down":                {broken, func(m *model) { m.repairsCommitted = true }},
+		"cordon: managedFields show that it is an administrator's":    {cordons, func(m *model) { m.noOwner = true }},
+		"before: progress shows that the agent has not cordoned":      {untracked, func(m *model) { m.anyonesCordon = true }},
 		"adopt: a grant that has not begun is adopted as withdrawn":   {withdrawn, func(m *model) { m.adoptsUnmarked = true }},
 	}
 	for name, tc := range cases {
@@ -106,7 +115,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 	}
 }
 
-// TestProtocol_LeadsBack: whatever happened, there is a way back to an empty ledger and all nodes in service.
+// TestProtocol_LeadsBack: whatever happened, there is a way back to an empty ledger and all nodes in service, without a cordon.
 func TestProtocol_LeadsBack(t *testing.T) {
 	cases := map[string]model{
 		"one manager, and hosts rebooted by hand": oneManager,

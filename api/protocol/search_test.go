@@ -106,6 +106,9 @@ func (m model) wrong(w world) string {
 	down := 0
 	for n := range m.nodes {
 		v := w.nodes[n]
+		if v&(cordoned|anothers) == anothers {
+			return fmt.Sprintf("the administrator's cordon of node %d is undone", n)
+		}
 		if v&disturbed == 0 {
 			continue
 		}
@@ -189,7 +192,7 @@ func (s *found) leads(w world, back []bool) bool {
 	return leads
 }
 
-// atRest reports whether nothing is granted and all nodes are in service.
+// atRest reports whether nothing is granted and all nodes are in service, without a cordon.
 func (w world) atRest() bool {
-	return w.ledgers[0].grants()+w.ledgers[1].grants() == 0 && (w.nodes[0]|w.nodes[1])&disturbed == 0
+	return w.ledgers[0].grants()+w.ledgers[1].grants() == 0 && (w.nodes[0]|w.nodes[1])&(disturbed|cordoned) == 0
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,7 +50,11 @@ const (
 	checked   = 1 << 19
 	disturbed = 1 << 14
 	// unreadable: somebody wrote over the progress, so that nobody can read it. Its bits are what the agent did.
-	unreadable  = 1 << 20
+	unreadable = 1 << 20
+	// cordoned: the Node is unschedulable. anothers: an administrator cordoned it. own: progress states that the agent did.
+	cordoned    = 1 << 21
+	anothers    = 1 << 22
+	own         = 1 << 23
 	lastBoot    = 3
 	freshlyMade = view(1 << boot)
 )
@@ -65,8 +70,8 @@ var (
 	boots       = [...]string{"", "boot-1", "boot-2", "boot-3"}
 	// uids are of a Node, and of the one that was registered anew instead.
 	uids = [...]types.UID{"uid-1", "uid-2"}
-	// instant is the time of every write of the search: no guard of the protocol looks at a clock.
-	instant = time.Unix(0, 0)
+	// instant is the time of every write of the search: no guard of the protocol looks at a clock. Records have none before 2000.
+	instant = time.Unix(1<<30, 0)
 )
 
 func index[T comparable](of []T, value T) int {
@@ -112,7 +117,7 @@ func (v view) progress() *protocol.Progress {
 	}
 	return &protocol.Progress{
 		Seq: int64(v.get(progSeq)), Phase: phases[v.get(progPhase)], BootID: boots[v.get(progBoot)],
-		Cordoned: v&disturbed != 0, At: metav1.NewTime(instant),
+		Cordoned: v&own != 0, At: metav1.NewTime(instant),
 	}
 }
 
@@ -139,7 +144,27 @@ func (v view) withGrant(g protocol.Grant) view {
 }
 
 func (v view) withProgress(p protocol.Progress) view {
-	return (v&^unreadable).with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
+	v &^= unreadable | own
+	if p.Cordoned {
+		v |= own
+	}
+	return v.with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
+}
+
+// node is the Node as it is read live, to see whose cordon it has.
+func (v view) node(tracked bool) *corev1.Node {
+	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: v&cordoned != 0}}
+	if p := v.record().Progress; p != nil {
+		node.Annotations = map[string]string{v1alpha1.AnnotationProgress: p.String()}
+	}
+	owner := v1alpha1.FieldOwnerAgent
+	if v&anothers != 0 {
+		owner = "kubectl"
+	}
+	if tracked {
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: owner, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+	}
+	return node
 }
 
 // in reports whether the Node shows an attempt under its number in one phase.
