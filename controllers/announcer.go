@@ -258,7 +258,7 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 		if t.Reason == v1alpha1.ReasonNodeGoneInReboot {
 			a.lost(s, t)
 		}
-		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == protocol.PhaseAborted {
+		if t.Node != nil && t.Node.In(t.Entry.Seq, protocol.PhaseAborted) {
 			a.aborted(s, t)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -94,7 +93,7 @@ func windowStatus(p plan.Plan, w window.State) *v1alpha1.WindowStatus {
 func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *metav1.Time {
 	last, believed := policy.Status.LastRebootAt, plan.LastReboot(policy, now)
 	for _, t := range p.Released() {
-		if t.Node == nil || t.Node.Grant == nil || t.Node.Grant.State != protocol.GrantFinished || t.Node.Grant.Seq != t.Entry.Seq {
+		if t.Node == nil || !t.Node.Finished(t.Entry.Seq) {
 			continue
 		}
 		if at := timing.Earliest(t.Node.Grant.At.Time, now); at.After(believed) {

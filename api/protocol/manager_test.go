@@ -13,8 +13,8 @@ import (
 
 // answers are what the guards report about a record, and entry 5 for this boot.
 type answers struct {
-	Publish, Cancel, Finish, Releasable, Outstanding bool
-	Next                                             int64
+	Publish, Cancel, Finish, Releasable, Outstanding, Finished bool
+	Next                                                       int64
 }
 
 // TestRecord: what the manager may do next, by what the Node shows. The search shows that it is safe; this shows what it is.
@@ -34,7 +34,7 @@ func TestRecord(t *testing.T) {
 		"up again":                             {Record{Grant: makeGrant(5, active, boot), Progress: makeProgress(5, rebootingPhase, boot)}, "boot-3", answers{Finish: true, Outstanding: true, Next: 6}},
 		"up again, by a kubelet without a boot ID":      {Record{Grant: makeGrant(5, active, boot), Progress: makeProgress(5, rebootingPhase, boot)}, "", answers{Outstanding: true, Next: 6}},
 		"draining, and up again":                        {Record{Grant: makeGrant(5, active, boot), Progress: makeProgress(5, drainingPhase, boot)}, "boot-3", answers{Cancel: true, Outstanding: true, Next: 6}},
-		"finished":                                      {Record{Grant: makeGrant(5, finished, boot), Progress: makeProgress(5, rebootingPhase, boot)}, "boot-3", answers{Releasable: true, Next: 6}},
+		"finished":                                      {Record{Grant: makeGrant(5, finished, boot), Progress: makeProgress(5, rebootingPhase, boot)}, "boot-3", answers{Finished: true, Releasable: true, Next: 6}},
 		"aborted":                                       {Record{Grant: makeGrant(5, active, boot), Progress: makeProgress(5, abortedPhase, boot)}, boot, answers{Cancel: true, Releasable: true, Next: 6}},
 		"aborted, and the grant is gone":                {Record{Progress: makeProgress(5, abortedPhase, boot)}, boot, answers{Publish: true, Cancel: true, Releasable: true, Next: 6}},
 		"cancelled before the start":                    {Record{Grant: makeGrant(5, cancelled, boot)}, boot, answers{Releasable: true, Next: 6}},
@@ -45,7 +45,7 @@ func TestRecord(t *testing.T) {
 		"cancelled by hand, and up again":               {Record{Grant: makeGrant(5, cancelled, boot), Progress: makeProgress(5, rebootingPhase, boot)}, "boot-3", answers{Finish: true, Outstanding: true, Next: 6}},
 		"published, and the progress is unreadable":     {Record{Grant: makeGrant(5, active, boot), ProgressErr: lost}, boot, answers{Outstanding: true, Next: 6}},
 		"cancelled, and the progress is unreadable":     {Record{Grant: makeGrant(5, cancelled, boot), ProgressErr: lost}, boot, answers{Next: 6}},
-		"finished, and the progress is unreadable":      {Record{Grant: makeGrant(5, finished, boot), ProgressErr: lost}, boot, answers{Next: 6}},
+		"finished, and the progress is unreadable":      {Record{Grant: makeGrant(5, finished, boot), ProgressErr: lost}, boot, answers{Finished: true, Next: 6}},
 		"an older grant is finished":                    {Record{Grant: makeGrant(4, finished, boot), Progress: makeProgress(4, rebootingPhase, boot)}, boot, answers{Publish: true, Cancel: true, Next: 5}},
 		"an older grant was cancelled":                  {Record{Grant: makeGrant(4, cancelled, boot), Progress: makeProgress(3, rebootingPhase, boot)}, boot, answers{Publish: true, Cancel: true, Next: 5}},
 		"an older grant was given up":                   {Record{Grant: makeGrant(4, active, boot), Progress: makeProgress(4, abortedPhase, boot)}, boot, answers{Publish: true, Cancel: true, Next: 5}},
@@ -66,7 +66,7 @@ func TestRecord(t *testing.T) {
 			_, got.Publish = Publish(tc.record, e, "workers", now)
 			_, got.Cancel = Cancel(tc.record, e, "workers", now)
 			_, got.Finish = Finish(tc.record, e, "workers", tc.bootID, now)
-			got.Releasable, got.Outstanding, got.Next = Releasable(tc.record, e), tc.record.Outstanding(), NextSeq(0, tc.record)
+			got.Releasable, got.Outstanding, got.Next, got.Finished = Releasable(tc.record, e), tc.record.Outstanding(), NextSeq(0, tc.record), tc.record.Finished(e.Seq)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -83,6 +83,9 @@ func (r Record) In(seq int64, phase Phase) bool {
 	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
 }
 
+// Finished reports whether grant seq has ended with its reboot: the node is back in service.
+func (r Record) Finished(seq int64) bool { return r.Shows(seq) && r.Grant.State == GrantFinished }
+
 // Outstanding reports whether the record may still lead to a reboot or holds the node cordoned: such a record must be in
 // a ledger.
 func (r Record) Outstanding() bool {

@@ -91,7 +91,8 @@ func (r *reboots) expected(node string) Reboot {
 	return is
 }
 
-// begin puts an entry in progress: the planner sees it on its way, in time, until it ends.
+// begin puts an entry in progress: the planner sees it on its way, in time, until it ends. It makes the progress up, as serve does: the
+// agent's moves start from what the Node shows, and here only the times of the phases are known.
 func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
 	r.current[e.Node] = current{Reboot: is}
 	r.started = append(r.started, is)

@@ -76,7 +76,7 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	case p.Phase == protocol.PhaseAborted:
 		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, message.Shorten(maxMessage, p.Message), ends(p.At)
 		return past
-	case !n.Shows(seq) || n.Grant.State != protocol.GrantFinished:
+	case !n.Finished(seq):
 		return nil
 	}
 	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)

@@ -62,7 +62,7 @@ type Reboot struct {
 
 // backAt is when the rebooted node was back in service. Zero: it is not, or the grant ended in another way.
 func (t Reboot) backAt() time.Time {
-	if t.Node == nil || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantFinished {
+	if t.Node == nil || !t.Node.Finished(t.Entry.Seq) {
 		return time.Time{}
 	}
 	return t.Node.Grant.At.Time
