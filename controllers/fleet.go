@@ -173,7 +173,7 @@ func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan
 		}
 		node, err := f.liveNode(ctx, t.Entry.Node)
 		switch {
-		case apierrors.IsNotFound(err), err == nil && proved(plan.NodeOf(node).Record, t.Entry):
+		case apierrors.IsNotFound(err), err == nil && proved(protocol.RecordOf(node), t.Entry):
 			continue
 		case err != nil:
 			s.refused = errors.Join(s.refused, err)
@@ -200,7 +200,7 @@ func (f *fleetReader) confirmAdopted(ctx context.Context, s *state, p plan.Plan)
 			behind = true
 		case err != nil:
 			return false, err
-		case !new(plan.NodeOf(node)).Holds(e):
+		case !protocol.RecordOf(node).Holds(e):
 			s.replace(snapshot.Trim(node))
 			behind = true
 		}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // always lets each write to an object fail.
@@ -387,8 +386,8 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	if diff := cmp.Diff([]string{e.Node}, s.read); diff != "" {
 		t.Errorf("read live (-want +got):\n%s", diff)
 	}
-	if node := plan.NodeOf(s.node(e.Node)); !node.Holds(e) || node.Holds(v1alpha1.LedgerEntry{Seq: e.Seq + 1}) {
-		t.Errorf("its grant is %+v", node.Grant)
+	if r := protocol.RecordOf(s.node(e.Node)); !r.Holds(e) || r.Holds(v1alpha1.LedgerEntry{Seq: e.Seq + 1}) {
+		t.Errorf("its grant is %+v", r.Grant)
 	}
 }
 

@@ -126,6 +126,15 @@ func (r Record) Entry(node string) v1alpha1.LedgerEntry {
 	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
+// Holds reports whether the record is the outstanding one of an entry that a ledger takes back.
+func (r Record) Holds(e v1alpha1.LedgerEntry) bool {
+	if !r.Outstanding() {
+		return false
+	}
+	own := r.Entry(e.Node)
+	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
+}
+
 // ownerAncient is the field manager to which the API server gives the oldest updates, once there are those of more than ten
 // managers.
 const ownerAncient = "ancient-changes"

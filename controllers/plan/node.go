@@ -232,15 +232,6 @@ func isControlPlane(labels map[string]string) bool {
 	return slices.ContainsFunc(ControlPlaneLabels, func(key string) bool { _, ok := labels[key]; return ok })
 }
 
-// Holds reports whether the node's record is the outstanding one of an entry that a ledger takes back.
-func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
-	if !n.Outstanding() {
-		return false
-	}
-	own := n.Entry(n.Name)
-	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
-}
-
 // atRest reports whether nothing is to be done or written about a node that is not held, now or later. It is in service, needs no
 // reboot, and shows nothing of one, except how long it may be up. Most nodes are, most of the time.
 func (n *Node) atRest(maxUptime string) bool {
