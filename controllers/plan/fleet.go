@@ -295,10 +295,12 @@ func (f *fleet) keepsBusy(n *Node) bool {
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 
-// entry is the ledger entry that an outstanding record should have. A time that is further ahead than any clock may be is now:
-// no deadline could count from it.
-func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
-	e := n.Entry(n.Name)
+// entry is the ledger entry that an outstanding record should have.
+func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry { return f.tagged(n.Entry(n.Name), n) }
+
+// tagged is an entry of the node with what this policy's ledger has beside the record. A time that is further ahead than any clock may
+// be is now: no deadline could count from it.
+func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *Node) v1alpha1.LedgerEntry {
 	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)
 	if e.At.Sub(f.Now) > clockAhead {
 		e.At = metav1.NewTime(f.Now)

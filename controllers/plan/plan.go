@@ -213,14 +213,13 @@ func (d *Draft) adopt() {
 	p := &d.plan
 	before, entries := d.f.Holder().Status.Seq, len(p.Others)+len(d.f.entries)-len(p.Released())
 	for _, n := range d.f.orphans {
-		e := d.f.entry(n)
+		e := d.f.tagged(protocol.Adopt(n.Record, n.Name, d.f.Now), n)
 		p.Seq = max(p.Seq, e.Seq)
 		if e.Seq > before && entries >= int(p.SharedLimit) || entries >= v1alpha1.MaxGrants {
 			p.learned = p.learned || e.Seq > before
 			continue
 		}
 		entries++
-		e.WithdrawnAt = protocol.Adopt(n.Record, n.Name, d.f.Now).WithdrawnAt
 		p.Adopted = append(p.Adopted, e)
 	}
 }
@@ -265,8 +264,8 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 			}
 			continue
 		}
-		e := protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now)
-		e.NeedSince, e.OSVersion, e.Policy, e.Ring = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.f.limited.tag(d.f.name), d.f.rings.name(n)
+		e := d.f.tagged(protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now), n)
+		e.NeedSince, e.OSVersion = n.needSince(), n.Labels[v1alpha1.LabelOSVersion]
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
 }
