@@ -46,6 +46,18 @@ func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Ti
 	return r.ended(e, ledger, GrantFinished, now), r.isOf(e) && unfinished && proved
 }
 
+// NoteReboot is the entry with since when its node is past the point of no return, or may be because the progress cannot be read. The
+// entry outlives the Node. A progress that shows the drain, once it can be read, takes that back.
+func NoteReboot(r Record, e v1alpha1.LedgerEntry, since time.Time) v1alpha1.LedgerEntry {
+	switch {
+	case r.In(e.Seq, PhaseDraining):
+		e.RebootingAt = nil
+	case e.RebootingAt == nil && (r.In(e.Seq, PhaseRebooting) || r.ProgressErr != nil):
+		e.RebootingAt = &metav1.Time{Time: since}
+	}
+	return e
+}
+
 // Releasable reports whether an entry may leave the ledger: the agent can never act on it again.
 func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	switch {

@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,30 @@ func TestRecord_TwoPolicies(t *testing.T) {
 	}
 	if _, ok := Publish(r, e, "second", now); ok {
 		t.Error("a second grant")
+	}
+}
+
+// The ledger shows since when a reboot may be past the point of no return, and no more once the drain is seen again.
+func TestNoteReboot(t *testing.T) {
+	noted := new(metav1.NewTime(now.Add(-time.Minute)))
+	cases := map[string]struct {
+		record      Record
+		noted, want *metav1.Time
+	}{
+		"rebooting":                       {Record{Progress: makeProgress(5, rebootingPhase, boot)}, nil, new(metav1.NewTime(now))},
+		"rebooting since before":          {Record{Progress: makeProgress(5, rebootingPhase, boot)}, noted, noted},
+		"rebooting under an older number": {Record{Progress: makeProgress(4, rebootingPhase, boot)}, nil, nil},
+		"nobody knows":                    {Record{ProgressErr: errors.New("no JSON")}, nil, new(metav1.NewTime(now))},
+		"nobody knew, and it drains":      {Record{Progress: makeProgress(5, drainingPhase, boot)}, noted, nil},
+		"nobody knew, and it is aborted":  {Record{Progress: makeProgress(5, abortedPhase, boot)}, noted, noted},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := NoteReboot(tc.record, v1alpha1.LedgerEntry{Seq: 5, RebootingAt: tc.noted}, now)
+			if diff := cmp.Diff(tc.want, got.RebootingAt); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

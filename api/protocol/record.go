@@ -6,6 +6,7 @@
 //  2. Publish: the manager writes the grant annotation on the Node.
 //  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
 //  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
+//     NoteReboot: the manager records that in the ledger.
 //  5. Finish: after the boot the manager undoes the agent's cordon (Uncordons) and ends the grant.
 //  6. Cancel, Abort: before Commit the manager cancels the grant, or the agent gives up. Repair: the agent replaces a progress
 //     that cannot be read.

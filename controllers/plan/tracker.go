@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -65,13 +63,6 @@ func (t *tracker) gone(how string) {
 	if at := t.Entry.RebootingAt; at != nil {
 		t.Reason = v1alpha1.ReasonNodeGoneInReboot
 		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: check the machine, or to what deletes Nodes", how, t.f.instant(at.Time))
-	}
-}
-
-// rebooting records in the entry that the reboot may be past the point of no return: the entry outlives the Node.
-func (t *tracker) rebooting(since time.Time) {
-	if t.Entry.RebootingAt == nil {
-		t.Entry.RebootingAt = &metav1.Time{Time: since}
 	}
 }
 
@@ -173,7 +164,7 @@ func (t *tracker) awaitDrain() {
 	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	timeout := lead + spec.TimeoutOrDefault()
 	began := t.began(startTimeout)
-	t.Entry.RebootingAt, t.Message = nil, "draining" // it is set where the progress could not be read before
+	t.Entry, t.Message = protocol.NoteReboot(t.Node.Record, t.Entry, began), "draining"
 	if lead > 0 {
 		t.Message = "cordoned; pods are asked to leave from " + t.f.instant(began.Add(lead)) + " on"
 	}
@@ -187,7 +178,7 @@ func (t *tracker) awaitDrain() {
 func (t *tracker) awaitRepair() {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
 	granted := t.published()
-	t.rebooting(granted)
+	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, granted)
 	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; its slot is kept: check the machine and "+
 			"its agent; once it is proved off, deleting the Node frees the slot", t.f.instant(granted), t.Node.Unreadable))
@@ -275,7 +266,7 @@ func (t *tracker) sent() time.Time {
 	if believed(at, published, seen) == at {
 		sent = at
 	}
-	t.rebooting(sent)
+	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, sent)
 	return sent
 }
 
