@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -239,9 +241,18 @@ func (r *refusals) note(node string, now time.Time) {
 	(*r)[node] = now
 }
 
-// isRefusal reports whether the API server, or a webhook, refused this very write; other writes may succeed. It is none where the
-// server is down or overloaded, or where a race was lost: the next try may win.
+// isRefusal reports whether the API server, or a webhook, refused this very write; other writes may succeed. A webhook refuses with any
+// code. One that does not answer is an internal error, and may be asked about one Node alone. It is none where the server is down, is
+// overloaded or does not know the manager, where the object is gone, or where a race was lost: the next try may win.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) || webhookFails(err)
+	if !ok {
+		return false
+	}
+	switch code := status.ErrStatus.Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code/100 == 4 || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -229,7 +228,7 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	switch last, now := refused[node], w.clock.Now(); {
 	case err == nil:
 		delete(refused, node)
-	case !refuses(err):
+	case !isRefusal(err):
 	case now.Sub(last.At) >= refusedPause:
 		status, _ := errors.AsType[*apierrors.StatusError](err)
 		if last.Since.IsZero() {
@@ -243,16 +242,6 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	}
 	s.Refused = maps.Clone(refused)
 	return err
-}
-
-// refuses reports whether the write itself was refused, or a webhook that has to be asked about it did not answer.
-func refuses(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || webhookFails(err)
-}
-
-// webhookFails reports whether a webhook did not answer, which may hold for one Node alone. The API server reports that as an error of its own.
-func webhookFails(err error) bool {
-	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // setMarkers sets what keeps autoscalers and load balancers off the node. The new grant, which is written with it, names it.

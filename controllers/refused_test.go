@@ -3,6 +3,7 @@ package controllers
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -308,11 +309,13 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 
 			step(0, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), fine)
 			step(0, apierrors.NewInternalError(errors.New("etcd has no leader")), fine)
+			step(0, apierrors.NewUnauthorized("the token has expired"), fine)
 			step(0, forbidden("request 1"), first, "Warning NodeWriteRefused")
 			step(time.Second, forbidden("request 2"), first)
 			step(time.Second, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), first)
 			step(time.Second, apierrors.NewInternalError(errors.New("etcd has no leader")), first)
 			step(time.Minute, apierrors.NewBadRequest("request 3"), refused("request 3"))
+			step(time.Minute, &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusTeapot, Message: "request 4"}}, refused("request 4"))
 			step(time.Minute, webhookDown, refused(webhookDown.Error()))
 			step(0, nil, fine)
 			// The answer to a write that was accepted in the end reports nothing of the next one.
