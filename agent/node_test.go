@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -60,7 +59,7 @@ func messageOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
 
 // conditionIn is a condition of the Node, or the zero one where it is absent.
 func conditionIn(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	return step.Observation{Conditions: node.Status.Conditions}.Condition(kind)
+	return v1alpha1.NodeCondition(node.Status.Conditions, kind)
 }
 
 func progressOf(node *corev1.Node) *protocol.Progress {

@@ -83,7 +83,7 @@ func uids(pods []drain.Pod) string {
 func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation) {
 	a.waits(node, o)
 	before := o.Condition(v1alpha1.NodeRebootRequired)
-	after := step.Observation{Conditions: node.Status.Conditions}.Condition(v1alpha1.NodeRebootRequired)
+	after := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired)
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
 		return
 	}
@@ -110,7 +110,7 @@ func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress protoc
 
 // waits reports which volumes a drained node waits for, once for each wait: the condition shows what was reported last.
 func (a *Announcer) waits(node *corev1.Node, o step.Observation) {
-	before, after := o.Condition(corev1.NodeDrained), step.Observation{Conditions: node.Status.Conditions}.Condition(corev1.NodeDrained)
+	before, after := o.Condition(corev1.NodeDrained), v1alpha1.NodeCondition(node.Status.Conditions, corev1.NodeDrained)
 	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {
 		a.event(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
 	}

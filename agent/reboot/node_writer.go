@@ -170,7 +170,7 @@ func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 func changed(have, want []corev1.NodeCondition, now time.Time) []any {
 	var conditions []any
 	for _, c := range want {
-		before := step.Observation{Conditions: have}.Condition(c.Type)
+		before := v1alpha1.NodeCondition(have, c.Type)
 		if c.Status == before.Status && c.Reason == before.Reason && c.Message == before.Message {
 			continue
 		}

@@ -198,12 +198,7 @@ func (o Observation) holds(kind corev1.NodeConditionType) bool {
 
 // Condition is a Node condition, or the zero one where it is absent.
 func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range o.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
+	return v1alpha1.NodeCondition(o.Conditions, kind)
 }
 
 // InPhase reports whether an attempt of this very boot is in a phase.

@@ -45,6 +45,16 @@ func IsAgents(c corev1.NodeCondition) bool {
 	return false
 }
 
+// NodeCondition is one of the conditions of a Node, or the zero one where it is absent.
+func NodeCondition(conditions []corev1.NodeCondition, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
 // Annotations on a Node. Each has one writer.
 const (
 	// AnnotationGrant is the manager's permission, a Grant.

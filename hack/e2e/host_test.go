@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/rack"
 )
 
@@ -37,12 +36,12 @@ var _ = Describe("a host", Ordered, func() {
 			g.Expect(m.Run(ctx, "systemctl", "is-active", "update-engine", "containerd")).To(Equal("active\nactive\n"))
 		})
 		here.eventually(ctx, "its node is not Ready", func(g Gomega) {
-			g.Expect(timeline.Condition(here.node(ctx, node), corev1.NodeReady).Status).To(Equal(corev1.ConditionUnknown))
+			g.Expect(v1alpha1.NodeCondition(here.node(ctx, node).Status.Conditions, corev1.NodeReady).Status).To(Equal(corev1.ConditionUnknown))
 		})
 		Expect(m.Boots()).To(Equal(boots), "no boot")
 		Expect(m.BootID()).To(Equal(bootID))
 		Expect(draining(ctx, here, node)).To(Equal(began), "the record of the drain")
-		required := timeline.Condition(here.node(ctx, node), v1alpha1.NodeRebootRequired)
+		required := v1alpha1.NodeCondition(here.node(ctx, node).Status.Conditions, v1alpha1.NodeRebootRequired)
 		Expect(required.Status).To(Equal(corev1.ConditionTrue), required.Message)
 		Expect(here.policyStatus(ctx, Default).History).NotTo(ContainElement(HaveField("Seq", began.Seq)), "no end of a granted reboot")
 
@@ -69,17 +68,17 @@ var _ = Describe("a host", Ordered, func() {
 		here.eventually(ctx, "each reports the need of the package's own hook, and who else may reboot it", func(g Gomega) {
 			for _, m := range debians {
 				node := here.node(ctx, m.Name)
-				required := timeline.Condition(node, v1alpha1.NodeRebootRequired)
+				required := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired)
 				g.Expect(required.Reason).To(Equal(string(v1alpha1.ReasonSentinelPresent)), "%s: %s", m.Name, required.Message)
 				g.Expect(required.Message).To(ContainSubstring("/run/reboot-required exists on the host, because of linux-image-rack."))
-				permitted := timeline.Condition(node, v1alpha1.NodeRebootPermitted)
+				permitted := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootPermitted)
 				g.Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonCoordinatorConflict)), "%s: %s", m.Name, permitted.Message)
 				g.Expect(permitted.Message).To(ContainSubstring("unattended-upgrades"))
 			}
 		})
 		Expect(here.policyStatus(ctx, Default).Grants).To(BeEmpty())
 		for _, m := range debians {
-			_, command, _ := strings.Cut(timeline.Condition(here.node(ctx, m.Name), v1alpha1.NodeRebootPermitted).Message, "at any time: ")
+			_, command, _ := strings.Cut(v1alpha1.NodeCondition(here.node(ctx, m.Name).Status.Conditions, v1alpha1.NodeRebootPermitted).Message, "at any time: ")
 			command, _, found := strings.Cut(command, " on the host")
 			Expect(found).To(BeTrue())
 			here.logf("%s: %s", m.Name, command)

@@ -57,7 +57,7 @@ var _ = Describe("three machines", Ordered, func() {
 		}
 		here.eventually(ctx, "each says that the backup keeps it up", func(g Gomega) {
 			for _, m := range here.rack.Machines {
-				permitted := timeline.Condition(here.node(ctx, m.Name), v1alpha1.NodeRebootPermitted)
+				permitted := v1alpha1.NodeCondition(here.node(ctx, m.Name).Status.Conditions, v1alpha1.NodeRebootPermitted)
 				g.Expect(permitted.Status).To(Equal(corev1.ConditionFalse), m.Name)
 				g.Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonInhibited)), m.Name)
 				g.Expect(permitted.Message).To(And(ContainSubstring("backup"), ContainSubstring("a backup is running")), m.Name)
@@ -82,7 +82,7 @@ var _ = Describe("three machines", Ordered, func() {
 		here.eventually(ctx, "it is down", func(g Gomega) { g.Expect(here.machine(dead).IsOn()).To(BeFalse()) })
 		Expect(here.machine(next).InstallUpdate()).To(Succeed())
 		here.eventually(ctx, "it has failed, and keeps its slot", func(g Gomega) {
-			permitted := timeline.Condition(here.node(ctx, dead), v1alpha1.NodeRebootPermitted)
+			permitted := v1alpha1.NodeCondition(here.node(ctx, dead).Status.Conditions, v1alpha1.NodeRebootPermitted)
 			g.Expect(permitted.Status).To(Equal(corev1.ConditionTrue))
 			g.Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonRebootTimedOut)))
 			status := here.policyStatus(ctx, g)
@@ -91,7 +91,7 @@ var _ = Describe("three machines", Ordered, func() {
 			g.Expect(here.events(ctx, g, dead, string(v1alpha1.ReasonRebootTimedOut))).To(HaveLen(1))
 		})
 		here.adapt(ctx, `{"reboot":{"timeout":"1m"}}`)
-		permitted := timeline.Condition(here.node(ctx, next), v1alpha1.NodeRebootPermitted)
+		permitted := v1alpha1.NodeCondition(here.node(ctx, next).Status.Conditions, v1alpha1.NodeRebootPermitted)
 		Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonBudgetExhausted)), "%s: %s", next, permitted.Message)
 		Expect(here.machine(next).Boots()).To(Equal(boots), "%s stays up", next)
 		here.machine(dead).PlugIn()

@@ -19,7 +19,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/rack"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -58,7 +57,7 @@ func build(ctx context.Context) *site {
 	s.startRack(ctx)
 	s.eventually(ctx, "nodes Ready", func(g Gomega) {
 		for _, m := range s.rack.Machines {
-			g.Expect(timeline.Condition(s.node(ctx, m.Name), corev1.NodeReady).Status).To(Equal(corev1.ConditionTrue), m.Name)
+			g.Expect(v1alpha1.NodeCondition(s.node(ctx, m.Name).Status.Conditions, corev1.NodeReady).Status).To(Equal(corev1.ConditionTrue), m.Name)
 		}
 	})
 	if s.release == nil {
@@ -72,7 +71,7 @@ func build(ctx context.Context) *site {
 	s.eventually(ctx, "operator and workload run", func(g Gomega) { s.allPodsReady(ctx, g) })
 	s.eventually(ctx, "agents report", func(g Gomega) {
 		for _, m := range s.rack.Machines {
-			g.Expect(timeline.Condition(s.node(ctx, m.Name), v1alpha1.NodeRebootRequired).Status).To(Equal(corev1.ConditionFalse), m.Name)
+			g.Expect(v1alpha1.NodeCondition(s.node(ctx, m.Name).Status.Conditions, v1alpha1.NodeRebootRequired).Status).To(Equal(corev1.ConditionFalse), m.Name)
 		}
 	})
 	return s

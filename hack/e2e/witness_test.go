@@ -13,7 +13,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -58,7 +57,7 @@ func (w *witness) testify(ctx context.Context) {
 		if pod := r.Pod; pod != nil && pod.DeletionTimestamp != nil && pod.Labels["app"] != "store" { // of store alone there is no budget
 			ended = true
 		}
-		if r.Node != nil && strings.Contains(timeline.Condition(r.Node, corev1.NodeReady).Message, "node is shutting down") {
+		if r.Node != nil && strings.Contains(v1alpha1.NodeCondition(r.Node.Status.Conditions, corev1.NodeReady).Message, "node is shutting down") {
 			graceful[r.Name] = true
 		}
 	}

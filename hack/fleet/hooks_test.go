@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
 // consent is a second before-hook: a person, whom this test plays.
@@ -93,7 +92,7 @@ func TestHooks(t *testing.T) {
 
 // permitted is the node's condition RebootPermitted; the zero one where there is none.
 func (s *hooked) permitted(node string) corev1.NodeCondition {
-	return timeline.Condition(s.node(node), v1alpha1.NodeRebootPermitted)
+	return v1alpha1.NodeCondition(s.node(node).Status.Conditions, v1alpha1.NodeRebootPermitted)
 }
 
 func (s *hooked) reason(node string) string {

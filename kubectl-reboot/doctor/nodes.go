@@ -10,7 +10,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -27,7 +26,7 @@ func coordinators(c Cluster, f *findings) {
 				}
 			}
 		}
-		before, _, found := strings.Cut(fleet.Condition(node, v1alpha1.NodeRebootRequired).Message, v1alpha1.CoordinatorAdvice)
+		before, _, found := strings.Cut(v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired).Message, v1alpha1.CoordinatorAdvice)
 		if !found {
 			return "", ""
 		}
@@ -44,7 +43,7 @@ func engines(c Cluster, f *findings) {
 		case n.Required == "":
 			return "no agent has ever reported", c.agentLogs()
 		case n.Required == corev1.ConditionUnknown:
-			return fleet.Condition(node, v1alpha1.NodeRebootRequired).Message, "kubectl reboot explain " + n.Name
+			return v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired).Message, "kubectl reboot explain " + n.Name
 		}
 		return "", ""
 	})

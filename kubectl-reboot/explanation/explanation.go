@@ -189,7 +189,7 @@ func requestOf(node *corev1.Node) *Request {
 }
 
 func needOf(node *corev1.Node) Condition {
-	c := fleet.Condition(node, v1alpha1.NodeRebootRequired)
+	c := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired)
 	return Condition{Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 }
 

@@ -174,21 +174,11 @@ func (f Fleet) drain(t plan.Reboot) (report string, until time.Time) {
 		until = t.DrainUntil
 	}
 	node, _ := f.Node(t.Entry.Node)
-	if c := Condition(node, corev1.NodeDrainInProgress); c.Status == corev1.ConditionTrue {
+	if c := v1alpha1.NodeCondition(node.Status.Conditions, corev1.NodeDrainInProgress); c.Status == corev1.ConditionTrue {
 		return c.Message, until
 	}
-	if c := Condition(node, corev1.NodeDrained); c.Status == corev1.ConditionTrue && c.Message != "" {
+	if c := v1alpha1.NodeCondition(node.Status.Conditions, corev1.NodeDrained); c.Status == corev1.ConditionTrue && c.Message != "" {
 		return c.Message, time.Time{}
 	}
 	return "", until
-}
-
-// Condition is the condition of a node, or the zero one where it has none.
-func Condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
 }

@@ -85,7 +85,7 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 		}
 		n.bootID = id
 	}
-	required := Condition(node, v1alpha1.NodeRebootRequired)
+	required := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired)
 	n.view.Cordoned = node.Spec.Unschedulable
 	n.view.Reports, n.view.Needs = required.Type != "", required.Status == corev1.ConditionTrue
 	if n.view.Needs {
@@ -160,7 +160,7 @@ func look(node *corev1.Node) State {
 		return underGrant(node, grant, progress)
 	case !isAvailable(node):
 		return Unavailable
-	case Condition(node, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue:
+	case v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue:
 		return Waiting
 	}
 	return UpToDate
@@ -182,22 +182,12 @@ func underGrant(node *corev1.Node, grant *protocol.Grant, progress *protocol.Pro
 
 // why is the reason that the operator reports on the Node.
 func why(node *corev1.Node) string {
-	permitted := Condition(node, v1alpha1.NodeRebootPermitted)
+	permitted := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootPermitted)
 	return strings.Trim(permitted.Reason+": "+permitted.Message, ": ")
 }
 
-// Condition is a Node's condition; the zero one where it has none of that kind.
-func Condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
-}
-
 func isReady(node *corev1.Node) bool {
-	return Condition(node, corev1.NodeReady).Status == corev1.ConditionTrue
+	return v1alpha1.NodeCondition(node.Status.Conditions, corev1.NodeReady).Status == corev1.ConditionTrue
 }
 
 // isAvailable is the users' view: the node runs pods and takes new ones.
