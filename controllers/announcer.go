@@ -51,7 +51,7 @@ func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
 	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, n.Name))
 	if due := plan.IgnoresWindowsFrom(s.Policy, n); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
 		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
-			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due.UTC()))
+			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due))
 	}
 	if plan.Urgent(s.Policy, n) {
 		text := fmt.Sprintf("node %s is rebooted without waiting for a window, by an urgent request: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))

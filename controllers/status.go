@@ -155,7 +155,7 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	for i, what := range spec.Urgent.Ignore {
 		ignored[i] = string(what)
 	}
-	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(spec.Urgent.Until.UTC()), strings.Join(ignored, ", "), spec.Urgent.Reason)
+	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(spec.Urgent.Until.Time), strings.Join(ignored, ", "), spec.Urgent.Reason)
 }
 
 // progressing names who uses up maxUnavailable, and which hooks of the run are waited for.

@@ -98,7 +98,7 @@ func left(entries []*podState) []Pod {
 	for _, e := range slices.SortedStableFunc(slices.Values(entries), last) {
 		message := ""
 		if !e.deleted.IsZero() {
-			message = "terminating until " + timing.Instant(e.deleted.UTC())
+			message = "terminating until " + timing.Instant(e.deleted)
 		}
 		pods = append(pods, e.pod("", message))
 	}
@@ -110,7 +110,7 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 	switch {
 	case !e.deleted.IsZero():
 		return e.pod(ReasonStuckTerminating, fmt.Sprintf("still there after its grace period, which ended at %s",
-			timing.Instant(e.deleted.UTC()))), !now.Before(e.deleted.Add(stuckAfter))
+			timing.Instant(e.deleted))), !now.Before(e.deleted.Add(stuckAfter))
 	case e.decision.undrainable != "":
 		return e.pod(string(v1alpha1.ReasonUndrainablePod), e.decision.undrainable), true
 	case e.decision.action == v1alpha1.DrainWaitCompleted:

@@ -106,7 +106,7 @@ func rival(other *host.Coordinator, err error) string {
 		return engine.Shorten(fmt.Sprintf("It is unknown whether another program may reboot this host. Fix the cause, %s. The cause: %v.", v1alpha1.CoordinatorAdvice, err))
 	case !other.At.IsZero():
 		return engine.Shorten(fmt.Sprintf("A shutdown of this host (%s) is scheduled for %s%s: shutdown -c on the host, %s.",
-			other.Name, timing.Instant(other.At.UTC()), by(other.By), v1alpha1.CoordinatorAdvice))
+			other.Name, timing.Instant(other.At), by(other.By), v1alpha1.CoordinatorAdvice))
 	case other.Unit != "":
 		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
 		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, v1alpha1.CoordinatorAdvice)

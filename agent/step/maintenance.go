@@ -140,11 +140,8 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 
 // leading states until when the lead time lasts.
 func leading(until time.Time) string {
-	return fmt.Sprintf("The node is cordoned. Its pods are asked to leave from %s on (drain.leadTime).", instant(until))
+	return fmt.Sprintf("The node is cordoned. Its pods are asked to leave from %s on (drain.leadTime).", timing.Instant(until))
 }
-
-// instant writes a time for people.
-func instant(t time.Time) string { return timing.Instant(t.UTC()) }
 
 // waitsFor states what a drain that runs waits for, why it cannot read the pods, or why it is tried again.
 func waitsFor(drain Drain) string {
@@ -165,5 +162,5 @@ func drains(what string, deadline time.Time, then v1alpha1.DrainTimeoutAction) s
 	if then == v1alpha1.DrainTimeoutReboot {
 		follows = "the node is rebooted with the pods that are left"
 	}
-	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, instant(deadline), follows)
+	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, timing.Instant(deadline), follows)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // maxWhyBytes bounds how much of an administrator's reason is passed on.
@@ -148,7 +149,7 @@ func asks(r protocol.EngineRecord) string {
 		text += " again after the reboot"
 	}
 	if r.Until != nil {
-		text += " by broadcast until " + instant(r.Until.Time)
+		text += " by broadcast until " + timing.Instant(r.Until.Time)
 	}
 	if r.Version != "" && !strings.ContainsAny(r.Version, " ,()\t\n") {
 		text += " for version " + r.Version

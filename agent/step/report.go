@@ -175,7 +175,7 @@ func atRest(o Observation) []protocol.Blocker {
 func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Blocker {
 	why := "does not hold it"
 	if entry != nil && entry.Seq == grant.Seq && entry.WithdrawnAt != nil {
-		why = "holds it as withdrawn since " + instant(entry.WithdrawnAt.Time)
+		why = "holds it as withdrawn since " + timing.Instant(entry.WithdrawnAt.Time)
 	}
 	return protocol.Blocker{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}

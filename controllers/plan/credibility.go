@@ -49,9 +49,9 @@ func (n numbers) incredible(node *Node, now time.Time) (why string, until time.T
 	case !n.credible(node.Seen()):
 		return fmt.Sprintf("the record has number %d, which no policy has given", node.Seen()), time.Time{}
 	case g != nil && g.At.After(latest) && !node.Outstanding():
-		return fmt.Sprintf("the grant is of %s, more than an hour ahead", instant(g.At.Time)), g.At.Add(-clockAhead)
+		return fmt.Sprintf("the grant is of %s, more than an hour ahead", timing.Instant(g.At.Time)), g.At.Add(-clockAhead)
 	case p != nil && p.At.After(latest) && node.GrantSeq() < p.Seq: // otherwise the grant's own time bounds it
-		return fmt.Sprintf("the progress is of %s, more than an hour ahead", instant(p.At.Time)), p.At.Add(-clockAhead)
+		return fmt.Sprintf("the progress is of %s, more than an hour ahead", timing.Instant(p.At.Time)), p.At.Add(-clockAhead)
 	}
 	return "", time.Time{}
 }

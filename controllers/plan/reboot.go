@@ -208,7 +208,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 			continue
 		case nodes == 0:
 			message = fmt.Sprintf("node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; %s",
-				t.Entry.Node, instant(t.Entry.At.Time), t.Refused, t.keepsSlot())
+				t.Entry.Node, timing.Instant(t.Entry.At.Time), t.Refused, t.keepsSlot())
 		default:
 			others = append(others, t.Entry.Node)
 		}
@@ -226,7 +226,7 @@ func (t Reboot) keepsSlot() string {
 	case t.Action == WithdrawGrant:
 		return "the grant is withdrawn, and the slot is given back"
 	case !t.Until.IsZero():
-		return "the grant is withdrawn " + instant(t.Until) + ", and the slot is given back"
+		return "the grant is withdrawn " + timing.Instant(t.Until) + ", and the slot is given back"
 	}
 	return "the slot is kept until the write is accepted or the Node is deleted"
 }

@@ -30,6 +30,11 @@ func Backoff(failures int, first, limit time.Duration) time.Duration {
 	return first
 }
 
-// Instant writes a time for people, in its own zone: Mon 2006-01-02 15:04:05 UTC. It is absolute, so that a message does not change
-// by itself, and `kubectl reboot` shows one of UTC in the reader's zone.
-func Instant(t time.Time) string { return t.Format("Mon 2006-01-02 15:04:05 MST") }
+// Instant writes a time for people: Mon 2006-01-02 15:04:05 UTC. It is absolute, so that a message does not change by itself, and
+// `kubectl reboot` shows it in the reader's zone.
+func Instant(t time.Time) string { return InstantIn(t, time.UTC) }
+
+// InstantIn is Instant in another zone.
+func InstantIn(t time.Time, zone *time.Location) string {
+	return t.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
+}

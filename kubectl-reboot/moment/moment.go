@@ -44,7 +44,7 @@ func at(t, now time.Time, zone *time.Location, clock string) string {
 
 // Exact is an instant to the second, with its date and zone.
 func Exact(t time.Time, zone *time.Location) string {
-	return timing.Instant(t.In(zone))
+	return timing.InstantIn(t, zone)
 }
 
 // written is an instant in a sentence of the manager or an agent. They write UTC, the same for all readers.

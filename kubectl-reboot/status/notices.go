@@ -65,7 +65,7 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	note(Invalid, p.Unshared != "", fmt.Sprintf("policy %s cannot be acted on: it %s", name, p.Unshared), "kubectl edit rbp "+name)
 	note(Halted, p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was fixed"`, name))
 	if u := policy.Spec.Urgent; u != nil {
-		note(Urgent, now.Before(u.Until.Time), fmt.Sprintf("policy %s is urgent until %s: %s", name, timing.Instant(u.Until.UTC()), u.Reason),
+		note(Urgent, now.Before(u.Until.Time), fmt.Sprintf("policy %s is urgent until %s: %s", name, timing.Instant(u.Until.Time), u.Reason),
 			"kubectl patch rbp "+name+` --type merge -p '{"spec":{"urgent":null}}'`)
 	}
 	note(Paused, policy.Spec.PausedAt(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
