@@ -210,7 +210,7 @@ func condition(kind string, is bool, reason v1alpha1.Reason, text string) metav1
 
 // timeOrNil is nil also where RFC 3339 cannot write the time: the API server would refuse the whole status.
 func timeOrNil(t time.Time) *metav1.Time {
-	if t.IsZero() || t.UTC().Year() > 9999 {
+	if t.IsZero() || t.UTC().Year() > v1alpha1.LastYear {
 		return nil
 	}
 	return &metav1.Time{Time: t}

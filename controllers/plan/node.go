@@ -144,7 +144,7 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 
 // transition is zero where the time is beyond what RFC 3339 can write: no status takes one of the year 10000.
 func transition(c *corev1.NodeCondition) time.Time {
-	if t := c.LastTransitionTime.Time; t.UTC().Year() <= 9999 {
+	if t := c.LastTransitionTime.Time; t.UTC().Year() <= v1alpha1.LastYear {
 		return t
 	}
 	return time.Time{}
@@ -219,7 +219,7 @@ func (n *Node) WaitsSince() time.Time {
 // needSince is WaitsSince for the ledger. Zero: it is unknown, or of a clock that was never set.
 func (n *Node) needSince() metav1.Time {
 	since := n.WaitsSince()
-	if since.UTC().Year() < 2000 {
+	if since.UTC().Year() < v1alpha1.FirstYear {
 		return metav1.Time{}
 	}
 	return metav1.NewTime(since)
