@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // scheduledShutdown is the property of logind with what `shutdown` has scheduled, as unattended-upgrades and dnf-automatic do.
@@ -65,8 +67,8 @@ func scheduledBy(root string) string {
 	if tty := LabelValue(values["TTY"]); tty != "" {
 		by = append(by, "on "+tty)
 	}
-	if text := strings.ToValidUTF8(values["WALL_MESSAGE"], ""); text != "" {
-		by = append(by, fmt.Sprintf("%q", strings.ToValidUTF8(text[:min(len(text), maxByBytes)], "")))
+	if text := values["WALL_MESSAGE"]; text != "" {
+		by = append(by, fmt.Sprintf("%q", message.Shorten(maxByBytes, text)))
 	}
 	return strings.Join(by, " ")
 }

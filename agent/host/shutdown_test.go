@@ -36,7 +36,7 @@ func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {
 		"by what nobody can read": {
 			hosttest.Scheduled{Type: "reboot", USec: usec},
 			"UID=root\nTTY=//\nWALL_MESSAGE=" + strings.Repeat("ä", 100),
-			&Coordinator{Name: "reboot", At: at, By: `"` + strings.Repeat("ä", 32) + `"`},
+			&Coordinator{Name: "reboot", At: at, By: `"` + strings.Repeat("ä", 30) + `…"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
