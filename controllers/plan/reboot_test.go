@@ -205,7 +205,9 @@ func TestReboots_CrowdedOut(t *testing.T) {
 		"its agent knows the grant":             {needy("worker-1", active), []*host{newHost("worker-2", notReady)}, nil, waits("granted; the agent has not begun yet", 5*minute)},
 		"it is rebooting, and has lost a grant": {newHost("worker-1", progress(rebootSeq, protocol.PhaseRebooting)), []*host{newHost("worker-2", notReady)}, nil, rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"}},
 		"another control-plane node is not Ready": {
-			needy("worker-1", cp), []*host{newHost("worker-2", cp, notReady)}, options(atMost("9")),
+			needy("worker-1", cp),
+			[]*host{newHost("worker-2", cp, notReady)},
+			options(atMost("9")),
 			cancelsGrant(v1alpha1.ReasonControlPlaneGuard, "control-plane node worker-2 is not Ready"),
 		},
 		"another control-plane node is cordoned": {needy("worker-1", cp), []*host{newHost("worker-2", cp, cordoned)}, options(atMost("9")), publish},

@@ -263,7 +263,7 @@ func (t *tracker) sent() time.Time {
 		seen = t.Entry.RebootingAt.Time
 	}
 	sent := believed(at, published, published.Add(longestDrain(t.f.Policy)))
-	if believed(at, published, seen) == at {
+	if believed(at, published, seen).Equal(at) {
 		sent = at
 	}
 	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, sent)
