@@ -13,7 +13,7 @@ import (
 )
 
 // apply does one step. A step that writes the progress writes nothing else, on the version of the Node it was decided on. After every
-// other step the report is written. Each write triggers Wake, because there may be more to do after it. So does what is begun and
+// other step the status is written. Each write triggers Wake, because there may be more to do after it. So does what is begun and
 // written nowhere, because it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
 	if !d.KeepsDraining {
@@ -28,7 +28,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	case step.StartDrain:
 		return r.startDrain(ctx, node, o, next)
 	case step.CommitReboot:
-		return r.commitReboot(ctx, node, o, next, d.Report)
+		return r.commitReboot(ctx, node, o, next, d.Status)
 	case step.AbortDrain:
 		return r.abortDrain(ctx, node, next)
 	case step.RepairRecord:
@@ -44,7 +44,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 		}
 	case step.Idle, step.Wait:
 	}
-	return r.writeReport(ctx, node, o, d.Report)
+	return r.writeNodeStatus(ctx, node, o, d.Status)
 }
 
 // startDrain begins an attempt. It first forgets what is known of earlier ones, which may have had the same number. Numbers begin anew
@@ -66,10 +66,10 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 
 // commitReboot writes the conditions of the new phase together with it.
 func (r *Reconciler) commitReboot(
-	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, report step.NodeStatus,
+	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, status step.NodeStatus,
 ) error {
 	patch := progressPatch(node, next.Progress)
-	addReport(patch, node, report, o.Now)
+	addStatus(patch, node, status, o.Now)
 	if err := r.writer.commit(ctx, node, patch); err != nil {
 		return err
 	}
@@ -123,10 +123,10 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	return nil
 }
 
-// writeReport writes what of the report the Node does not show yet.
-func (r *Reconciler) writeReport(ctx context.Context, node *corev1.Node, o step.Observation, report step.NodeStatus) error {
+// writeNodeStatus writes what of the status the Node does not show yet.
+func (r *Reconciler) writeNodeStatus(ctx context.Context, node *corev1.Node, o step.Observation, status step.NodeStatus) error {
 	patch := &nodepatch.Patch{}
-	if !addReport(patch, node, report, o.Now) {
+	if !addStatus(patch, node, status, o.Now) {
 		return nil
 	}
 	annotations := node.Annotations

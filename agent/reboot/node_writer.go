@@ -137,8 +137,8 @@ func progressPatch(node *corev1.Node, progress protocol.Progress) *nodepatch.Pat
 	return nodepatch.New(node.ResourceVersion).Annotate(v1alpha1.AnnotationProgress, progress.String())
 }
 
-// addReport adds what of a report the Node does not show yet, and reports whether there was anything.
-func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now time.Time) bool {
+// addStatus adds what of a status the Node does not show yet, and reports whether there was anything.
+func addStatus(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now time.Time) bool {
 	conditions := changed(node.Status.Conditions, r.Conditions, now)
 	labels, annotations := differing(node.Labels, r.Labels), differing(node.Annotations, r.Annotations)
 	if len(conditions)+len(labels)+len(annotations) == 0 {

@@ -70,7 +70,7 @@ func TestAddReport(t *testing.T) {
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{before}},
 	}
 	cases := map[string]struct {
-		report step.NodeStatus
+		status step.NodeStatus
 		want   nodepatch.Patch
 		wrote  bool
 	}{
@@ -133,7 +133,7 @@ func TestAddReport(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got nodepatch.Patch
-			if wrote := addReport(&got, node, tc.report, now); wrote != tc.wrote {
+			if wrote := addStatus(&got, node, tc.status, now); wrote != tc.wrote {
 				t.Errorf("report = %v, want %v", wrote, tc.wrote)
 			}
 			data, err := got.Data(nil)

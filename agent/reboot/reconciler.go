@@ -210,7 +210,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 // until is the time until the next change that time alone causes. 0: there is none.
 func until(d step.Decision, now time.Time) time.Duration {
-	due := d.Report.Again
+	due := d.Status.Again
 	if wait, ok := d.Next.(step.Wait); ok {
 		due = timing.Earliest(due, wait.Until)
 	}

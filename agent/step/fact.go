@@ -35,7 +35,7 @@ func (o Observation) missing() Fact {
 		{FactPolicy, needsPolicy(o)},
 		{FactVolumes, needsVolumes(o)},
 		{FactPods, o.mayBegin() && o.startLook().At.IsZero()},
-		{FactEngines, o.mayBegin() && !o.startLook().objects(*o.Policy)},
+		{FactEngines, o.mayBegin() && !o.startLook().blocks(*o.Policy)},
 		{FactInhibitors, needsHost(o)},
 		{FactCoordinators, needsCoordinators(o)},
 	} {

@@ -29,8 +29,8 @@ type Look struct {
 	Problem string
 }
 
-// objects reports whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
-func (l Look) objects(s Settings) bool {
+// blocks reports whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
+func (l Look) blocks(s Settings) bool {
 	guarded := l.Guarded != nil && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || guarded
 }
@@ -39,7 +39,7 @@ func (l Look) objects(s Settings) bool {
 // is, is never taken for granted. The zero Look: the agent has not looked, or may not begin yet.
 func (o Observation) startLook() Look {
 	last := o.LastStartLook
-	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.objects(*o.Policy) {
+	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.blocks(*o.Policy) {
 		return last
 	}
 	return o.StartLook

@@ -401,7 +401,7 @@ func TestDecide_ANodeThatIsUpForTooLongReportsWhoKeepsItUp(t *testing.T) {
 				o.Coordinators.Known = o.Coordinators.Known || d.Missing == FactCoordinators
 				o.Sought = append(o.Sought, d.Missing)
 			}
-			got, known := d.Report.Annotations[v1alpha1.AnnotationReport]
+			got, known := d.Status.Annotations[v1alpha1.AnnotationReport]
 			if diff := cmp.Diff(tc.want, got); !known || diff != "" {
 				t.Errorf("reported %v (-want +got):\n%s", known, diff)
 			}

@@ -104,7 +104,7 @@ func resting(o Observation) Step {
 		return Wait{Until: o.Now.Add(bootSettles - o.Uptime)}
 	case !o.mayBegin(), o.startLook().At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
-	case o.startLook().objects(*o.Policy):
+	case o.startLook().blocks(*o.Policy):
 		return Wait{Until: o.startLook().At.Add(LookRetry)}
 	case !confirmed(o):
 		return Wait{Until: o.Now.Add(confirmRetry)}
@@ -283,8 +283,8 @@ type Decision struct {
 	Missing Fact
 	// Next is the step.
 	Next Step
-	// Report is what the Node states when the step is done.
-	Report NodeStatus
+	// Status is what the Node states when the step is done.
+	Status NodeStatus
 	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: no look is needed.
 	Inspect *protocol.Preflight
 	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
@@ -303,6 +303,6 @@ func Decide(o Observation) Decision {
 	case RunDrain, Wait:
 		d.KeepsDraining = o.InPhase(protocol.PhaseDraining)
 	}
-	d.Report = NodeStatusOf(o)
+	d.Status = NodeStatusOf(o)
 	return d
 }

@@ -25,15 +25,15 @@ const (
 	maxMessage = 512
 )
 
-// runHooks reports whether every hook of a stage has approved. While one has not, the reboot begins the phase, waits, or is
+// hooksPassed reports whether every hook of a stage has approved. While one has not, the reboot begins the phase, waits, or is
 // failed, with the reason and the instant.
-func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
+func (t *tracker) hooksPassed(stage v1alpha1.HookStage) (passed bool) {
 	hooks := t.f.Policy.Spec.HooksOrDefault()
 	keys, phase := hooks.Of(stage), t.Node.Hooks
 	if len(keys) == 0 {
 		return true
 	}
-	if !t.inPhase(stage, keys) {
+	if !t.inHookPhase(stage, keys) {
 		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks begin"
 		t.Stage, t.Until = stage, time.Time{}
 		return false
@@ -47,9 +47,9 @@ func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	return false
 }
 
-// inPhase reports whether the node is in this phase, in which every hook has lost its stale answer. A phase in the future would
+// inHookPhase reports whether the node is in this phase, in which every hook has lost its stale answer. A phase in the future would
 // never time out.
-func (t *tracker) inPhase(stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
+func (t *tracker) inHookPhase(stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
 	h := t.Node.Hooks
 	return h.Covers(protocol.BeginHooks(t.Entry, t.f.name, t.Node.BootID, stage, keys, t.f.Now)) && h.At.Sub(t.f.Now) <= clockAhead
 }

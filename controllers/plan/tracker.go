@@ -115,7 +115,7 @@ func (t *tracker) awaitStart() {
 		return
 	}
 	if !t.Node.Shows(t.Entry.Seq) {
-		switch passed, gate := t.runHooks(v1alpha1.HooksBefore), gateUnknown(view{fleet: t.f}, t.Node); {
+		switch passed, gate := t.hooksPassed(v1alpha1.HooksBefore), gateUnknown(view{fleet: t.f}, t.Node); {
 		case !t.FailedAt.IsZero(): // the agent knows nothing of the grant yet: the slot is given back
 			t.Action, t.FailedAt = CancelGrant, time.Time{}
 		case !passed:
@@ -228,7 +228,7 @@ func (t *tracker) settle() {
 	}
 	t.Until = since.Add(t.f.Policy.Spec.SettleOrDefault())
 	t.Message = "back since " + t.f.instant(since) + ", settling until " + t.f.instant(t.Until)
-	if !t.f.Now.Before(t.Until) && t.runHooks(v1alpha1.HooksAfter) {
+	if !t.f.Now.Before(t.Until) && t.hooksPassed(v1alpha1.HooksAfter) {
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}
 }
@@ -278,7 +278,7 @@ func (t *tracker) backSince() time.Time {
 	if since.Sub(t.f.Now) <= clockOff && (!reported || t.published().Sub(since) <= clockOff) {
 		return since
 	}
-	if t.inPhase(v1alpha1.HooksAfter, nil) {
+	if t.inHookPhase(v1alpha1.HooksAfter, nil) {
 		return t.Node.Hooks.At.Time
 	}
 	return time.Time{}
