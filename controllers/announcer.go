@@ -24,7 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// announcer emits events, counts and notifies. Every method of it is called after the write that justifies it.
+// announcer emits events, counts and notifies. Every method of it is called after the write that justifies it, or its refusal.
 type announcer struct {
 	recorder events.EventRecorder
 	// notifier sends to the services of spec.notify. Nil: nothing is sent.

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
-// Announcer emits the events of the agent's Node. Each function but notice is called after the write, or the answer of logind,
+// Announcer emits the events of the agent's Node. Each function but notice and warn is called after the write, or the answer of logind,
 // that justifies its events.
 type Announcer struct {
 	recorder eventing.Recorder

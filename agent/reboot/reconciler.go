@@ -1,8 +1,8 @@
 // Package reboot is the agent's core: it reports on the Node whether the host needs a reboot, and acts on the manager's
 // grant. One reconcile observes, decides and applies:
 //
-//	Node, host, logind, engines, drain ──► Observation ──► Next (pure) ──► Step ──► one write, one call or nothing
-//	                                            └────────► NodeStatusOf (pure) ► one patch of nodes/status, or none
+//	Node, host, logind, engines, drain ──► Observation ──► Decide (pure) ──► next step ──► one write, one call or nothing
+//	                                                             └─────────► status ─────► one patch of nodes/status, or none
 //
 // An attempt is the progress annotation, and nothing else: a process that was killed anywhere goes on from there.
 //
