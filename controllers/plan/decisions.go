@@ -123,15 +123,15 @@ func ConflictMessage(rivals []string) string {
 	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
 }
 
-// Ungoverned decides about nodes that no policy selects. Those in the middle of a reboot are the affair of the policy that granted it.
+// Ungoverned decides about nodes that no policy selects, and those whose reboot is nobody's affair any more. Others in the middle of a
+// reboot are the affair of the policy that granted it.
 func Ungoverned(g Governor, nodes []*Node) []Decision {
 	var decisions []Decision
 	for _, n := range nodes {
-		switch {
-		case g.abandons(n):
+		switch o := g.abandons(n); {
+		case o != nil:
 			decisions = append(decisions, Decision{
-				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Preflight: n.Preflight,
-				Message: "the policy that granted this reboot was deleted, and no policy selects the node; create a RebootPolicy that selects it" + g.unread(),
+				Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Preflight: n.Preflight,
 			})
 		case !g.leaves(n):
 		case n.NeedsReboot():

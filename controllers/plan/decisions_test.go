@@ -148,12 +148,17 @@ func TestUngoverned(t *testing.T) {
 			needy("waits"), newHost("in-service"), newHost("shown", shown), needy("governed", label("pool", "db")),
 			needy("disputed", label("pool", "web")), needy("reboots", grant(1, protocol.GrantActive, givenBy("db"))),
 			newHost("abandoned", shown, grant(1, protocol.GrantActive), progress(1, protocol.PhaseRebooting)), newHost("listed", grant(2, protocol.GrantActive)),
+			newHost("fought over", label("pool", "web"), shown, grant(1, protocol.GrantActive, givenBy("gone")), progress(1, protocol.PhaseRebooting)),
 		},
 	}.snapshot()
 	want := []plan.Decision{
 		{
 			Node: "abandoned", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
 			Message: "the policy that granted this reboot was deleted, and no policy selects the node; create a RebootPolicy that selects it",
+		},
+		{
+			Node: "fought over", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict,
+			Message: "the policy that granted this reboot was deleted, and policies rival, web select the node with the same priority; raise spec.priority of one",
 		},
 		{Node: "shown"},
 		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},

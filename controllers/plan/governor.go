@@ -130,12 +130,19 @@ func (g Governor) leaves(n *Node) bool {
 	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
 }
 
-// abandons reports whether no policy sees the reboot of a node to its end. None selects it, and the one that granted was removed by
-// force.
-func (g Governor) abandons(n *Node) bool {
+// abandons is why no policy sees the reboot of a node to its end. None governs it, and the one that granted was removed by force. Nil: one
+// does.
+func (g Governor) abandons(n *Node) *Blocked {
 	at := g.Govern(n.Labels)
 	granted := n.Grant != nil && g.knows(n.Grant.Policy)
-	return at.Policy == "" && len(at.Rivals) == 0 && n.Outstanding() && !granted && !g.inLedger[n.Name]
+	if at.Policy != "" || !n.Outstanding() || granted || g.inLedger[n.Name] {
+		return nil
+	}
+	const gone = "the policy that granted this reboot was deleted, and "
+	if len(at.Rivals) > 0 {
+		return blocked(v1alpha1.ReasonPolicyConflict, gone+"%s", ConflictMessage(at.Rivals))
+	}
+	return blocked(v1alpha1.ReasonNoPolicy, gone+"no policy selects the node; create a RebootPolicy that selects it%s", g.unread())
 }
 
 func (g Governor) knows(policy string) bool { return g.names[policy] }
