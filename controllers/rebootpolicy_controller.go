@@ -104,6 +104,8 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	if err == nil {
 		r.ledger.of(s.Policy.UID).adopted = true
 		err = r.report(ctx, s, p)
+	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
+		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
 	}
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(4).Info("The policy has changed meanwhile; deciding again", "reason", err.Error())

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -157,6 +158,22 @@ func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	}
 	if paused := s.paused(); paused != conditionsPerPass {
 		t.Errorf("%d nodes show that their policy is paused, want %d of a pass", paused, conditionsPerPass)
+	}
+}
+
+// Nor does a ledger that is refused, though a grant is due: the nodes whose turn it is not show why.
+func TestReconcile_ALedgerThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	for _, e := range s.policy.Status.Grants {
+		s.begin(t, e)
+	}
+	s.fault = always(workers, apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("no right to its status")))
+	s.policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(slots + 1))
+	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
+		t.Error("the pass ends as if all were reported")
+	}
+	if shown := s.waiting("at most 11 of the nodes"); shown != conditionsPerPass {
+		t.Errorf("%d nodes show the limit of now, want %d of a pass", shown, conditionsPerPass)
 	}
 }
 
@@ -566,9 +583,12 @@ func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
 }
 
 // paused is how many nodes show that their policy is paused.
-func (s *server) paused() (nodes int) {
+func (s *server) paused() int { return s.waiting("is paused") }
+
+// waiting counts the nodes whose condition has a text in its message.
+func (s *server) waiting(text string) (nodes int) {
 	for _, object := range s.nodes.List() {
-		if c := permittedOf(object.(*corev1.Node)); c != nil && c.Reason == string(v1alpha1.ReasonPaused) {
+		if c := permittedOf(object.(*corev1.Node)); c != nil && strings.Contains(c.Message, text) {
 			nodes++
 		}
 	}

@@ -22,6 +22,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -199,6 +201,11 @@ func (p *Plan) StatusMoves() bool { return p.RunMoves || p.LedgerChanges() }
 func (p *Plan) LedgerChanges() bool {
 	withdraws := func(t Reboot) bool { return t.Action == WithdrawGrant }
 	return p.learned || p.notes || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)
+}
+
+// Waiting are the decisions about nodes that must wait, whether the ledger can be written or not.
+func (p *Plan) Waiting() []Decision {
+	return slices.DeleteFunc(slices.Clone(p.Decisions), func(d Decision) bool { return d.Status != corev1.ConditionFalse })
 }
 
 // Released are the reboots whose entries leave the ledger.
