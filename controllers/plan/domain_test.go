@@ -23,12 +23,6 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	behindB := func(why string) string {
 		return "DomainBusy: waiting for its turn: b goes first (" + why + "), once the nodes with zone=x that are being rebooted are back"
 	}
-	permitted := func(reason v1alpha1.Reason) func(*host) {
-		return func(h *host) {
-			nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0)(h)
-			conditionOf(h.node, v1alpha1.NodeRebootPermitted).Reason = string(reason)
-		}
-	}
 	// moved is a fleet with a node that came from another policy in its reboot.
 	moved := func(mods ...func(*host)) situation {
 		return situation{

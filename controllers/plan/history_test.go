@@ -62,7 +62,7 @@ func TestPlan_History(t *testing.T) {
 			one(policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0", RebootingAt: new(at(-5 * minute)), Ring: "canary"}))),
 			past(v1alpha1.PastReboot{
 				Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGoneInReboot, Ring: "canary", EndedAt: at(0),
-				Message: "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: check the machine, or to what deletes Nodes",
+				Message: "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: check the machine, or what deletes Nodes",
 			}),
 		},
 		"a grant that was cancelled before the drain disturbed nobody": {one(held, needy("a", grant(7, protocol.GrantCancelled))), nil},

@@ -224,6 +224,27 @@ func TestReboots_CrowdedOut(t *testing.T) {
 	}
 }
 
+// Where several grants are about to appear, no more of them are cancelled than there is room for, the last ones first.
+func TestReboots_CrowdedOutOneForEach(t *testing.T) {
+	grants := holding(3, entry("a", 1), entry("b", 2), entry("c", 3))
+	for name, tc := range map[string]struct {
+		down []*host
+		want []plan.Action
+	}{
+		"none is down": {nil, []plan.Action{plan.PublishGrant, plan.PublishGrant, plan.PublishGrant}},
+		"one is down":  {hosts(newHost, "x", notReady), []plan.Action{plan.PublishGrant, plan.PublishGrant, plan.CancelGrant}},
+		"two are down": {hosts(newHost, "x y", notReady), []plan.Action{plan.PublishGrant, plan.CancelGrant, plan.CancelGrant}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []plan.Action
+			for _, r := range one(policy("workers", atMost("3"), grants), append(hosts(needy, "a b c"), tc.down...)...).plan().Reboots {
+				got = append(got, r.Action)
+			}
+			same(t, "actions", tc.want, got)
+		})
+	}
+}
+
 // TestReboots_UnderWay: a drain that has begun is finished; only a new boot ID ends a reboot.
 func TestReboots_UnderWay(t *testing.T) {
 	active := grant(rebootSeq, protocol.GrantActive)
@@ -309,14 +330,23 @@ func TestReboots_UnderWay(t *testing.T) {
 		"not back in time after a drain that was allowed to take longer": {
 			node: options(active, rebootsSince(110*minute), notReady), now: 3 * time.Hour, want: lost("23:50:00", 140*minute),
 		},
-		"back, and not Ready again while it settles, or its hooks wait": {
-			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), now: 41 * minute,
+		"back, and not Ready again while its hooks wait": {
+			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), policy: options(hooked("x/y")), now: 41 * minute,
 			want: waits("booted; waiting for the node to be Ready and for its agent", 70*minute),
 		},
 		"back, and not Ready again, for too long": {
-			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), now: 70 * minute,
-			want: fails(v1alpha1.ReasonRebootTimedOut, 70*minute, "the node was back from its reboot, and is not Ready since Mon 2026-06-01 22:40:00 UTC; its slot "+
+			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), policy: options(hooked("x/y")), now: 70 * minute,
+			want: fails(v1alpha1.ReasonRebootTimedOut, 70*minute, "the node has booted, and has not been Ready for 30m0s since Mon 2026-06-01 22:40:00 UTC; its slot "+
 				"is kept: check the machine; once it is proved off, deleting the Node frees the slot"),
+		},
+		"back, and not Ready again and again: it should have been in service": {
+			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 33*minute)), now: 34 * minute,
+			want: fails(v1alpha1.ReasonRebootTimedOut, 34*minute, "the node has booted, and has not been Ready for 30m0s since Mon 2026-06-01 22:04:00 UTC; its slot "+
+				"is kept: check the machine; once it is proved off, deleting the Node frees the slot"),
+		},
+		"lost, whatever its kubelet reports since then": {
+			node:   reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute), permitted(v1alpha1.ReasonRebootTimedOut)),
+			policy: options(hooked("x/y")), now: 41 * minute, want: lost("22:00:00", 30*minute),
 		},
 		"up, and its agent has reported before it is Ready": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 2*minute)), now: 4 * minute, want: booted,

@@ -235,6 +235,14 @@ func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus,
 	}
 }
 
+// permitted is a node that shows how far its granted reboot is.
+func permitted(reason v1alpha1.Reason) func(*host) {
+	return func(h *host) {
+		nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0)(h)
+		conditionOf(h.node, v1alpha1.NodeRebootPermitted).Reason = string(reason)
+	}
+}
+
 // rebooted is a node that is up on its second boot: Ready and reported by its agent since instants counted from the evening.
 func rebooted(ready, reported time.Duration) func(*host) {
 	return func(h *host) {

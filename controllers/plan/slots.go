@@ -207,9 +207,15 @@ func crowdOut(f *fleet, reboots []Reboot) {
 		return
 	}
 	s := slotsOf(f, reboots)
-	for i, t := range reboots {
-		if t.appears() {
-			reboots[i] = t.cancelWhere(s.crowded(f, t.Node))
+	for i, t := range slices.Backward(reboots) { // the last one gives way, and leaves its room to those before it
+		if !t.appears() {
+			continue
+		}
+		o := s.crowded(f, t.Node)
+		if reboots[i] = t.cancelWhere(o); o != nil {
+			for _, share := range s.of(f.rings.Of(t.Node)) {
+				delete(share.used, t.Node.Name)
+			}
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (t *tracker) gone(how string) {
 	t.Node, t.Action, t.Reason, t.Message = nil, ReleaseEntry, v1alpha1.ReasonNodeGone, how
 	if at := t.Entry.RebootingAt; at != nil {
 		t.Reason = v1alpha1.ReasonNodeGoneInReboot
-		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: check the machine, or to what deletes Nodes", how, t.f.instant(at.Time))
+		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: check the machine, or what deletes Nodes", how, t.f.instant(at.Time))
 	}
 }
 
@@ -202,9 +202,9 @@ func (t *tracker) awaitBoot() {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	if down := n.ReadySince; booted && !n.Maintenance && down.After(timing.Latest(sent, n.MaintenanceSince)) && hasCome(down, t.f.Now) {
-		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node was back from its reboot, and is not Ready since %s; its slot is "+
-			"kept: check the machine; once it is proved off, deleting the Node frees the slot", t.f.instant(down)))
+	if down := t.downAgain(sent); booted && !down.IsZero() {
+		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node has booted, and has not been Ready for %s since %s; its slot is "+
+			"kept: check the machine; once it is proved off, deleting the Node frees the slot", timeout, t.f.instant(down)))
 		return
 	}
 	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot"
@@ -216,6 +216,21 @@ func (t *tracker) awaitBoot() {
 			"or a reboot by hand ends it"
 	}
 	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.f.instant(sent), timeout))
+}
+
+// downAgain is since when a node is not Ready that was back, as while its hooks wait. It is no later than when it could have been in service:
+// a kubelet that comes and goes does not put the deadline off. Zero: it was not back, or counts as lost already.
+func (t *tracker) downAgain(sent time.Time) time.Time {
+	n, hooks := t.Node, t.f.Policy.Spec.HooksOrDefault()
+	back := timing.Latest(sent, n.MaintenanceSince)
+	if down := n.ReadySince; n.Ready || n.Maintenance || n.reportedLost() || !down.After(back) || !hasCome(down, t.f.Now) {
+		return time.Time{}
+	}
+	latest := back.Add(t.f.Policy.Spec.SettleOrDefault())
+	if len(hooks.Of(v1alpha1.HooksAfter)) > 0 {
+		latest = latest.Add(hooks.TimeoutOrDefault())
+	}
+	return timing.Earliest(n.ReadySince, latest)
 }
 
 // settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
