@@ -54,13 +54,13 @@ func Assets() string {
 	return filepath.Join(Root(), "bin", "k8s")
 }
 
-// register happens once: the scheme is everybody's, and managers that have just been stopped may still read it.
-var register = sync.OnceValue(func() error { return v1alpha1.AddToScheme(scheme.Scheme) })
+// registered is how the registration went. It happens before anything runs: the scheme is everybody's, and has no lock.
+var registered = v1alpha1.AddToScheme(scheme.Scheme)
 
 // NewClient is a client of the project's kinds and of all of Kubernetes, which can watch.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
-	if err := register(); err != nil {
-		return nil, fmt.Errorf("registering the API: %w", err)
+	if registered != nil {
+		return nil, fmt.Errorf("registering the API: %w", registered)
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
