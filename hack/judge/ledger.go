@@ -105,15 +105,15 @@ func (j *Judge) stray(r Change, p *policy, spec *v1alpha1.RebootPolicySpec, e v1
 	return ""
 }
 
-// soonestOverrun is how long after its grant a reboot may count as lost at the soonest: then it keeps its domain no more.
+// soonestOverrun is how long after its grant a reboot may count as lost at the soonest: then it keeps its domain no more. A hook after the
+// boot may refuse at any time.
 func soonestOverrun(spec *v1alpha1.RebootPolicySpec) time.Duration {
-	const clockOff = 5 * time.Minute
-	drain, hooks := spec.DrainOrDefault(), spec.HooksOrDefault()
-	least := min(drain.LeadTimeOrDefault()+drain.TimeoutOrDefault(), spec.RebootOrDefault().TimeoutOrDefault())
-	if len(hooks.Of(v1alpha1.HooksAfter)) > 0 {
-		least = min(least, hooks.TimeoutOrDefault())
+	const clockOff, silence = 5 * time.Minute, 10 * time.Minute
+	if hooks := spec.HooksOrDefault(); len(hooks.Of(v1alpha1.HooksAfter)) > 0 {
+		return 0
 	}
-	return least - clockOff
+	drain := spec.DrainOrDefault()
+	return max(min(drain.LeadTimeOrDefault()+drain.TimeoutOrDefault()+silence, spec.RebootOrDefault().TimeoutOrDefault())-clockOff, 0)
 }
 
 // governs judges who gives a new grant: the policy that governs the node, or did a while ago.
