@@ -246,8 +246,11 @@ func (r *refusals) note(node string, now time.Time) {
 // overloaded or does not know the manager, where the object is gone, or where a race was lost: the next try may win.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok {
+	switch {
+	case !ok:
 		return false
+	case strings.Contains(status.ErrStatus.Message, "denied the request"): // by an admission webhook or policy
+		return true
 	}
 	switch code := status.ErrStatus.Code; code {
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests:
