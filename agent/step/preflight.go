@@ -57,14 +57,16 @@ func wantsLook(o Observation) *protocol.Preflight {
 // preflightReport is the answer to the manager. Known is false where what is there is kept. The answer is not known yet, or has not
 // settled before due, or the reboot has begun and not ended.
 func preflightReport(o Observation) (value *protocol.PreflightReport, known bool, due time.Time) {
-	asked, look := wantsLook(o), o.Look
+	asked, look, own := wantsLook(o), o.Look, o.startLook()
+	// A read may fail once. Only where the look in the background fails, too, the cause is reported, and costs the grant.
+	failedOnce := own.Problem != "" && o.Look.Problem == ""
 	switch {
 	case o.UnderWay():
 		return nil, false, time.Time{}
 	case asked == nil:
 		return nil, true, time.Time{}
-	case mayStart(o) && !o.startLook().At.IsZero():
-		look = o.startLook()
+	case mayStart(o) && !own.At.IsZero() && !failedOnce:
+		look = own
 	}
 	if look.At.IsZero() {
 		return nil, false, time.Time{}

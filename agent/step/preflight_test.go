@@ -64,7 +64,13 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		"without a gate what is not known has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, Look{Problem: "x"})), "", 4 * time.Second},
 		"and is reported then, too":                      {makeObservation(staged("1"), isAsked, sees(5*time.Second, Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery},
 		"and at once where one would begin": {
-			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), startsWith(Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery,
+			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), sees(0, Look{Problem: "x"}), startsWith(Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery,
+		},
+		"but not what fails once, where one would begin": {
+			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), sees(time.Hour, Look{}), startsWith(Look{Problem: "x"})), "-", lookEvery,
+		},
+		"nor before the look in the background has begun anew": {
+			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), startsWith(Look{Problem: "x"})), "", lookEvery,
 		},
 		"what cannot go has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
 		"and is reported then":         {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
