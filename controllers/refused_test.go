@@ -333,6 +333,8 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			step(time.Second, apierrors.NewInternalError(errors.New("etcd has no leader")), first)
 			step(time.Minute, apierrors.NewBadRequest("request 3"), refused("request 3"))
 			step(time.Minute, &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusTeapot, Message: "request 4"}}, refused("request 4"))
+			denied := `admission webhook "x" denied the request: request 5`
+			step(time.Minute, &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusTooManyRequests, Message: denied}}, refused(denied))
 			step(time.Minute, webhookDown, refused(webhookDown.Error()))
 			step(0, nil, fine)
 			// The answer to a write that was accepted in the end reports nothing of the next one.
