@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -256,8 +257,15 @@ func (d *Draft) nextRun() *v1alpha1.RunHooks {
 	return r.is
 }
 
-// ask begins a stage with a number of its own, which only grows.
+// ask begins a stage with a number of its own, which only grows. It is above those of the answers that are there: a policy that was deleted
+// and applied again counts from 0, and may have been applied with its annotations.
 func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
+	for _, key := range keys {
+		number, _, _ := strings.Cut(d.f.Policy.Annotations[string(key)], ":")
+		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-d.plan.Seq < mostNumbers {
+			d.plan.Seq = max(d.plan.Seq, answered)
+		}
+	}
 	d.plan.Seq++
 	return &v1alpha1.RunHooks{Stage: stage, Number: d.plan.Seq, Asked: keys}
 }

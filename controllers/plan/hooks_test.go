@@ -143,8 +143,14 @@ func TestPlan_RunHooks(t *testing.T) {
 		want      *v1alpha1.RunHooks
 		granted   int
 	}{
-		"nobody needs a reboot":              {one(policy("workers", runHooked), newHost("worker-1")), nil, 0},
-		"a node would be granted":            {one(policy("workers", runHooked), needy("worker-1")), begins(v1alpha1.RunBefore, 1, set...), 0},
+		"nobody needs a reboot":   {one(policy("workers", runHooked), newHost("worker-1")), nil, 0},
+		"a node would be granted": {one(policy("workers", runHooked), needy("worker-1")), begins(v1alpha1.RunBefore, 1, set...), 0},
+		"a policy that was applied again with the answer of its last run": {
+			one(policy("workers", runHooked, answered(setNoout, "1: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 2, set...), 0,
+		},
+		"an answer with a number that no policy gives": {
+			one(policy("workers", runHooked, answered(setNoout, "99999999999999999: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 1, set...), 0,
+		},
 		"a node waits for something else":    {one(policy("workers", runHooked, paused(nil, "")), needy("worker-1")), nil, 0},
 		"a node has no slot to wait for":     {one(policy("workers", atMost("0"), runHooked), needy("worker-1")), nil, 0},
 		"the policy only reports":            {one(policy("workers", runHooked, dryRun), needy("worker-1")), nil, 0},
