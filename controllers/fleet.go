@@ -130,6 +130,9 @@ func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
+// beginPass: the pass sees what has freed a slot of the policy until now.
+func (f *fleetReader) beginPass(policy string) { f.freed.Delete(policy) }
+
 // freedSlot reports whether a slot of the policy can be handed over.
 func (f *fleetReader) freedSlot(policy string) bool {
 	_, freed := f.freed.Load(policy)

@@ -50,6 +50,12 @@ func (l *ledgerWriter) of(policy types.UID) *memory {
 	return l.memories[policy]
 }
 
+// noteAdopted remembers that the ledger has all that Nodes show.
+func (l *ledgerWriter) noteAdopted(policy types.UID) { l.of(policy).adopted = true }
+
+// isAdopted reports whether the ledger has all that Nodes show. Otherwise they are listed live.
+func (l *ledgerWriter) isAdopted(policy types.UID) bool { return l.of(policy).adopted }
+
 // forget drops what is remembered of policies that are gone.
 func (l *ledgerWriter) forget(isGone func(types.UID) bool) {
 	maps.DeleteFunc(l.memories, func(uid types.UID, _ *memory) bool { return isGone(uid) })

@@ -92,7 +92,7 @@ func (r *RebootPolicyReconciler) assemble() {
 // Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name represents the
 // nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	r.fleet.freed.Delete(req.Name) // this pass sees the node
+	r.fleet.beginPass(req.Name)
 	if req.Name == "" {
 		return r.reconcileUngoverned(ctx)
 	}
@@ -102,7 +102,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	}
 	p, err := r.converge(ctx, s)
 	if err == nil {
-		r.ledger.of(s.Policy.UID).adopted = true
+		r.ledger.noteAdopted(s.Policy.UID)
 		err = r.report(ctx, s, p)
 	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
 		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
@@ -177,7 +177,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	}
 	policy := policies[i].DeepCopy()
 	nodes := r.fleet.cachedNodes
-	if !r.ledger.of(policy.UID).adopted {
+	if !r.ledger.isAdopted(policy.UID) {
 		nodes = r.fleet.liveNodes
 	}
 	s, err := nodes(ctx)
