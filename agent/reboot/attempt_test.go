@@ -51,12 +51,12 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	}
 	api.node.Annotations[v1alpha1.AnnotationProgress] = r.observer.seen.progress
 	o, err := r.observer.observe(t.Context(), api.node)
-	if err != nil || !o.InPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
-		t.Errorf("error %v, progress %v begun at %s", err, o.Record.Progress, o.BegunAt)
+	if err != nil || !o.InPhase(drainingPhase) || !o.Began || o.SeenAt.Before(before) || !strings.Contains(o.SeenAt.String(), " m=+") {
+		t.Errorf("error %v, progress %v begun %t at %s", err, o.Record.Progress, o.Began, o.SeenAt)
 	}
 	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
-	if o, err := r.observer.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
-		t.Errorf("error %v, a drain that another process began, at %s", err, o.BegunAt)
+	if o, err := r.observer.observe(t.Context(), api.node); err != nil || o.Began {
+		t.Errorf("error %v, began a drain that another process began, at %s", err, o.SeenAt)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack(t *testin
 	ahead.At = metav1.NewTime(now.Add(time.Hour))
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: ahead})
 	for range 2 {
-		if o := r.observed(t, api.node); !o.BegunAt.Equal(now) {
-			t.Errorf("at %s: begun at %s", o.Now, o.BegunAt)
+		if o := r.observed(t, api.node); !o.SeenAt.Equal(now) {
+			t.Errorf("at %s: seen at %s", o.Now, o.SeenAt)
 		}
 		r.Clock.(*testclock.FakeClock).Step(time.Minute)
 	}

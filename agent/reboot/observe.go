@@ -113,10 +113,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if progress := node.Annotations[v1alpha1.AnnotationProgress]; v.seen.progress != progress {
 		v.seen = seen{progress: progress, at: o.Now}
 	}
-	// A record of a time to come: the host's clock was set back. By that time the drain would end much too late.
-	if v.seen.begun || o.Record.Last().At.After(o.Now) {
-		o.BegunAt = v.seen.at
-	}
+	o.SeenAt, o.Began = v.seen.at, v.seen.begun
 	if v.call.seq == seq || o.Record.ProgressErr != nil {
 		o.Call = v.call.Call
 	}
@@ -133,9 +130,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact) {
 	switch fact {
 	case step.FactPolicy:
-		if o.Policy, o.Entry = v.settings(ctx, *o); o.Policy == nil {
-			o.BegunAt = v.seen.at // What it specifies may take longer than the default.
-		}
+		o.Policy, o.Entry = v.settings(ctx, *o)
 	case step.FactVolumes:
 		o.Kept = v.claims.kept(ctx, v.live, o.Record.Last().Seq, o.Drain.Volumes)
 	case step.FactPods:

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,9 +65,10 @@ type Observation struct {
 	// the start depends on. UnansweredSince is since when one of them does not answer. False and zero: they were not asked.
 	Confirmed       bool
 	UnansweredSince time.Time
-	// BegunAt is when this process began the current drain, by a monotonic clock, or first saw one that another process had begun. The
-	// latter only where the policy cannot be read, or the record is ahead of the host's clock. Zero: the time of the record counts.
-	BegunAt time.Time
+	// SeenAt is when this process first saw the progress that the Node has, by a monotonic clock. Began reports whether it has written
+	// that itself, and so begun the drain.
+	SeenAt time.Time
+	Began  bool
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
 	// Sought are the facts that were looked for, whatever came of it.
@@ -248,13 +250,15 @@ func (o Observation) leads() bool {
 	return o.InPhase(protocol.PhaseDraining) && o.Settings().Drain.LeadTimeOrDefault() > 0 && o.Now.Before(o.evictsFrom())
 }
 
-// begun is when the drain of the current attempt began. The time of the record is that of the host's clock, which may be set
-// meanwhile, so it counts only where there is no other.
+// begun is when the drain of the current attempt began. The time of the record is that of the host's clock, which may be set meanwhile. It
+// counts only for a drain that another process began. It does not where it is still to come, or where the policy cannot be read: that may
+// let the drain take longer than the default.
 func (o Observation) begun() time.Time {
-	if !o.BegunAt.IsZero() {
-		return o.BegunAt
+	record, unread := o.Record.Last().At.Time, o.Policy == nil && slices.Contains(o.Sought, FactPolicy)
+	if !o.SeenAt.IsZero() && (o.Began || unread || record.After(o.Now)) {
+		return o.SeenAt
 	}
-	return o.Record.Last().At.Time
+	return record
 }
 
 // asked reports whether the annotation or the label asks for a reboot.

@@ -100,7 +100,7 @@ func TestNext_Draining(t *testing.T) {
 		return func(o *Observation) { o.Drain.Deleted, o.Drain.Remaining = deleted, remaining }
 	}
 	begunAt := func(d time.Duration) func(*Observation) {
-		return func(o *Observation) { o.BegunAt = now.Add(d) }
+		return func(o *Observation) { o.SeenAt, o.Began = now.Add(d), true }
 	}
 	failedOnce := drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-4 * time.Second), Message: "No right."})
 	failedOften := drainIs(Drain{State: DrainFailed, Failures: 9, FailedAt: now.Add(-4 * time.Second)})
@@ -120,6 +120,19 @@ func TestNext_Draining(t *testing.T) {
 		},
 		"a pause does not stop it": {makeObservation(beingDrained, running, paused), Wait{inTime}},
 
+		"the host's clock was set back, and another process began it": {
+			makeObservation(beingDrained, running, func(o *Observation) {
+				o.Record.Progress.At, o.SeenAt = metav1.NewTime(now.Add(time.Hour)), now.Add(-time.Minute)
+			}), Wait{now.Add(19 * time.Minute)},
+		},
+		"another process began it, whose time counts": {
+			makeObservation(beingDrained, running, func(o *Observation) { o.SeenAt = now.Add(-time.Minute) }), Wait{inTime},
+		},
+		"another process began it, and the policy cannot be read": {
+			makeObservation(beingDrained, noPolicy, func(o *Observation) {
+				o.Now, o.SeenAt, o.Sought = inTime, inTime.Add(-time.Minute), []Fact{FactPolicy}
+			}), Wait{inTime.Add(30 * time.Second)},
+		},
 		"the host's clock was set forward, and it is not too long": {
 			makeObservation(beingDrained, running, late, begunAt(-time.Minute)), Wait{now.Add(4 * time.Minute)},
 		},
