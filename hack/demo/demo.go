@@ -72,7 +72,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return context.Cause(ctx)
 	}
 	d.screen.Print("")
-	result.err = errors.Join(result.err, d.plugin(ctx, os.Stdout, d.screen, "history"))
+	result.err = errors.Join(result.err, d.fleet.Judge(ctx), d.plugin(ctx, os.Stdout, d.screen, "history"))
 	d.screen.Print(result.summary(d.screen.Theme)...)
 	if d.options.picture != "" {
 		if err := os.WriteFile(d.options.picture, []byte(d.film.svg()), 0o644); err != nil {

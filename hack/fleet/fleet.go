@@ -17,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
@@ -129,6 +131,30 @@ func (f *Fleet) Stage() error {
 		}
 	}
 	return nil
+}
+
+// Judge is what the judge finds in all that has happened so far, or that no attempt was seen.
+func (f *Fleet) Judge(ctx context.Context) error {
+	history, err := f.Recorder.Feed.Await(ctx)
+	if err != nil {
+		return err
+	}
+	j := judge.New(judge.Options{TrueClocks: true})
+	attempts := 0
+	for _, r := range history {
+		j.Take(r)
+		if r.Node != nil && r.Node.Annotations[v1alpha1.AnnotationProgress] != "" {
+			attempts++
+		}
+	}
+	if attempts == 0 {
+		return errors.New("the witness has seen no attempt")
+	}
+	var found []error
+	for _, v := range j.Violations() {
+		found = append(found, errors.New(v.String()))
+	}
+	return errors.Join(found...)
 }
 
 // Managers are the running managers' processes.

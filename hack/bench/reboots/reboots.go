@@ -63,7 +63,10 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", nodes, pods)
-	return b.screen.Step(name, func() error { return b.reboot(ctx, policy) })
+	if err := b.screen.Step(name, func() error { return b.reboot(ctx, policy) }); err != nil {
+		return err
+	}
+	return b.fleet.Judge(ctx)
 }
 
 // reboot reboots every node once, and looks at the programs' memory meanwhile.
