@@ -147,6 +147,11 @@ func with(kind corev1.NodeConditionType, status corev1.ConditionStatus, message 
 	}
 }
 
+// recordedIn is what engines have reported in a boot.
+func recordedIn(bootID string) func(*Observation) {
+	return func(o *Observation) { o.Before = &protocol.Engines{BootID: bootID} }
+}
+
 // theirs are the conditions of a maintenance by another program: those of KEP-5683 that the agent writes, too.
 func theirs(o *Observation) {
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress} {

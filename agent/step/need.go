@@ -75,10 +75,12 @@ func uptime(o Observation) string {
 
 // fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition
 // that led to it reported the request: one that was made since is another one. The agent's MaintenanceInProgress is still True only
-// until the first report after the boot, so a request is removed once.
+// until the first report after the boot, so a request is removed once. Another program may have written over it.
 func fulfilled(o Observation, request string) bool {
 	reported := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
-	return request != "" && reported && o.rebooted() && o.holds(corev1.NodeMaintenanceInProgress)
+	maintained := o.Condition(corev1.NodeMaintenanceInProgress).Status == corev1.ConditionTrue
+	isFirst := o.holds(corev1.NodeMaintenanceInProgress) || maintained && o.Before != nil && o.Before.BootID != o.BootID
+	return request != "" && reported && o.rebooted() && isFirst
 }
 
 // What the engines have reported is on the Node twice. People read it in the last sentence of condition RebootRequired, the agent's
