@@ -212,6 +212,12 @@ func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 	})
 }
 
+// showsHooks reports whether a node shows a phase of hooks, readable or not.
+func showsHooks(n *plan.Node) bool {
+	_, phase := n.Annotations[v1alpha1.AnnotationHooks]
+	return phase
+}
+
 // A node that is in service and needs no reboot is notified of exactly where it still carries something of one. Annotations for
 // autoscalers may stay for a while, and then there is an instant at which somebody looks again.
 func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
@@ -227,7 +233,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 				longest := snapshot.Policy.Spec.AutoscalerGraceOrDefault() + time.Hour // an attempt takes less than that hour
 				inGrace = !p.Next.IsZero() && !p.Next.After(n.Grant.At.Add(longest))
 			}
-			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
+			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || showsHooks(n) || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
 				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
 			if decided(p, name).RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
@@ -341,8 +347,8 @@ func TestReboots_NextIsAhead(t *testing.T) {
 }
 
 // Until Next, time changes nothing: who sleeps until then misses nothing. Without Next, the plan holds until something else
-// changes. What may change with time is when new entries report that they were granted, or withdrawn. A halt lasts by the
-// condition that is written of it.
+// changes. What may change with time is when new entries report that they were granted, or withdrawn, and what follows from that where
+// the grant on the Node is of a time to come. A halt lasts by the condition that is written of it.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		ahead := rapid.SampledFrom([]time.Duration{time.Second, minute, 10 * minute, time.Hour, 24 * time.Hour}).Draw(t, "ahead")
@@ -358,7 +364,7 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
 		}
 		grantedAt := gocmp.FilterPath(func(path gocmp.Path) bool {
-			entered := slices.Contains([]string{"Granted.At", "Adopted.At", "Unlisted.Entry.At"}, path.String())
+			entered := slices.Contains([]string{"Granted.At", "Adopted.At", "Unlisted.Entry.At", "Unlisted.Entry.RebootingAt", "Unlisted.Until"}, path.String())
 			return entered || strings.HasSuffix(path.String(), ".WithdrawnAt")
 		}, gocmp.Ignore())
 		for _, then := range []time.Time{timing.Earliest(evening.Add(ahead), last), last} {
