@@ -192,6 +192,9 @@ func (h *host) releases(name, prefix string, folders bool) ([]release, error) {
 	}
 	defer func() { _ = opened.Close() }()
 	entries, err := opened.ReadDir(maxEntries)
+	if errors.Is(err, fs.ErrNotExist) { // it was removed since
+		return nil, nil
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, unreadable("/"+name, err)
 	}
