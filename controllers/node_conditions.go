@@ -249,7 +249,7 @@ func isRefusal(err error) bool {
 	switch {
 	case !ok:
 		return false
-	case strings.Contains(status.ErrStatus.Message, "denied the request"): // by an admission webhook or policy
+	case strings.Contains(status.ErrStatus.Message, "denied the request"): // by an admission webhook
 		return true
 	}
 	switch code := status.ErrStatus.Code; code {
