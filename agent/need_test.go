@@ -117,6 +117,15 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.Logind.Reboots()).To(Equal(1))
 	})
 
+	It("waits on a host that has just booted, and reports until when (lesson 23)", func(ctx SpecContext) {
+		m := upToDate(ctx)
+		m.upFor(119 * time.Second)
+		m.detectsABroadcast(ctx)
+		m.shows(ctx, blockerOf, HavePrefix("JustBooted: The host has just booted. It is not drained before "))
+		m.upFor(2 * time.Minute)
+		m.shows(ctx, blockerOf, BeEmpty())
+	})
+
 	It("is another controller's, by label, until one reboot has answered it", func(ctx SpecContext) {
 		labelled := func(node *corev1.Node) bool { return node.Labels[v1alpha1.LabelRebootRequested] != "" }
 		m := upToDate(ctx)

@@ -270,16 +270,21 @@ func (o Observation) upTooLong() bool { return o.MaxUptime > 0 && o.Uptime >= o.
 // bootTolerance is by how much a reported boot may be off before it is reported anew. The clock of a host is set now and then.
 const bootTolerance = time.Minute
 
-// bootedAt is when the host booted. Nil: the uptime is unknown. What is reported stays while it is about right.
+// bootedAt is when the host booted, as it is reported. Nil: the uptime is unknown.
 func (o Observation) bootedAt() *string {
 	if o.Uptime <= 0 {
 		return nil
 	}
+	return new(o.booted().UTC().Format(time.RFC3339))
+}
+
+// booted is when the host booted, where its uptime is known. What is reported stays while it is about right.
+func (o Observation) booted() time.Time {
 	at := o.Now.Add(-o.Uptime)
 	if o.BootedAt.Sub(at).Abs() < bootTolerance {
-		at = o.BootedAt
+		return o.BootedAt
 	}
-	return new(at.UTC().Format(time.RFC3339))
+	return at
 }
 
 // dueAt is when the node has been up for as long as it may be. Zero: it has been, or never, or that is unknown.

@@ -149,6 +149,11 @@ func blockers(o Observation) []protocol.Blocker {
 	if u, from := updateAsked(o); u != nil && u.VainReboots >= maxVainReboots {
 		all = append(all, notApplied(o.Node, *u, from))
 	}
+	if o.hasJustBooted() && !o.UnderWay() {
+		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonJustBooted, Message: fmt.Sprintf(
+			"The host has just booted. It is not drained before %s: an update that is not marked as good by then would be undone.",
+			timing.Instant(o.booted().Add(bootSettles)))})
+	}
 	if m := o.Inhibitors.Message; m != "" {
 		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: m})
 	}
@@ -195,6 +200,9 @@ func again(o Observation, asking bool) time.Time {
 		_, then := volumesReported(o)
 		return then
 	case asking && !o.InPhase(protocol.PhaseRebooting):
+		if o.hasJustBooted() {
+			return timing.Earliest(o.Now.Add(lookEvery), o.Now.Add(bootSettles-o.Uptime))
+		}
 		return o.Now.Add(lookEvery)
 	}
 	return time.Time{}

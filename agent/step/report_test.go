@@ -106,7 +106,17 @@ func TestBlockedBy(t *testing.T) {
 		asking bool
 		want   string
 	}{
-		"none":                               {makeObservation(), true, ""},
+		"none": {makeObservation(), true, ""},
+		"a host that has just booted": {
+			makeObservation(up(20*time.Second, 0), blocked), true, `{"reason":"JustBooted","message":"The host has just booted. It is not drained before ` +
+				`Sat 2026-11-21 22:01:40 UTC: an update that is not marked as good by then would be undone."},{"reason":"Inhibited","message":"Blocked by x."}`,
+		},
+		"which is the same at its next look": {
+			makeObservation(up(25*time.Second, 0), func(o *Observation) { o.BootedAt = now.Add(-20 * time.Second) }), true,
+			`{"reason":"JustBooted","message":"The host has just booted. It is not drained before ` +
+				`Sat 2026-11-21 22:01:40 UTC: an update that is not marked as good by then would be undone."}`,
+		},
+		"and over after two minutes":         {makeObservation(up(2*time.Minute, 0)), true, ""},
 		"an inhibitor (behaviour 46)":        {makeObservation(blocked), true, `{"reason":"Inhibited","message":"Blocked by x."}`},
 		"another coordinator (behaviour 57)": {makeObservation(rivalled), true, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
 		"both, in the order of the checks": {
@@ -345,6 +355,7 @@ func TestAgain(t *testing.T) {
 	}{
 		"never at rest": {makeObservation(), false, time.Time{}},
 		"each minute while a grant is waited for":     {makeObservation(), true, now.Add(time.Minute)},
+		"when it has been up for two minutes":         {makeObservation(up(80*time.Second, 0)), true, now.Add(40 * time.Second)},
 		"when a drain is long enough to be reported":  {makeObservation(beingDrained, func(o *Observation) { o.Now = begun }), true, begun.Add(2 * time.Second)},
 		"not once it is reported":                     {makeObservation(beingDrained), true, time.Time{}},
 		"not past the point of no return":             {makeObservation(goingDown), true, time.Time{}},

@@ -57,6 +57,8 @@ const (
 	// ReasonUpdateNotApplied means two reboots for the same need left the node as it was. Its update rolls back, or what asks for the
 	// reboot survives it.
 	ReasonUpdateNotApplied Reason = "UpdateNotApplied"
+	// ReasonJustBooted means the host has been up for less than two minutes: what it runs may not be marked as good yet.
+	ReasonJustBooted Reason = "JustBooted"
 	// ReasonInhibited means a logind block inhibitor holds the host up.
 	ReasonInhibited Reason = "Inhibited"
 	// ReasonCoordinatorConflict means locksmithd, or another update coordinator, may reboot the host on its own.

@@ -58,6 +58,7 @@ var lasting = []check{
 	{v1alpha1.ReasonWindowTooShort, "the window is open long enough", windowTooShort},
 	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
 	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentReports(v1alpha1.ReasonUpdateNotApplied)},
+	{v1alpha1.ReasonJustBooted, "the host has been up for two minutes", agentReports(v1alpha1.ReasonJustBooted)},
 	{v1alpha1.ReasonInhibited, "nothing on the host inhibits a shutdown", agentReports(v1alpha1.ReasonInhibited)},
 	{v1alpha1.ReasonCoordinatorConflict, "no other program may reboot the host", agentReports(v1alpha1.ReasonCoordinatorConflict)},
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentBlocks},

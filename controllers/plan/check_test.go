@@ -245,7 +245,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
-				agentBlocking(`{"reason":"UpdateNotApplied","message":"2.0 rolls back"},`+
+				agentBlocking(`{"reason":"UpdateNotApplied","message":"2.0 rolls back"},{"reason":"JustBooted","message":"soon"},`+
 					`{"reason":"Inhibited","message":"dpkg: upgrading"},{"reason":"CoordinatorConflict","message":"locksmithd"}`),
 				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
 			newHost("cp-2", controlPlane, notReady),
@@ -263,6 +263,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 			annotate(node, v1alpha1.AnnotationReport, report.String())
 		}
 	}
+	justBooted := protocol.Blocker{Reason: v1alpha1.ReasonJustBooted, Message: "soon"}
 	inhibited := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: "dpkg: upgrading"}
 	conflict := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
 	steps := []struct {
@@ -279,7 +280,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonWindowClosed, func() { s.window = &window.State{Open: true, ClosesAt: evening.Add(minute)} }},
 		{v1alpha1.ReasonWindowTooShort, func() { s.window = nil }},
 		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
-		{v1alpha1.ReasonUpdateNotApplied, reports(inhibited, conflict)},
+		{v1alpha1.ReasonUpdateNotApplied, reports(justBooted, inhibited, conflict)},
+		{v1alpha1.ReasonJustBooted, reports(inhibited, conflict)},
 		{v1alpha1.ReasonInhibited, reports(conflict)},
 		{v1alpha1.ReasonCoordinatorConflict, reports()},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},

@@ -211,14 +211,14 @@ func TestExplain(t *testing.T) {
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
-		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 28, due: true},
+		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 29, due: true},
 		"a closed window": {
 			snapshot: one(policy("workers"), needy("worker-1")).in(closed).snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
 		},
 		"a check that objects for another reason than its name": {
 			snapshot: one(policy("cp", selects("pool", "cp")), needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)).with(policy("other", selects("pool", "other"))).snapshot(),
-			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 22,
+			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 23,
 		},
 		"no policy selects it": {
 			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), needy("worker-1"))),
