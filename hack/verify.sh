@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fails where something generated does not fit its source: DeepCopy methods, the CustomResourceDefinition, go.mod and
-# go.sum. It also holds the pure packages to having no goroutine, which no linter looks for.
+# go.sum.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,12 +24,5 @@ diff -u api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go" 
 for module in . ${WHOLE:+hack/tools hack/controlplane hack/scanners hack/prometheus hack/helm}; do
   (cd "$module" && go mod tidy -diff) || fail "$module/go.mod is out of date: go mod tidy there"
 done
-
-# What .golangci.yml holds to importing none of a goroutine's tools.
-pure=$(sed -n '/^        pure:/,/^          allow:/s|.*{config-path}/\(.*\.go\)".*|\1|p' .golangci.yml)
-[ -n "$pure" ] || fail "no pure package is found in .golangci.yml"
-# shellcheck disable=SC2086 # patterns of files
-goroutines=$(grep -nE '^\s*go (func|[a-zA-Z_.]+\()' $pure | grep -v '_test\.go:' || true)
-[ -z "$goroutines" ] || fail "pure code starts goroutines: $goroutines"
 
 exit $failed
