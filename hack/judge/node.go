@@ -52,10 +52,8 @@ type needs struct {
 // take takes in what the node shows now. A need counts from a reboot that did not end it.
 func (n *needs) take(node *corev1.Node, at time.Time) {
 	var since time.Time
-	for _, c := range node.Status.Conditions {
-		if c.Type == v1alpha1.NodeRebootRequired && c.Status == corev1.ConditionTrue {
-			since = c.LastTransitionTime.Time
-		}
+	if c := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired); c.Status == corev1.ConditionTrue {
+		since = c.LastTransitionTime.Time
 	}
 	grant, err := protocol.ParseGrant(node.Annotations)
 	if err == nil && grant != nil && grant.State == protocol.GrantFinished && !since.IsZero() && !grant.At.Time.Before(since) {
@@ -77,10 +75,7 @@ func (n *node) isRequested() bool {
 
 // isDown reports whether a node is not Ready, is cordoned, or is being deleted.
 func isDown(n *corev1.Node) bool {
-	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	return !ready || n.Spec.Unschedulable || n.DeletionTimestamp != nil
+	return v1alpha1.NodeCondition(n.Status.Conditions, corev1.NodeReady).Status != corev1.ConditionTrue || n.Spec.Unschedulable || n.DeletionTimestamp != nil
 }
 
 func (n *node) turn(down bool, at time.Time) {
