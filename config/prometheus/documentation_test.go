@@ -3,7 +3,6 @@ package prometheus_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -77,11 +76,7 @@ func (m *monitored) shell(t *testing.T, tools, where, script string) {
 	t.Helper()
 	script = regexp.MustCompile(`\bn4\b`).ReplaceAllString(script, "node-1")
 	script = regexp.MustCompile(`\bworkers\b`).ReplaceAllString(script, "default")
-	command := exec.CommandContext(t.Context(), "sh", "-euc", script)
-	command.Dir = testenv.Root()
-	path := []string{tools, filepath.Dir(m.Cluster.KubectlPath()), os.Getenv("PATH")}
-	command.Env = append(os.Environ(), "KUBECONFIG="+m.Cluster.Kubeconfig(), "PATH="+strings.Join(path, string(filepath.ListSeparator)))
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s%s", where, err, script, output)
+	if _, err := m.Cluster.Shell(t.Context(), testenv.Root(), "PATH="+tools+":$PATH\n"+script); err != nil {
+		t.Errorf("%s: %v", where, err)
 	}
 }
