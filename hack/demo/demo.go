@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -166,10 +165,6 @@ func (d *demo) plugin(ctx context.Context, out io.Writer, screen *terminal.Termi
 // keep leaves everything running until the user has seen enough.
 func (d *demo) keep(ctx context.Context) {
 	kubectl := d.fleet.Cluster.KubectlPath()
-	working, _ := os.Getwd() // where nobody knows it, there is no shorter name
-	if relative, err := filepath.Rel(working, kubectl); err == nil && len(relative) < len(kubectl) {
-		kubectl = relative
-	}
 	d.screen.Print(
 		"  Everything is still running. In another terminal:", "",
 		"    export KUBECONFIG="+d.fleet.Cluster.Kubeconfig(),

@@ -3,8 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 
@@ -20,11 +18,8 @@ func main() {
 }
 
 func run(args []string) int {
-	o, err := parse(args, os.Stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
+	o, err := parse(args)
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 		return exitUsage
 	}
