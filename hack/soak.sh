@@ -15,7 +15,9 @@ if [ -n "${SEED:-}" ]; then
 fi
 export FIRST=${FIRST:-$(date +%s)} SEEDS=${SEEDS:-2000}
 echo "soak: the first seed is $FIRST; make soak FIRST=$FIRST SEEDS=$SEEDS repeats it"
-FIGURES=$PWD/docs/simulation.md step "simulation" hack/simulation/run.sh
+page=$PWD/docs/simulation.md
+FIGURES=$page step "simulation" hack/simulation/run.sh
+FIGURES=$page NODES=5000 SEEDS=2 SEEDS_AT_LEAST=2 step "simulation of large worlds" hack/simulation/run.sh
 step "chaos" bin/chaos --first="$FIRST" --schedules="$SEEDS" --docs=docs/chaos.md
 step "fuzz targets" hack/fuzz.sh
 step "limits" hack/limits/limits.sh

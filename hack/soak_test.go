@@ -11,7 +11,7 @@ import (
 // Whatever soak.sh runs only reports how it was called.
 func TestSoak(t *testing.T) {
 	root := t.TempDir()
-	stub := []byte(`#!/bin/sh` + "\n" + `echo "$0 $*: first $FIRST, $SEEDS seeds, at least $SEEDS_AT_LEAST, seed $SEED."`)
+	stub := []byte(`#!/bin/sh` + "\n" + `echo "$0 $*: first $FIRST, $SEEDS seeds, at least $SEEDS_AT_LEAST, seed $SEED, $NODES nodes."`)
 	for _, name := range []string{"bin/go", "bin/chaos", "bin/bench", "hack/controlplane/build.sh", "hack/fuzz.sh", "hack/limits/limits.sh"} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(root, name), stub, 0o700))
@@ -22,12 +22,12 @@ func TestSoak(t *testing.T) {
 	}
 	all := []string{"fuzz.sh", "limits.sh", "bench --strict --docs=docs/benchmarks.md"}
 	for set, tc := range map[string]struct{ want, not []string }{
-		"FIRST=7":  {append(all, "./hack/simulation: first 7, 2000 seeds, at least 100, seed .", "chaos --first=7 --schedules=2000 --docs=docs/chaos.md:", "make soak FIRST=7 SEEDS=2000 repeats it"), nil},
-		"SEEDS=50": {append(all, "50 seeds, at least 50, seed .", "--schedules=50 --docs", " SEEDS=50 repeats it"), nil},
-		"SEED=42":  {[]string{"./hack/simulation: first ,  seeds, at least , seed 42.", "chaos --first=42 --schedules=1:"}, append(all, "--docs")},
+		"FIRST=7":  {append(all, "./hack/simulation: first 7, 2000 seeds, at least 100, seed ,  nodes.", "first 7, 2 seeds, at least 2, seed , 5000 nodes.", "chaos --first=7 --schedules=2000 --docs=docs/chaos.md:", "make soak FIRST=7 SEEDS=2000 repeats it"), nil},
+		"SEEDS=50": {append(all, "50 seeds, at least 50, seed ,  nodes.", "--schedules=50 --docs", " SEEDS=50 repeats it"), nil},
+		"SEED=42":  {[]string{"./hack/simulation: first ,  seeds, at least , seed 42,  nodes.", "chaos --first=42 --schedules=1:"}, append(all, "--docs")},
 	} {
 		command := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "soak.sh"))
-		command.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "FIRST=", "SEEDS=", "SEEDS_AT_LEAST=", "SEED=", set)
+		command.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "FIRST=", "SEEDS=", "SEEDS_AT_LEAST=", "SEED=", "NODES=", set)
 		output, err := command.CombinedOutput()
 		must(t, err)
 		for _, want := range tc.want {
