@@ -61,7 +61,7 @@ func (c *chaos) run(ctx context.Context) error {
 		floor = atLeast
 	}
 	if c.options.docs != "" && err == nil {
-		err = document.Edit(c.options.docs, "at length", func(string) string { return c.result.text() })
+		err = document.Edit(c.options.docs, "chaos", func(string) string { return c.result.text() })
 	}
 	return errors.Join(err, c.result.failure(floor))
 }
