@@ -20,6 +20,8 @@ var (
 	// items are whole numbered items, which may have several lines; identifier is a name of Go, or a method as Type.Name.
 	items      = regexp.MustCompile(`(?m)^\d+\. .+(\n {3}.+)*$`)
 	identifier = regexp.MustCompile(`^([A-Z]\w*\.)?[A-Za-z]\w*$`)
+	// function is a declaration, with the type that it is a method of.
+	function = regexp.MustCompile(`(?m)^func (?:\((?:\w+ )?\*?(\w+)\) )?(\w+)`)
 )
 
 // The walks of docs/design.md name files, and functions that are declared in them. Each other file that the page names exists.
@@ -86,8 +88,12 @@ func TestDesign_AdditionsNameDeclarations(t *testing.T) {
 // others are the types, variables and constants that a file declares.
 func others(t *testing.T, path string) map[string]bool {
 	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testenv.Root(), path), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]bool{}
-	for _, declaration := range parse(t, path).Decls {
+	for _, declaration := range parsed.Decls {
 		group, ok := declaration.(*ast.GenDecl)
 		if !ok {
 			continue
@@ -106,35 +112,12 @@ func others(t *testing.T, path string) map[string]bool {
 	return all
 }
 
-func parse(t *testing.T, path string) *ast.File {
-	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testenv.Root(), path), nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
-}
-
 // functions are those that a file declares; a method is Type.Name.
 func functions(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
-	for _, declaration := range parse(t, path).Decls {
-		function, ok := declaration.(*ast.FuncDecl)
-		if !ok {
-			continue
-		}
-		name := function.Name.Name
-		if function.Recv != nil {
-			receiver := function.Recv.List[0].Type
-			if pointer, ok := receiver.(*ast.StarExpr); ok {
-				receiver = pointer.X
-			}
-			if kind, ok := receiver.(*ast.Ident); ok {
-				name = kind.Name + "." + name
-			}
-		}
-		all[name] = true
+	for _, found := range function.FindAllStringSubmatch(read(t, path), -1) {
+		all[strings.TrimPrefix(found[1]+"."+found[2], ".")] = true
 	}
 	return all
 }
