@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/bench/reboots"
@@ -35,12 +34,7 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries have put flags of theirs into the other one
-	all := []figures.Part{reboots.Part, scale.Part}
-	names, about := make([]string, len(all)), make([]string, len(all))
-	for i, p := range all {
-		names[i], about[i] = p.Name, fmt.Sprintf("  %-8s %s\n", p.Name, p.About)
-	}
-	flags.StringVar(&o.only, "only", strings.Join(names, ","), "Which parts to run, with commas between.\n"+strings.Join(about, ""))
+	flags.StringVar(&o.only, "only", "", "Run this part alone: reboots or scale.")
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 where a goal is missed.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -48,7 +42,7 @@ func run() int {
 	}
 	missed := 0
 	code := fleet.OnTerminal("bench", func(ctx context.Context, screen *terminal.Terminal) (err error) {
-		missed, err = measure(ctx, screen, all, o)
+		missed, err = measure(ctx, screen, o)
 		return err
 	})
 	if code == 0 && o.strict && missed > 0 {
@@ -59,16 +53,12 @@ func run() int {
 
 // measure runs the parts one after the other, and counts the goals that were missed. What a part has found out is shown and
 // written before the next one begins.
-func measure(ctx context.Context, screen *terminal.Terminal, all []figures.Part, o options) (missed int, err error) {
-	var chosen []figures.Part
-	for name := range strings.SplitSeq(o.only, ",") {
-		i := slices.IndexFunc(all, func(p figures.Part) bool { return p.Name == name })
-		if i < 0 {
-			return 0, fmt.Errorf("there is no part %q: bench --help lists them", name)
-		}
-		chosen = append(chosen, all[i])
+func measure(ctx context.Context, screen *terminal.Terminal, o options) (missed int, err error) {
+	parts := slices.DeleteFunc([]figures.Part{reboots.Part, scale.Part}, func(p figures.Part) bool { return o.only != "" && o.only != p.Name })
+	if len(parts) == 0 {
+		return 0, fmt.Errorf("there is no part %q: bench --help lists them", o.only)
 	}
-	for _, p := range chosen {
+	for _, p := range parts {
 		screen.Print("", screen.Theme.Paint(terminal.Strong, p.Name+": "+p.About))
 		report, err := p.Run(ctx, screen)
 		if err != nil {
