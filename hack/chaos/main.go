@@ -31,7 +31,11 @@ type options struct {
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == worker.ManagerCommand {
-		os.Exit(manage(os.Args[2:]))
+		if err := manage(os.Args[2:]); err != nil {
+			fmt.Fprintf(os.Stderr, "manager: %v\n", err)
+			os.Exit(1)
+		}
+		return
 	}
 	os.Exit(run())
 }
@@ -51,21 +55,8 @@ func run() int {
 	})
 }
 
-// shortLease is shorter than the shipped one, so that a leader that is gone is missed within two seconds.
-func shortLease(o *ctrl.Options) {
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(2*time.Second), new(1400*time.Millisecond), new(300*time.Millisecond)
-}
-
 // manage is the manager: the root folder's main with a shorter Lease and a clock that can be set.
-func manage(args []string) int {
-	if err := startManager(args); err != nil {
-		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
-		return 1
-	}
-	return 0
-}
-
-func startManager(args []string) error {
+func manage(args []string) error {
 	flags := flag.NewFlagSet(worker.ManagerCommand, flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "How to reach the API server.")
 	clock := flags.String("clock", "", "File with the offset of the clock.")
@@ -83,7 +74,8 @@ func startManager(args []string) error {
 	if err != nil {
 		return err
 	}
-	shortLease(&managerOptions)
+	// A leader that is gone is missed within two seconds.
+	managerOptions.LeaseDuration, managerOptions.RenewDeadline, managerOptions.RetryPeriod = new(2*time.Second), new(1400*time.Millisecond), new(300*time.Millisecond)
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
