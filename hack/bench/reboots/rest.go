@@ -7,12 +7,15 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 const (
@@ -52,9 +55,7 @@ func (b *bench) rest(ctx context.Context, policy *fleet.Policy) error {
 
 func (b *bench) count(ctx context.Context) error {
 	from := time.Now()
-	select {
-	case <-time.After(rest):
-	case <-ctx.Done():
+	if !pause.For(ctx, clock.RealClock{}, rest) {
 		return ctx.Err()
 	}
 	b.result.atRest.memory = figures.Largest(process.Memory{}, b.fleet.Agents())

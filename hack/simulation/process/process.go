@@ -13,8 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 // ErrDead is what every request of a process answers that has been killed. Nobody acts on it any more.
@@ -53,14 +56,7 @@ func (p *Process) Pass() bool { return p.Gate.Pass(p.Context) }
 
 // Wait lets time pass, and reports whether the context lasted.
 func Wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return pause.For(ctx, clock.RealClock{}, d) && ctx.Err() == nil
 }
 
 // Conditions state how requests and watches fare. Probabilities are for each request, or each delivery of a watch.
