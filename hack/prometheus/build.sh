@@ -17,13 +17,5 @@ fi
 echo "prometheus: building $stamp"
 mkdir -p "$out"
 # Without the discovery of any cloud: tests name their targets. Without the pages: the module does not hold them.
-build() {
-  started=$(date +%s)
-  printf '  %-12s' "$1"
-  CGO_ENABLED=0 go build -trimpath -tags remove_all_sd -ldflags '-s -w' -o "$out/$1" "github.com/prometheus/prometheus/cmd/$1"
-  printf '%3d s\n' "$(($(date +%s) - started))"
-}
-
-build prometheus
-build promtool
+CGO_ENABLED=0 go build -trimpath -tags remove_all_sd -ldflags '-s -w' -o "$out/" github.com/prometheus/prometheus/cmd/{prometheus,promtool}
 echo "$stamp" >"$out/versions"
