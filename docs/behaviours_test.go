@@ -1,21 +1,17 @@
-package hack
+package docs_test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // Each row of docs/behaviours.md, from 1 to 64, names tests that exist and that carry the row's number in their names.
 func TestBehaviours_AreShownByTheTestsThatDocsNames(t *testing.T) {
 	last := 0
-	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(contents(t, "docs/behaviours.md"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(read(t, "docs/behaviours.md"), -1) {
 		number, err := strconv.Atoi(row[1])
 		if err != nil || number != last+1 {
 			t.Errorf("row %s comes after %d", row[1], last)
@@ -41,14 +37,7 @@ func expectTest(t *testing.T, number int, shown string) {
 	if !slices.Contains(regexp.MustCompile(`\d+`).FindAllString(numbers, -1), strconv.Itoa(number)) {
 		t.Errorf("%q does not name behaviour %d", name, number)
 	}
-	files, err := filepath.Glob(filepath.Join(testenv.Root(), folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.ContainsFunc(files, func(file string) bool {
-		text, err := os.ReadFile(file)
-		return err == nil && (strings.Contains(string(text), "\nfunc "+name+"(") || strings.Contains(string(text), strconv.Quote(name)))
-	}) {
+	if source := tests(t, folder); !strings.Contains(source, "\nfunc "+name+"(") && !strings.Contains(source, strconv.Quote(name)) {
 		t.Errorf("package %s has no test %q", folder, name)
 	}
 }
