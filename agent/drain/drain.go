@@ -30,6 +30,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -37,9 +38,9 @@ import (
 // Drainer empties nodes. Its clients should not limit their own rate: the drain has at most 10 requests under way.
 type Drainer struct {
 	// Pods acts as the node: it lists and watches its pods, evicts them, and deletes them where a rule requires it.
-	Pods *Client
+	Pods kubernetes.Interface
 	// Policy acts as the agent: it watches PodDisruptionBudgets, and gets Namespaces where a rule selects by them.
-	Policy *Client
+	Policy kubernetes.Interface
 	// Self is the agent's own pod, which is never evicted. Empty: unknown.
 	Self types.NamespacedName
 	// Clock gives the time and wakes the drain.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -65,17 +64,17 @@ func installAgentRole(ctx context.Context) {
 }
 
 // as is a client of some user, by impersonation, whose requests go over the wire w.
-func as(w *wire, user string, groups ...string) *drain.Client {
+func as(w *wire, user string, groups ...string) kubernetes.Interface {
 	GinkgoHelper()
 	config := impersonating(user, groups...)
 	config.Wrap(testenv.Wire(w.pass))
-	client, err := drain.NewClient(config)
+	client, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	return client
 }
 
 // asNode is a client with a kubelet's identity: what the Node authorizer and NodeRestriction let through, and nothing else.
-func asNode(w *wire, node string) *drain.Client {
+func asNode(w *wire, node string) kubernetes.Interface {
 	GinkgoHelper()
 	return as(w, "system:node:"+node, "system:nodes")
 }

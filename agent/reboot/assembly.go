@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -99,10 +100,10 @@ func (a Assembly) identities() (node, own *rest.Config) {
 	return node, own
 }
 
-func newDrainClient(config *rest.Config) (*drain.Client, error) {
+func newDrainClient(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = drainQPS, drainBurst
-	return drain.NewClient(config)
+	return kubernetes.NewForConfig(config)
 }
 
 // managerOptions are those of an agent's manager: it watches one Node and asks the API server for nothing else.
