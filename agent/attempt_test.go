@@ -17,17 +17,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// patient is a policy of defaults, and hasty one whose drains may take half a minute.
-var (
-	patient v1alpha1.RebootPolicySpec
-	hasty   = v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 30 * time.Second}}}
-)
+// patient is a policy of defaults.
+var patient v1alpha1.RebootPolicySpec
 
-// draining is a machine whose drain waits for a pod that its budget protects, and has no time-out before the spec lets time pass.
+// draining is a machine whose drain waits for a pod that its budget protects, and times out when the spec lets time pass.
 func draining(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
 	m := needing(ctx, spec)
-	m.held = newHeldClock()
 	m.protectedPod(ctx)
 	m.start(ctx)
 	m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -39,15 +35,15 @@ func draining(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 
 var _ = Describe("An attempt", func() {
 	It("is given up when a budget blocks for longer than drain.timeout (behaviour 38)", func(ctx SpecContext) {
-		m := draining(ctx, hasty)
+		m := draining(ctx, patient)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
 		m.showsMeanwhile(ctx, 2*time.Second, messageOf(corev1.NodeDrainInProgress), MatchRegexp(
 			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.name+"-protected"))
-		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
+		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
 		node := m.node(ctx)
 		Expect(cordonOf(node)).To(Equal("schedulable"))
-		Expect(progressOf(node).Message).To(And(ContainSubstring("longer than 30s"), ContainSubstring("protected")))
+		Expect(progressOf(node).Message).To(And(ContainSubstring("longer than 20m0s"), ContainSubstring("protected")))
 		m.emits(ctx, string(v1alpha1.ReasonDrainTimedOut))
 		m.emits(ctx, v1alpha1.EventDrainAborted)
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventEvictionBlocked, 1))
@@ -55,15 +51,13 @@ var _ = Describe("An attempt", func() {
 		By("counting the next failure with it")
 		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Draining cordoned failures=1"))
-		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("2 Aborted DrainTimedOut failures=2"))
+		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("2 Aborted DrainTimedOut failures=2"))
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
 	It("goes on regardless where the policy requires it", func(ctx SpecContext) {
-		spec := *hasty.DeepCopy()
-		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
-		m := draining(ctx, spec)
-		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
+		m := draining(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
+		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
 		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1), "the pod that is left")
 		Eventually(m.Logind.Reboots).Should(Equal(1))
 		Expect(conditionOf(corev1.NodeDrained)(m.node(ctx))).To(Equal("True DrainTimedOut"))
@@ -88,10 +82,9 @@ var _ = Describe("An attempt", func() {
 	})
 
 	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {
-		spec := *hasty.DeepCopy()
-		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
-		spec.Drain.Timeout.Duration = 3 * time.Second
-		m := newMachine(ctx, spec)
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{
+			Timeout: &metav1.Duration{Duration: 3 * time.Second}, OnTimeout: v1alpha1.DrainTimeoutReboot,
+		}})
 		m.requests.forbid("/api/v1/pods", 1) // the look before the drain is the one
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
@@ -271,10 +264,9 @@ var _ = Describe("An agent that is killed", func() {
 })
 
 var _ = Describe("The lead time of a drain", func() {
-	// leading is a machine with a pod, cordoned, whose clock is stopped within a lead time of ten minutes.
+	// leading is a machine with a pod, cordoned, within a lead time of an hour.
 	leading := func(ctx SpecContext) *machine {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 10 * time.Minute}}})
-		m.held = newHeldClock()
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: time.Hour}}})
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.start(ctx)
@@ -287,13 +279,13 @@ var _ = Describe("The lead time of a drain", func() {
 	It("is waited for to its end, also by an agent that was killed meanwhile", func(ctx SpecContext) {
 		m := leading(ctx)
 		m.kill()
-		m.held.pass(9 * time.Minute)
+		m.clock.Jump(50 * time.Minute)
 		m.start(ctx)
 		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
-		Expect(m.requests.of("/eviction")).To(BeEmpty(), "one minute is left")
+		Expect(m.requests.of("/eviction")).To(BeEmpty(), "ten minutes are left")
 
-		m.held.pass(time.Minute)
+		m.clock.Jump(10 * time.Minute)
 		looks(ctx, m)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(m.requests.of("/eviction")).NotTo(BeEmpty())

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
@@ -50,12 +50,7 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 }
 
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	in := hostEnvironment()
-	in.controller.SkipNameValidation = new(true) // this process has one agent after the other
-	return newAgent(ctx, config, options{
-		node: m.name, identity: identityNode, bus: m.Bus.Address(), hostRoot: m.Root, bootIDFile: m.BootIDFile(), probes: "0", metrics: "0",
-		engines: enginesAuto,
-	}, in, reboot.NewMetrics(prometheus.NewRegistry()))
+	return agentOf(ctx, m.Machine, config, newReadiness(clock.RealClock{}, renewAfter, patience), func(*reboot.Assembly) {}, "--node-name="+m.name)
 }
 
 // reboot is what the crashedHost does when logind is asked: everything on it dies, and a new boot begins.

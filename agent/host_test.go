@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,12 +21,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	played "github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -43,10 +47,8 @@ type machine struct {
 	tune func(*rest.Config)
 	// hurried: the agent's watch is renewed every two seconds, and its links may be down for three.
 	hurried bool
-	// hurry, where set, is the clock of the agent and of its queue.
-	hurry *hurriedClock
-	// held, where set, is the clock of the agent, whose queue is hurried.
-	held *heldClock
+	// clock is the agent's, which a spec puts on.
+	clock played.Clock
 	// registry has the metrics of the agent that was started last.
 	registry *prometheus.Registry
 
@@ -132,22 +134,9 @@ func (m *machine) heartbeat(ctx context.Context) {
 // start runs the agent as its program does.
 func (m *machine) start(ctx context.Context, flags ...string) {
 	GinkgoHelper()
-	o, err := parse(append([]string{
-		"--node-name=" + m.name, "--dbus-address=" + m.Bus.Address(), "--host-root=" + m.Root,
-		"--boot-id-file=" + m.BootIDFile(), "--health-probe-bind-address=0",
-	}, flags...), func(string) string { return "" }, GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
-	in := hostEnvironment()
-	in.uptimeFile = m.uptimeFile()
-	in.controller.SkipNameValidation = new(true) // this process has one agent after the other
+	ready := newReadiness(clock.RealClock{}, renewAfter, patience)
 	if m.hurried {
-		in.renewAfter, in.patience = 2*time.Second, 3*time.Second
-	}
-	if m.hurry != nil {
-		in.clock, in.controller.NewQueue = m.hurry, newHurriedQueue
-	}
-	if m.held != nil {
-		in.clock, in.controller.NewQueue = m.held, newHurriedQueue
+		ready = newReadiness(clock.RealClock{}, 2*time.Second, 3*time.Second)
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.Wrap)
@@ -156,7 +145,9 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	defer m.life.Unlock()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	m.registry = prometheus.NewRegistry()
-	agent, err := newAgent(ctx, config, o, in, reboot.NewMetrics(m.registry))
+	agent, err := agentOf(ctx, m.Machine, config, ready, func(a *reboot.Assembly) {
+		a.Host.UptimeFile, a.Clock, a.Metrics = m.uptimeFile(), &m.clock, reboot.NewMetrics(m.registry)
+	}, append(flags, "--node-name="+m.name)...)
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -167,6 +158,26 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 		cancel()
 		running.Wait()
 	}
+}
+
+// agentOf is the agent that flags ask for on a host, one of several in this process, but for what is replaced in it.
+func agentOf(
+	ctx context.Context, on *hosttest.Machine, config *rest.Config, ready readiness, replace func(*reboot.Assembly), flags ...string,
+) (manager.Manager, error) {
+	o, err := parse(append([]string{
+		"--dbus-address=" + on.Bus.Address(), "--host-root=" + on.Root, "--boot-id-file=" + on.BootIDFile(), "--health-probe-bind-address=0",
+	}, flags...), func(string) string { return "" }, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	a := o.assembly(config, ready, reboot.NewMetrics(prometheus.NewRegistry()))
+	shipped := a.Manager
+	a.Manager = func(options *manager.Options) {
+		shipped(options)
+		testenv.SeveralManagers(options)
+	}
+	replace(&a)
+	return newAgent(ctx, o, ready, a)
 }
 
 // rebootsByLogind makes an accepted reboot what it is: everything ends, and the host, its kubelet and its agent are back.

@@ -14,11 +14,11 @@ import (
 )
 
 var _ = Describe("logind", func() {
+	const retry = 5 * time.Minute // after the longest pause a call is made again
 	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
 
 	It("refuses, and that is reported, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		m.hurry = newHurriedClock() // to the retries
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.start(ctx)
@@ -27,13 +27,15 @@ var _ = Describe("logind", func() {
 		m.shows(ctx, blockerOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
 		m.emits(ctx, string(v1alpha1.ReasonRebootRefused))
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(string(v1alpha1.ReasonRebooting)))
+		m.clock.Jump(retry)
+		looks(ctx, m)
 		Eventually(m.Logind.Reboots).Should(BeNumerically(">", 1))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
 
 		By("accepting at last: the reason falls with the boot")
 		m.rebootsByLogind(ctx)
 		m.Logind.FailReboot("", "")
-		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.showsMeanwhile(ctx, retry, needOf, Equal("False UpToDate"))
 		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 	})
 
@@ -61,11 +63,11 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
-		m := draining(ctx, hasty)
+		m := draining(ctx, patient)
 		m.Logind.SetInhibitors(lock)
 		m.allowEvictions(ctx)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
-		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted Inhibited failures=1"))
+		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("packagekit"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("False DrainAborted"))
@@ -74,7 +76,6 @@ var _ = Describe("logind", func() {
 
 	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		m.hurry = newHurriedClock()                    // to the retries
 		m.Logind.SetSystemd(hosttest.SystemdBefore257) // which lets root pass the locks of root
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
@@ -86,7 +87,7 @@ var _ = Describe("logind", func() {
 		By("being held up before the call is retried")
 		m.Logind.SetInhibitors(lock)
 		m.Logind.FailReboot("", "")
-		m.shows(ctx, blockerOf, And(HavePrefix("RebootRefused: "), ContainSubstring("packagekit")))
+		m.showsMeanwhile(ctx, retry, blockerOf, And(HavePrefix("RebootRefused: "), ContainSubstring("packagekit")))
 		Expect(m.Logind.Reboots()).To(Equal(called))
 
 		By("holding up the next agent, too, which knows of no call")
@@ -99,6 +100,8 @@ var _ = Describe("logind", func() {
 		By("rebooting once nobody holds a lock")
 		m.rebootsByLogind(ctx)
 		m.Logind.SetInhibitors()
+		m.clock.Jump(retry)
+		looks(ctx, m)
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 		Expect(m.Logind.Reboots()).To(Equal(called + 1))
 	})
@@ -132,10 +135,10 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is gone, and unknown is not a yes", func(ctx SpecContext) {
-		m := draining(ctx, hasty)
+		m := draining(ctx, patient)
 		m.Logind.Stop()
 		m.allowEvictions(ctx)
 		m.showsMeanwhile(ctx, 2*time.Second, blockerOf, HavePrefix("Inhibited: logind cannot be asked"))
-		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted Inhibited failures=1"))
+		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 	})
 })

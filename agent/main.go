@@ -10,12 +10,10 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -52,7 +50,8 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	}
 	metrics.Registry.MustRegister(lifecycle.BuildInfo(version))
 	ctx := ctrl.SetupSignalHandler()
-	agent, err := newAgent(ctx, config, o, hostEnvironment(), reboot.NewMetrics(metrics.Registry))
+	ready := newReadiness(clock.RealClock{}, renewAfter, patience)
+	agent, err := newAgent(ctx, o, ready, o.assembly(config, ready, reboot.NewMetrics(metrics.Registry)))
 	if err != nil {
 		return fail(stderr, 1, err)
 	}
@@ -67,42 +66,27 @@ func fail(stderr io.Writer, code int, err error) int {
 	return code
 }
 
-// environment is what an agent runs in, beside what its flags name.
-type environment struct {
-	// uptimeFile has how long the host has been up.
-	uptimeFile string
-	// clock is what the agent and its drains go by.
-	clock clock.WithTicker
-	// controller is how the controller runs.
-	controller controller.Options
-	// renewAfter and patience are those of readiness.
-	renewAfter, patience time.Duration
-}
-
-// hostEnvironment is that of the program: a container sees the host's uptime.
-func hostEnvironment() environment {
-	return environment{
-		uptimeFile: "/proc/uptime", clock: clock.RealClock{}, renewAfter: renewAfter, patience: patience,
-	}
-}
-
-// newAgent puts the agent together; Start runs it.
-func newAgent(ctx context.Context, config *rest.Config, o options, in environment, metrics *reboot.Metrics) (manager.Manager, error) {
-	ready := newReadiness(clock.RealClock{}, in.patience)
-	mgr, r, err := reboot.Assembly{
-		Config: config, AsNode: o.identity == identityNode, Node: o.node, Self: o.self, Engines: o.engineList(), Metrics: metrics, Clock: in.clock,
+// assembly is the agent that the flags ask for. A container sees the host's uptime.
+func (o options) assembly(config *rest.Config, ready readiness, metrics *reboot.Metrics) reboot.Assembly {
+	return reboot.Assembly{
+		Config: config, AsNode: o.identity == identityNode, Node: o.node, Self: o.self, Engines: o.engineList(), Metrics: metrics,
+		Clock: clock.RealClock{},
 		Host: reboot.Host{
-			BootIDFile: o.bootIDFile, UptimeFile: in.uptimeFile, Root: o.hostRoot,
+			BootIDFile: o.bootIDFile, UptimeFile: "/proc/uptime", Root: o.hostRoot,
 			Logind:       host.Logind{Connect: host.SystemBus(o.bus)},
 			Coordinators: host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot},
 		},
 		Manager: func(options *manager.Options) {
-			options.Cache.NewInformer = ready.node.informer(in.renewAfter)
+			options.Cache.NewInformer = ready.newInformer
 			options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: o.metrics}, o.probes
 			options.GracefulShutdownTimeout = new(lifecycle.ShutdownPeriod)
 		},
-		Controller: in.controller,
-	}.New(ctx)
+	}
+}
+
+// newAgent puts the agent together; Start runs it.
+func newAgent(ctx context.Context, o options, ready readiness, a reboot.Assembly) (manager.Manager, error) {
+	mgr, r, err := a.New(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +94,12 @@ func newAgent(ctx context.Context, config *rest.Config, o options, in environmen
 		return nil, err
 	}
 	for _, name := range o.engineList() {
-		if err := mgr.Add(runEngine(name, r, o, metrics)); err != nil {
+		if err := mgr.Add(runEngine(name, r, o, a.Metrics)); err != nil {
 			return nil, fmt.Errorf("adding engine %s: %w", name, err)
 		}
 	}
 	if o.drive {
-		if err := mgr.Add(driveRPMOSTree(r, o, metrics)); err != nil {
+		if err := mgr.Add(driveRPMOSTree(r, o, a.Metrics)); err != nil {
 			return nil, fmt.Errorf("adding the driver of rpm-ostree: %w", err)
 		}
 	}

@@ -24,11 +24,11 @@ func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, mat
 	Eventually(func() string { return text(m.node(ctx)) }).Should(matcher)
 }
 
-// showsMeanwhile is shows while time passes on the held clock, so much for each look of the agent's.
+// showsMeanwhile is shows while the agent's clock jumps, by so much for each of its looks.
 func (m *machine) showsMeanwhile(ctx context.Context, passes time.Duration, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() string {
-		m.held.pass(passes)
+		m.clock.Jump(passes)
 		looks(ctx, m)
 		return text(m.node(ctx))
 	}).WithPolling(250 * time.Millisecond).Should(matcher)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -52,6 +53,12 @@ func answerOf(node *corev1.Node) string {
 	return strings.Join(parts, ", ")
 }
 
+// answers waits until the agent reports that, while time passes: findings have to settle before they are reported.
+func (m *machine) answers(ctx context.Context, answer string) {
+	GinkgoHelper()
+	m.showsMeanwhile(ctx, 5*time.Second, answerOf, Equal(answer))
+}
+
 func (m *machine) podReads() int {
 	return len(m.requests.Matching(http.MethodGet, "/api/v1/pods")) + len(m.requests.Matching("", "/poddisruptionbudgets"))
 }
@@ -64,7 +71,6 @@ var _ = Describe("The agent's look before a reboot", func() {
 	// waiting is a machine that needs a reboot and has no grant.
 	waiting := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
-		m.hurry = newHurriedClock() // findings have to settle before they are reported
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -80,15 +86,15 @@ var _ = Describe("The agent's look before a reboot", func() {
 		done := m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		complete(ctx, done)
 		m.asks(ctx, "r1")
-		m.shows(ctx, answerOf, Equal("r1"))
+		m.answers(ctx, "r1")
 
 		By("while a pod comes, and goes")
 		other := m.pod(ctx, "other", m.owner("ReplicaSet"))
 		Expect(api.Delete(ctx, done)).To(Succeed())
 		pod := m.pod(ctx, "migration", m.owner("ReplicaSet"))
-		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+		m.answers(ctx, "r1, blocking migration")
 		complete(ctx, pod)
-		m.shows(ctx, answerOf, Equal("r1"))
+		m.answers(ctx, "r1")
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(api.Delete(ctx, other)).To(Succeed())
 	})
@@ -99,13 +105,13 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m := waiting(ctx, spec)
 		m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.asks(ctx, "r1")
-		m.shows(ctx, answerOf, Equal("r1"))
+		m.answers(ctx, "r1")
 
 		By("another selector, which selects the namespace")
 		m.policy.Spec.Gates.BlockingPods[0].NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: "default"}
 		Expect(api.Update(ctx, m.policy)).To(Succeed())
 		m.asks(ctx, "r2")
-		m.shows(ctx, answerOf, Equal("r2, blocking migration"))
+		m.answers(ctx, "r2, blocking migration")
 	})
 
 	It("names the pods that no drain could remove, and reports when they can go", func(ctx SpecContext) {
@@ -116,21 +122,21 @@ var _ = Describe("The agent's look before a reboot", func() {
 		allowsNone := m.budget(ctx, "db", "db", 3)
 		one, two := m.budget(ctx, "web-1", "web", 3), m.budget(ctx, "web-2", "web", 3)
 		m.asks(ctx, "r1")
-		m.shows(ctx, answerOf, Equal("r1, kept bare, guarded db, guarded web"))
+		m.answers(ctx, "r1, kept bare, guarded db, guarded web")
 		Expect(m.node(ctx).Annotations[v1alpha1.AnnotationReport]).To(And(
 			ContainSubstring("drain.unmanagedPods is Block"), ContainSubstring("allows no eviction, even with every pod healthy"),
 			ContainSubstring(fmt.Sprintf("several PodDisruptionBudgets select the pod (%s, %s)", one.Name, two.Name))))
 
 		By("one after the other")
 		Expect(api.Delete(ctx, bare, client.GracePeriodSeconds(0))).To(Succeed())
-		m.shows(ctx, answerOf, Equal("r1, guarded db, guarded web"))
+		m.answers(ctx, "r1, guarded db, guarded web")
 		allowsNone.Status.DesiredHealthy, allowsNone.Status.DisruptionsAllowed = 2, 1
 		Expect(api.Status().Update(ctx, allowsNone)).To(Succeed())
-		m.shows(ctx, answerOf, Equal("r1, guarded web"))
+		m.answers(ctx, "r1, guarded web")
 		one.Status.DesiredHealthy, one.Status.DisruptionsAllowed = 2, 1
 		Expect(api.Status().Update(ctx, one)).To(Succeed())
 		Expect(api.Delete(ctx, two)).To(Succeed())
-		m.shows(ctx, answerOf, BeEmpty())
+		m.answers(ctx, "")
 	})
 
 	It("waits while the status of a budget is not current: nobody knows what it allows", func(ctx SpecContext) {
@@ -140,28 +146,28 @@ var _ = Describe("The agent's look before a reboot", func() {
 		db.Status = policyv1.PodDisruptionBudgetStatus{}
 		Expect(api.Status().Update(ctx, db)).To(Succeed())
 		m.asks(ctx, "r1")
-		m.shows(ctx, answerOf, Equal("r1, guarded db"))
+		m.answers(ctx, "r1, guarded db")
 
 		By("a status that allows one")
 		db.Status = policyv1.PodDisruptionBudgetStatus{
 			ObservedGeneration: db.Generation, CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1,
 		}
 		Expect(api.Status().Update(ctx, db)).To(Succeed())
-		m.shows(ctx, answerOf, BeEmpty())
+		m.answers(ctx, "")
 	})
 
 	It("does not begin while a pod is in the way, and reports it to the manager, though a minute ago there was none", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.asks(ctx, "r1")
-		m.shows(ctx, answerOf, Equal("r1"))
+		m.answers(ctx, "r1")
 		pod := m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+		m.answers(ctx, "r1, blocking migration")
 
 		By("the manager cancelling the grant, and giving the next when the pod has gone")
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		Expect(api.Delete(ctx, pod)).To(Succeed())
-		m.shows(ctx, answerOf, Equal("r1"))
+		m.answers(ctx, "r1")
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
 		m.grant(ctx, 2, protocol.GrantActive)
@@ -173,7 +179,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.pod(ctx, "bare", nil)
 		m.asks(ctx, "r1")
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, answerOf, Equal("r1, kept bare"))
+		m.answers(ctx, "r1, kept bare")
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
@@ -183,7 +189,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.requests.forbid("/api/v1/pods", 0)
 		m.asks(ctx, "r1")
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, answerOf, Equal("r1, nobody knows"))
+		m.answers(ctx, "r1, nobody knows")
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 	})
 
@@ -193,7 +199,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.requests.forbid("/apis/policy/v1/namespaces/default/poddisruptionbudgets", 0)
 		m.asks(ctx, "r1")
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, answerOf, Equal("r1, nobody knows"))
+		m.answers(ctx, "r1, nobody knows")
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 
 		By("the manager taking the grant back")
@@ -222,7 +228,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m := waiting(ctx, gated)
 		m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.asks(ctx, "r1")
-		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+		m.answers(ctx, "r1, blocking migration")
 		before := len(m.requests.writes())
 		m.restart(ctx)
 		Eventually(m.podReads).Should(BeNumerically(">=", 4), "LIST and WATCH of each process")
@@ -235,7 +241,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m := waiting(ctx, gated)
 		m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.asks(ctx, "r1")
-		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+		m.answers(ctx, "r1, blocking migration")
 		before := len(m.requests.writes())
 		m.rebootsByLogind(ctx)
 		m.kill()

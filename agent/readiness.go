@@ -34,13 +34,15 @@ const (
 type readiness struct {
 	listed    lifecycle.Listed
 	node, bus *link
+	// renewAfter is how long a watch of the Node lasts at least.
+	renewAfter time.Duration
 }
 
-func newReadiness(now clock.PassiveClock, patience time.Duration) readiness {
+func newReadiness(now clock.PassiveClock, renewAfter, patience time.Duration) readiness {
 	return readiness{
-		listed: make(lifecycle.Listed),
-		node:   &link{clock: now, patience: patience, to: "the API server: the watch of this agent's Node"},
-		bus:    &link{clock: now, patience: patience, to: "the host's system bus"},
+		listed: make(lifecycle.Listed), renewAfter: renewAfter,
+		node: &link{clock: now, patience: patience, to: "the API server: the watch of this agent's Node"},
+		bus:  &link{clock: now, patience: patience, to: "the host's system bus"},
 	}
 }
 
@@ -101,25 +103,23 @@ func (l *link) connect(open host.Connect) host.Connect {
 	}
 }
 
-// informer makes informers whose watch is renewed often, and follows it. A reflector begins a watch, or lists anew, right
+// newInformer makes informers whose watch is renewed often, and follows it. A reflector begins a watch, or lists anew, right
 // after the watch before has ended.
-func (l *link) informer(renewAfter time.Duration) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
-	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		server, ended := toolscache.ToListerWatcherWithContext(lw), func() {}
-		return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				ended()
-				return server.ListWithContext(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				ended()
-				options.TimeoutSeconds = new(int64((renewAfter + rand.N(renewAfter/3)).Seconds()))
-				watching, err := server.WatchWithContext(ctx, options)
-				if err == nil {
-					ended = l.opened()
-				}
-				return watching, err
-			},
-		}, object, resync, indexers)
-	}
+func (r readiness) newInformer(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	server, ended := toolscache.ToListerWatcherWithContext(lw), func() {}
+	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			ended()
+			return server.ListWithContext(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			ended()
+			options.TimeoutSeconds = new(int64((r.renewAfter + rand.N(r.renewAfter/3)).Seconds()))
+			watching, err := server.WatchWithContext(ctx, options)
+			if err == nil {
+				ended = r.node.opened()
+			}
+			return watching, err
+		},
+	}, object, resync, indexers)
 }

@@ -48,7 +48,7 @@ func TestReadiness_WithinAMinute(t *testing.T) {
 func TestLink(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Now())
 	after := func(d time.Duration) { now.SetTime(now.Now().Add(d)) }
-	link := newReadiness(now, patience).node
+	link := newReadiness(now, renewAfter, patience).node
 	is := func(ready bool, when string) {
 		t.Helper()
 		if err := link.check(nil); (err == nil) != ready {

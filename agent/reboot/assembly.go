@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -55,8 +54,6 @@ type Assembly struct {
 	Clock clock.WithTicker
 	// Manager adds to the options of the manager.
 	Manager func(*ctrl.Options)
-	// Controller is how the controller runs, but for what SetupWithManager sets.
-	Controller controller.Options
 }
 
 // New puts the agent together; the manager's Start runs it.
@@ -84,7 +81,7 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 	r := New(Config{
 		Node: a.Node, Host: a.Host, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,
 		Drainer: func(policy string) Drainer { return drainer(policy) }, Looker: drainer(""), Engines: a.Engines,
-		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: a.Clock, Controller: a.Controller,
+		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: a.Clock,
 	})
 	return mgr, r, r.SetupWithManager(ctx, mgr)
 }

@@ -79,7 +79,7 @@ type Host struct {
 	Coordinators HostCoordinators
 }
 
-// Config is what a Reconciler works with. All fields are required.
+// Config is what a Reconciler works with. All fields but Controller are required.
 type Config struct {
 	// Node is the name of the agent's own Node.
 	Node string
