@@ -38,7 +38,7 @@ var _ = Describe("An attempt", func() {
 		m := draining(ctx, patient)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
 		m.showsMeanwhile(ctx, 2*time.Second, messageOf(corev1.NodeDrainInProgress), MatchRegexp(
-			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.name+"-protected"))
+			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.Name+"-protected"))
 		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
 		node := m.node(ctx)
@@ -182,12 +182,12 @@ var _ = Describe("An attempt", func() {
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.publish(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 1: the ledger of policy "+m.name+" does not hold it."))
+		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 1: the ledger of policy "+m.Name+" does not hold it."))
 
 		at := metav1.Now()
-		m.lists(ctx, v1alpha1.LedgerEntry{Node: m.name, NodeUID: m.node(ctx).UID, Seq: 2, At: at, WithdrawnAt: &at})
+		m.lists(ctx, v1alpha1.LedgerEntry{Node: m.Name, NodeUID: m.node(ctx).UID, Seq: 2, At: at, WithdrawnAt: &at})
 		m.publish(ctx, 2, protocol.GrantActive)
-		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 2: the ledger of policy "+m.name+" holds it as withdrawn since "))
+		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 2: the ledger of policy "+m.Name+" holds it as withdrawn since "))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 
@@ -206,7 +206,7 @@ var _ = Describe("An attempt", func() {
 		requests := m.requests.Len()
 		m.allowEvictions(ctx)
 		Expect(m.requests.Len()).To(Equal(requests))
-		Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name + "-protected"}, &corev1.Pod{})).To(Succeed())
+		Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.Name + "-protected"}, &corev1.Pod{})).To(Succeed())
 	})
 })
 

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,20 +18,20 @@ import (
 type crashedHost struct {
 	*hosttest.Machine
 
-	s       *scenario
-	name    string
-	agent   *process
-	reboots atomic.Int32
+	s     *scenario
+	agent *process
 }
 
+// reboots is how often it was rebooted.
+func (m *crashedHost) reboots() int { return m.Boots() - 1 }
+
 func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
-	m := &crashedHost{Machine: hosttest.NewMachine(s.t, "4000.0.0"), s: s, name: s.name + "-" + suffix}
-	m.Engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
+	m := &crashedHost{Machine: hosttest.NewMachine(s.t, s.name+"-"+suffix, "4000.0.0"), s: s}
 	m.Logind.OnReboot(func() { s.wg.Go(func() { m.reboot(ctx) }) })
 	m.agent = s.process("agent", m.newAgent)
-	must(s.t, s.api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{"scenario": s.name}}}))
-	m.comesUp(ctx)
-	s.createPod(ctx, m.name)
+	must(s.t, s.api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: map[string]string{"scenario": s.name}}}))
+	m.comesUp(ctx, true)
+	s.createPod(ctx, m.Name)
 	return m
 }
 
@@ -50,30 +47,25 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 }
 
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	return agentOf(ctx, m.Machine, config, newReadiness(clock.RealClock{}, renewAfter, patience), func(*reboot.Assembly) {}, "--node-name="+m.name)
+	return agentOf(ctx, m.Machine, config, newReadiness(clock.RealClock{}, renewAfter, patience), func(*reboot.Assembly) {})
 }
 
 // reboot is what the crashedHost does when logind is asked: everything on it dies, and a new boot begins.
 func (m *crashedHost) reboot(ctx context.Context) {
 	m.agent.kill()
-	m.reboots.Add(1)
-	if !m.s.rollsBack {
-		m.Engine.SetStatus(hosttest.Idle())
-	}
-	if err := m.Logind.Start(); err != nil {
-		m.s.t.Errorf("starting logind: %v", err)
-	}
-	m.comesUp(ctx)
+	m.comesUp(ctx, m.s.rollsBack)
 	m.agent.start(ctx)
 }
 
-func (m *crashedHost) comesUp(ctx context.Context) {
-	id := fmt.Sprintf("%08x-0000-4000-8000-%012x", m.reboots.Load(), time.Now().UnixNano()&0xffffffffffff)
-	if err := m.SetBootID(id); err != nil {
-		m.s.t.Errorf("writing the boot ID: %v", err)
+// comesUp is a boot, after which an update is staged or not, and its kubelet.
+func (m *crashedHost) comesUp(ctx context.Context, staged bool) {
+	if err := m.Boot(); err != nil {
+		m.s.t.Errorf("booting: %v", err)
 	}
-	ready := testenv.Ready(corev1.ConditionTrue, "KubeletReady", "", time.Now())
-	if err := testenv.ReportReady(ctx, m.s.api, m.name, id, ready); err != nil && ctx.Err() == nil {
-		m.s.t.Errorf("bringing %s up: %v", m.name, err)
+	if staged {
+		m.Engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
+	}
+	if err := testenv.ReportReady(ctx, m.s.api, m.Name, m.BootID()); err != nil && ctx.Err() == nil {
+		m.s.t.Errorf("bringing %s up: %v", m.Name, err)
 	}
 }

@@ -136,8 +136,8 @@ func runScenario(s *scenario, hosts ...string) []string {
 	manager.kill()
 	for _, n := range nodes {
 		n.agent.kill()
-		if got := n.reboots.Load(); got != s.reboots() {
-			s.t.Errorf("node %s was rebooted %d times, want %d", n.name, got, s.reboots())
+		if got := n.reboots(); got != s.reboots() {
+			s.t.Errorf("node %s was rebooted %d times, want %d", n.Name, got, s.reboots())
 		}
 	}
 	s.judge(ctx, watched, policy, nodes)
@@ -163,7 +163,7 @@ func (s *scenario) createPolicy(ctx context.Context) *v1alpha1.RebootPolicy {
 }
 
 // reboots is how often each node is to be rebooted.
-func (s *scenario) reboots() int32 {
+func (s *scenario) reboots() int {
 	if s.rollsBack {
 		return 2
 	}
@@ -178,7 +178,7 @@ func (s *scenario) done(ctx context.Context, policy *v1alpha1.RebootPolicy, node
 	}
 	for _, m := range nodes {
 		var node corev1.Node
-		if s.api.Get(ctx, client.ObjectKey{Name: m.name}, &node) != nil || node.Spec.Unschedulable || m.reboots.Load() < s.reboots() {
+		if s.api.Get(ctx, client.ObjectKey{Name: m.Name}, &node) != nil || node.Spec.Unschedulable || m.reboots() < s.reboots() {
 			return false
 		}
 		g, err := protocol.ParseGrant(node.Annotations)
@@ -212,10 +212,10 @@ func (s *scenario) describe(policy *v1alpha1.RebootPolicy, nodes []*crashedHost)
 	fmt.Fprintf(&out, "grants %v, blocked %v\n", p.Status.Grants, p.Status.Blocked)
 	for _, m := range nodes {
 		var node corev1.Node
-		if err := s.api.Get(ctx, client.ObjectKey{Name: m.name}, &node); err != nil {
+		if err := s.api.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
 			return err.Error()
 		}
-		fmt.Fprintf(&out, "%s: cordoned %t, boot %s, %v\n", m.name, node.Spec.Unschedulable, node.Status.NodeInfo.BootID, node.Annotations)
+		fmt.Fprintf(&out, "%s: cordoned %t, boot %s, %v\n", m.Name, node.Spec.Unschedulable, node.Status.NodeInfo.BootID, node.Annotations)
 		for _, c := range node.Status.Conditions {
 			fmt.Fprintf(&out, "  %s=%s %s %s\n", c.Type, c.Status, c.Reason, c.Message)
 		}
@@ -241,7 +241,7 @@ func (s *scenario) judge(ctx context.Context, seen *feed.Feed, policy *v1alpha1.
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		present := []client.Object{&v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}}
 		for _, m := range nodes {
-			present = append(present, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}})
+			present = append(present, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
 		}
 		for _, object := range present {
 			if err := s.api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -273,7 +273,7 @@ func (s *scenario) judge(ctx context.Context, seen *feed.Feed, policy *v1alpha1.
 func (s *scenario) cleanUp(policy *v1alpha1.RebootPolicy, nodes []*crashedHost) {
 	ctx := s.t.Context()
 	for _, m := range nodes {
-		must(s.t, client.IgnoreNotFound(s.api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}})))
+		must(s.t, client.IgnoreNotFound(s.api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})))
 	}
 	must(s.t, s.api.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	must(s.t, s.api.Delete(ctx, policy))

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,8 +36,6 @@ import (
 type machine struct {
 	*hosttest.Machine
 
-	name   string
-	boots  atomic.Int64
 	looks  int
 	policy *v1alpha1.RebootPolicy
 
@@ -62,13 +59,12 @@ var machines atomic.Int64
 // newMachine is a host that is up, a Node that is Ready, and a policy with a spec. No agent runs yet.
 func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
-	m := &machine{
-		Machine: hosttest.NewMachine(GinkgoT(), "4459.2.0 (odd)"), name: fmt.Sprintf("n%d", machines.Add(1)), stop: func() {}, tune: func(*rest.Config) {},
-	}
+	name := fmt.Sprintf("n%d", machines.Add(1))
+	m := &machine{Machine: hosttest.NewMachine(GinkgoT(), name, "4459.2.0 (odd)"), stop: func() {}, tune: func(*rest.Config) {}}
 	// Without any field at the start, the API server would never track who owns which.
-	labels := map[string]string{corev1.LabelHostname: m.name}
-	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: labels}})).To(Succeed())
-	m.policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: spec}
+	labels := map[string]string{corev1.LabelHostname: m.Name}
+	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: labels}})).To(Succeed())
+	m.policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Spec: spec}
 	Expect(api.Create(ctx, m.policy)).To(Succeed())
 	m.boot(ctx)
 	DeferCleanup(func() { m.kill() })
@@ -103,15 +99,10 @@ func (m *machine) detectsABroadcast(ctx context.Context) {
 func (m *machine) boot(ctx context.Context) {
 	GinkgoHelper()
 	m.kill()
-	m.boots.Add(1)
-	Expect(m.SetBootID(m.bootID())).To(Succeed())
+	Expect(m.Boot()).To(Succeed())
 	m.upFor(3 * time.Minute) // it has settled
-	m.Engine.SetStatus(hosttest.Idle())
-	Expect(m.Logind.Start()).To(Succeed())
 	m.heartbeat(ctx)
 }
-
-func (m *machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.name, m.boots.Load()) }
 
 // upFor sets how long the host has been up, at once for whoever reads it.
 func (m *machine) upFor(uptime time.Duration) {
@@ -126,9 +117,7 @@ func (m *machine) uptimeFile() string { return filepath.Join(m.Root, "uptime") }
 // heartbeat is the kubelet's: Ready, with the boot ID.
 func (m *machine) heartbeat(ctx context.Context) {
 	GinkgoHelper()
-	now := time.Now()
-	ready := testenv.Ready(corev1.ConditionTrue, "KubeletReady", strconv.FormatInt(now.UnixNano(), 10), now)
-	Expect(testenv.ReportReady(ctx, api, m.name, m.bootID(), ready)).To(Succeed())
+	Expect(testenv.ReportReady(ctx, api, m.Name, m.BootID())).To(Succeed())
 }
 
 // start runs the agent as its program does.
@@ -147,7 +136,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	m.registry = prometheus.NewRegistry()
 	agent, err := agentOf(ctx, m.Machine, config, ready, func(a *reboot.Assembly) {
 		a.Host.UptimeFile, a.Clock, a.Metrics = m.uptimeFile(), &m.clock, reboot.NewMetrics(m.registry)
-	}, append(flags, "--node-name="+m.name)...)
+	}, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -164,9 +153,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 func agentOf(
 	ctx context.Context, on *hosttest.Machine, config *rest.Config, ready readiness, replace func(*reboot.Assembly), flags ...string,
 ) (manager.Manager, error) {
-	o, err := parse(append([]string{
-		"--dbus-address=" + on.Bus.Address(), "--host-root=" + on.Root, "--boot-id-file=" + on.BootIDFile(), "--health-probe-bind-address=0",
-	}, flags...), func(string) string { return "" }, io.Discard)
+	o, err := parse(slices.Concat(on.Flags(), []string{"--health-probe-bind-address=0"}, flags), func(string) string { return "" }, io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +192,7 @@ func (m *machine) restart(ctx context.Context) {
 func (m *machine) node(ctx context.Context) *corev1.Node {
 	GinkgoHelper()
 	node := &corev1.Node{}
-	Expect(api.Get(ctx, client.ObjectKey{Name: m.name}, node)).To(Succeed())
+	Expect(api.Get(ctx, client.ObjectKey{Name: m.Name}, node)).To(Succeed())
 	return node
 }
 
@@ -229,7 +216,7 @@ func (m *machine) annotate(ctx context.Context, key, value string) {
 // grant publishes a grant that the ledger holds, as the manager does.
 func (m *machine) grant(ctx context.Context, seq int64, state protocol.GrantState) {
 	GinkgoHelper()
-	m.lists(ctx, v1alpha1.LedgerEntry{Node: m.name, NodeUID: m.node(ctx).UID, Seq: seq, At: metav1.Now()})
+	m.lists(ctx, v1alpha1.LedgerEntry{Node: m.Name, NodeUID: m.node(ctx).UID, Seq: seq, At: metav1.Now()})
 	m.publish(ctx, seq, state)
 }
 

@@ -14,7 +14,7 @@ import (
 var _ = Describe("The life of a reboot", func() {
 	It("goes from a broadcast to a new boot in four writes (behaviours 1, 53, 54, 59)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		status := http.MethodPatch + " /api/v1/nodes/" + m.name + "/status"
+		status := http.MethodPatch + " /api/v1/nodes/" + m.Name + "/status"
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 
@@ -38,7 +38,7 @@ var _ = Describe("The life of a reboot", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		node := m.node(ctx)
 		Expect(phaseOf(node)).To(Equal("1 Rebooting cordoned"))
-		Expect(progressOf(node).BootID).To(Equal(m.name + "-boot-1"))
+		Expect(progressOf(node).BootID).To(Equal(m.Name + "-boot-1"))
 		Expect(progressOf(node).DrainStartedAt).NotTo(BeNil())
 		Expect(cordonOf(node)).To(Equal("cordoned"), "only the manager uncordons")
 		Expect(node.Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
@@ -49,7 +49,7 @@ var _ = Describe("The life of a reboot", func() {
 		Expect(m.requests.writes()).To(HaveExactElements(
 			status, // up to date
 			status, // need
-			http.MethodPatch+" /api/v1/nodes/"+m.name, // start
+			http.MethodPatch+" /api/v1/nodes/"+m.Name, // start
 			status, // commit
 			status, // after the boot
 		))

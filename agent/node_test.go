@@ -127,7 +127,7 @@ func (m *machine) forEvents(ctx context.Context, visit func(eventsv1.Event)) {
 	list := &eventsv1.EventList{}
 	Expect(api.List(ctx, list)).To(Succeed())
 	for _, e := range list.Items {
-		if e.Regarding.Kind == "Node" && e.Regarding.Name == m.name {
+		if e.Regarding.Kind == "Node" && e.Regarding.Name == m.Name {
 			visit(e)
 		}
 	}

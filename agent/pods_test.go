@@ -18,10 +18,10 @@ func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerRefer
 	GinkgoHelper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: m.name + "-" + name, Labels: map[string]string{"machine": m.name, "app": name},
+			Namespace: "default", Name: m.Name + "-" + name, Labels: map[string]string{"machine": m.Name, "app": name},
 		},
 		Spec: corev1.PodSpec{
-			NodeName:                      m.name,
+			NodeName:                      m.Name,
 			Containers:                    []corev1.Container{{Name: "c", Image: "registry.example/c"}},
 			TerminationGracePeriodSeconds: new(int64),
 			Volumes:                       volumes,
@@ -40,7 +40,7 @@ func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerRefer
 // owner is the controller of some of the machine's pods.
 func (m *machine) owner(kind string) *metav1.OwnerReference {
 	return &metav1.OwnerReference{
-		APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("u-" + m.name), Controller: new(true),
+		APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("u-" + m.Name), Controller: new(true),
 	}
 }
 
@@ -55,10 +55,10 @@ func (m *machine) protectedPod(ctx context.Context) {
 func (m *machine) budget(ctx context.Context, name, app string, pods int32) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name + "-" + name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.Name + "-" + name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: new(intstr.FromInt32(0)),
-			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": app}},
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.Name, "app": app}},
 		},
 	}
 	Expect(api.Create(ctx, budget)).To(Succeed())
@@ -86,7 +86,7 @@ func (m *machine) allowEvictions(ctx context.Context) {
 func (m *machine) setBudget(ctx context.Context, allowed int32) {
 	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name + "-protected"}, budget)).To(Succeed())
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.Name + "-protected"}, budget)).To(Succeed())
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation, DisruptionsAllowed: allowed,
 		CurrentHealthy: 1 + allowed, ExpectedPods: 2, DesiredHealthy: 1,

@@ -98,8 +98,8 @@ var _ = Describe("The agent's probes", func() {
 
 	It("report that it is not ready while it has lost its rights, and ready when it has them again", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		m.hurried, m.tune = true, func(config *rest.Config) { config.Impersonate.UserName = m.name }
-		bind := grantAgent(ctx, m.name)
+		m.hurried, m.tune = true, func(config *rest.Config) { config.Impersonate.UserName = m.Name }
+		bind := grantAgent(ctx, m.Name)
 		binding := bind()
 		at := probedAt(ctx)
 		m.start(ctx, "--health-probe-bind-address="+at, "--identity="+identityServiceAccount)

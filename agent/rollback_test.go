@@ -40,7 +40,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		stopped := func(version string) {
 			GinkgoHelper()
 			m.shows(ctx, blockerOf, And(objects, ContainSubstring("version "+version+" and still runs 4459.2.0_odd"),
-				ContainSubstring("kubectl annotate node "+m.name+` reboot-operator.io/reboot-requested="why"`)))
+				ContainSubstring("kubectl annotate node "+m.Name+` reboot-operator.io/reboot-requested="why"`)))
 		}
 
 		By("two reboots for one version, with a new process in between")
@@ -91,11 +91,11 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		rebootsInVain := func() {
 			GinkgoHelper()
 			Expect(blockerOf(m.node(ctx))).To(BeEmpty())
-			before, boot := m.Logind.Reboots(), m.boots.Load()+1
+			before, boot := m.Logind.Reboots(), m.Boots()+1
 			seq++
 			m.grant(ctx, seq, protocol.GrantActive)
 			m.shows(ctx, annotationOf(v1alpha1.AnnotationEngines), And(
-				ContainSubstring("%s-boot-%d", m.name, boot), ContainSubstring(`{"name":"sentinel","asks":true,"again":true}`)))
+				ContainSubstring("%s-boot-%d", m.Name, boot), ContainSubstring(`{"name":"sentinel","asks":true,"again":true}`)))
 			Expect(messageOf(v1alpha1.NodeRebootRequired)(m.node(ctx))).To(HaveSuffix("sentinel (asks again after the reboot)."))
 			Expect(m.Logind.Reboots()).To(Equal(before + 1))
 			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
@@ -104,7 +104,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 			GinkgoHelper()
 			m.shows(ctx, blockerOf, And(
 				HavePrefix("UpdateNotApplied: The node was rebooted 2 times for what sentinel reports"), ContainSubstring("/run/reboot-required exists"),
-				ContainSubstring("kubectl annotate node "+m.name+` reboot-operator.io/reboot-requested="why"`)))
+				ContainSubstring("kubectl annotate node "+m.Name+` reboot-operator.io/reboot-requested="why"`)))
 		}
 
 		By("two reboots, with a new process in between")
@@ -119,7 +119,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		m.kill()
 		m.boot(ctx)
 		m.start(ctx)
-		m.shows(ctx, annotationOf(v1alpha1.AnnotationEngines), ContainSubstring("%s-boot-4", m.name))
+		m.shows(ctx, annotationOf(v1alpha1.AnnotationEngines), ContainSubstring("%s-boot-4", m.Name))
 		seq++
 		m.grant(ctx, seq, protocol.GrantActive)
 		m.restart(ctx)

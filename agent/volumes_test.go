@@ -35,7 +35,7 @@ var _ = Describe("Volumes", func() {
 	isEvicted := func(ctx SpecContext, m *machine) {
 		GinkgoHelper()
 		Eventually(func() error {
-			return api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name + "-db"}, &corev1.Pod{})
+			return api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.Name + "-db"}, &corev1.Pod{})
 		}).Should(MatchError(ContainSubstring("not found")))
 	}
 	waits := func(ctx SpecContext, m *machine) {
@@ -126,17 +126,17 @@ func usesVolumes(ctx context.Context, m *machine, volumes ...corev1.UniqueVolume
 
 // diskOf is a volume that the kubelet calls nameOf.
 func diskOf(m *machine, name string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: m.name + "-" + name}}
+	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: m.Name + "-" + name}}
 }
 
 func volumeNameOf(m *machine, disk string) corev1.UniqueVolumeName {
-	return corev1.UniqueVolumeName("kubernetes.io/csi/disk.example.com^" + m.name + "-" + disk)
+	return corev1.UniqueVolumeName("kubernetes.io/csi/disk.example.com^" + m.Name + "-" + disk)
 }
 
 // claimOf makes a claim and its volume, as the volume controller leaves them, for a pod.
 func claimOf(ctx context.Context, m *machine, name string, source corev1.PersistentVolumeSource) corev1.Volume {
 	GinkgoHelper()
-	name = m.name + "-" + name
+	name = m.Name + "-" + name
 	modes, size := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -163,5 +163,5 @@ func readsOf(m *machine, resource, name string) string {
 	if resource == "persistentvolumeclaims" {
 		path = "/api/v1/namespaces/default/" + resource + "/"
 	}
-	return http.MethodGet + " " + path + m.name + "-" + name
+	return http.MethodGet + " " + path + m.Name + "-" + name
 }

@@ -24,8 +24,6 @@ import (
 type Host struct {
 	// Machine has its root file system, its boot ID, its bus and logind.
 	hosttest.Machine
-	// Name is the node's.
-	Name string
 	// Engine is what its updates come by.
 	Engine Engine
 	// UpdateEngine is the machine's update_engine. Nil: its updates come by something else.
@@ -43,7 +41,7 @@ type Host struct {
 
 // newHost puts a machine under an existing simulated node. Its files are in a folder of its own in dir.
 func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, engine Engine) (*Host, error) {
-	h := &Host{Machine: hosttest.Machine{Root: filepath.Join(dir, name)}, Name: name, Engine: engine, powered: make(chan struct{})}
+	h := &Host{Machine: hosttest.Machine{Name: name, Root: filepath.Join(dir, name)}, Engine: engine, powered: make(chan struct{})}
 	close(h.powered)
 	if err := os.MkdirAll(filepath.Join(h.Root, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of %q: %w", name, err)
@@ -107,7 +105,7 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	up := time.After(down)
 	h.cutPower()
 	silent := testenv.Ready(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.", time.Now())
-	if err := testenv.ReportReady(ctx, h.kubelet, h.Name, "", silent); err != nil {
+	if err := testenv.Report(ctx, h.kubelet, h.Name, "", silent); err != nil {
 		return err
 	}
 	select {
@@ -119,8 +117,7 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	if err := errors.Join(h.boot(), h.SetBootID(bootID)); err != nil {
 		return err
 	}
-	ready := testenv.Ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status", time.Now())
-	if err := testenv.ReportReady(ctx, h.kubelet, h.Name, bootID, ready); err != nil {
+	if err := testenv.ReportReady(ctx, h.kubelet, h.Name, bootID); err != nil {
 		return err
 	}
 	h.restorePower()

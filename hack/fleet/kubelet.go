@@ -173,7 +173,7 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 	program.Path = testenv.Shipped(container.Name)
 	program.Args = append(slices.Clone(container.Args), "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address="+metrics)
 	if container.Name == agentProgram {
-		program.Args = append(program.Args, "--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.BootIDFile())
+		program.Args = append(program.Args, host.Flags()...)
 	}
 	return program, err
 }

@@ -70,7 +70,7 @@ var agentPhases = map[string]func(h *host){
 	"a block inhibitor holds the reboot up": func(h *host) {
 		h.guarded()
 		h.Logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
-		must(h.t, api.Delete(h.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name}}))
+		must(h.t, api.Delete(h.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.Name}}))
 		h.shows(corev1.NodeDrained, "True")
 	},
 	"logind does not list its inhibitors": func(h *host) {
@@ -86,7 +86,7 @@ var agentPhases = map[string]func(h *host){
 	"the write of the point of no return hangs": func(h *host) {
 		h.guarded()
 		h.hangs(request(http.MethodPatch, "/status"), func() {
-			must(h.t, api.Delete(h.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name}}))
+			must(h.t, api.Delete(h.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.Name}}))
 		})
 	},
 	"the host goes down": func(h *host) {
@@ -97,8 +97,7 @@ var agentPhases = map[string]func(h *host){
 		h.granted()
 		h.called("RebootWithFlags")
 		h.agent.Kill()
-		h.boot(2)
-		h.Engine.SetStatus(hosttest.Idle())
+		h.boot()
 		h.hangs(request(http.MethodPatch, "/status"), h.start)
 	},
 	"its events hang": func(h *host) { h.hangs(request(http.MethodPost, "/events"), h.asks) },
@@ -124,37 +123,34 @@ type host struct {
 	*hosttest.Machine
 	*front
 
-	name  string
 	agent *process.Process
 }
 
 // newHost is up, with an update that waits for a reboot, and waits for volumes for an hour. No agent runs yet.
 func newHost(t *testing.T, name string) *host {
 	t.Helper()
-	h := &host{Machine: hosttest.NewMachine(t, "1"), front: newFront(t), name: name}
-	h.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+	h := &host{Machine: hosttest.NewMachine(t, name, "1"), front: newFront(t)}
 	create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	create(t, &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
 		Drain:        &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}},
 		NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"host": name}},
 	}})
-	h.boot(1)
+	h.boot()
+	h.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 	return h
 }
 
-func (h *host) bootID(boot int) string { return fmt.Sprintf("%s-boot-%d", h.name, boot) }
-
-// boot is what the kernel and the kubelet report when the machine has come up.
-func (h *host) boot(boot int) {
+// boot is a boot with nothing staged, and its kubelet.
+func (h *host) boot() {
 	h.t.Helper()
-	must(h.t, h.SetBootID(h.bootID(boot)))
-	must(h.t, testenv.ReportReady(h.t.Context(), api, h.name, h.bootID(boot), testenv.Ready(corev1.ConditionTrue, "KubeletReady", "", time.Now())))
+	must(h.t, h.Boot())
+	must(h.t, testenv.ReportReady(h.t.Context(), api, h.Name, h.BootID()))
 }
 
 func (h *host) node() *corev1.Node {
 	h.t.Helper()
 	node := &corev1.Node{}
-	must(h.t, api.Get(h.t.Context(), client.ObjectKey{Name: h.name}, node))
+	must(h.t, api.Get(h.t.Context(), client.ObjectKey{Name: h.Name}, node))
 	return node
 }
 
@@ -176,11 +172,8 @@ func (h *host) startAt(server, bus string) {
 	h.t.Helper()
 	var err error
 	h.agent, err = env.Processes.Start(process.Program{
-		Name: h.name, Path: agent,
-		Args: []string{
-			"--kubeconfig=" + kubeconfig(h.t, server), "--node-name=" + h.name, "--identity=serviceaccount", "--dbus-address=" + bus,
-			"--host-root=" + h.Root, "--boot-id-file=" + h.BootIDFile(), "--health-probe-bind-address=127.0.0.1:0",
-		},
+		Name: h.Name, Path: agent,
+		Args: append(h.Flags(), "--kubeconfig="+kubeconfig(h.t, server), "--identity=serviceaccount", "--dbus-address="+bus, "--health-probe-bind-address=127.0.0.1:0"),
 	})
 	must(h.t, err)
 	h.t.Cleanup(h.agent.Kill)
@@ -195,7 +188,7 @@ func (h *host) asks() {
 
 func (h *host) shows(kind corev1.NodeConditionType, want string) {
 	h.t.Helper()
-	until(h.t, fmt.Sprintf("%s of %s to be %s", kind, h.name, want), func() bool {
+	until(h.t, fmt.Sprintf("%s of %s to be %s", kind, h.Name, want), func() bool {
 		for _, c := range h.node().Status.Conditions {
 			if c.Type == kind {
 				return strings.HasPrefix(fmt.Sprintf("%s %s", c.Status, c.Reason), want)
@@ -210,13 +203,13 @@ func (h *host) grant() {
 	h.t.Helper()
 	node := h.node()
 	policy := &v1alpha1.RebootPolicy{}
-	must(h.t, api.Get(h.t.Context(), client.ObjectKey{Name: h.name}, policy))
+	must(h.t, api.Get(h.t.Context(), client.ObjectKey{Name: h.Name}, policy))
 	policy.Status.Limit, policy.Status.Seq = 1, 1
-	policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: h.name, NodeUID: node.UID, Seq: 1, BootID: h.bootID(1), At: metav1.Now()}}
+	policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: h.Name, NodeUID: node.UID, Seq: 1, BootID: h.BootID(), At: metav1.Now()}}
 	must(h.t, api.Status().Update(h.t.Context(), policy))
 	before := node.DeepCopy()
 	metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationGrant, protocol.Grant{
-		Policy: h.name, Seq: 1, BootID: h.bootID(1), State: protocol.GrantActive, At: metav1.Now(),
+		Policy: h.Name, Seq: 1, BootID: h.BootID(), State: protocol.GrantActive, At: metav1.Now(),
 	}.String())
 	must(h.t, api.Patch(h.t.Context(), node, client.MergeFrom(before)))
 }
@@ -247,11 +240,11 @@ func (h *host) called(method string) {
 func (h *host) pod() {
 	h.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name, Labels: map[string]string{"host": h.name}, OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: types.UID("u-" + h.name), Controller: new(true)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.Name, Labels: map[string]string{"host": h.Name}, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: types.UID("u-" + h.Name), Controller: new(true)},
 		}},
 		Spec: corev1.PodSpec{
-			NodeName: h.name, Containers: []corev1.Container{{Name: "c", Image: "registry.example/c"}}, TerminationGracePeriodSeconds: new(int64),
+			NodeName: h.Name, Containers: []corev1.Container{{Name: "c", Image: "registry.example/c"}}, TerminationGracePeriodSeconds: new(int64),
 		},
 	}
 	must(h.t, api.Create(h.t.Context(), pod))
@@ -264,9 +257,9 @@ func (h *host) pod() {
 func (h *host) budget() {
 	h.t.Helper()
 	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.Name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"host": h.name}},
+			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"host": h.Name}},
 		},
 	}
 	must(h.t, api.Create(h.t.Context(), budget))

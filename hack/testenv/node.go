@@ -40,8 +40,14 @@ func Ready(status corev1.ConditionStatus, reason, message string, at time.Time) 
 	}
 }
 
-// ReportReady writes the status of a Node as its kubelet does, in one revision. No boot ID: that stays as it is.
-func ReportReady(ctx context.Context, nodes client.Client, name, bootID string, ready corev1.NodeCondition) error {
+// ReportReady writes what a kubelet that has come up does: the Node is Ready, in a boot. No two reports are the same.
+func ReportReady(ctx context.Context, nodes client.Client, name, bootID string) error {
+	now := time.Now()
+	return Report(ctx, nodes, name, bootID, Ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status at "+now.Format(time.RFC3339Nano), now))
+}
+
+// Report writes the status of a Node as its kubelet does, in one revision. No boot ID: that stays as it is.
+func Report(ctx context.Context, nodes client.Client, name, bootID string, ready corev1.NodeCondition) error {
 	status := map[string]any{"conditions": []corev1.NodeCondition{ready}}
 	if bootID != "" {
 		status["nodeInfo"] = map[string]any{"bootID": bootID}

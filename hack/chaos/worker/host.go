@@ -160,7 +160,7 @@ func (h *host) powerCycle(ctx context.Context, boot string) {
 func (h *host) post(ctx context.Context) {
 	insist(ctx, func() error {
 		// An administrator may have deleted it.
-		return client.IgnoreNotFound(testenv.ReportReady(ctx, h.run.worker.objects, h.node(), h.BootID(), h.ready()))
+		return client.IgnoreNotFound(testenv.Report(ctx, h.run.worker.objects, h.node(), h.BootID(), h.ready()))
 	})
 }
 
