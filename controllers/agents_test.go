@@ -25,22 +25,22 @@ import (
 
 var agentNamespaces atomic.Int32
 
-// agents is a manager with --manage-agents, in a namespace of its own.
-type agents struct {
+// agentsManager is a manager with --manage-agents, in a namespace of its own.
+type agentsManager struct {
 	namespace string
 	log       *requestLog
 	stop      func()
 }
 
-func bringAgents(image string) *agents {
-	a := &agents{namespace: fmt.Sprintf("agents-%d", agentNamespaces.Add(1))}
+func bringAgents(image string) *agentsManager {
+	a := &agentsManager{namespace: fmt.Sprintf("agents-%d", agentNamespaces.Add(1))}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}}
 	Expect(api.Create(context.Background(), ns)).To(Succeed())
 	a.start(image)
 	return a
 }
 
-func (a *agents) start(image string) {
+func (a *agentsManager) start(image string) {
 	a.log = &requestLog{}
 	config := env.Config()
 	config.Wrap(a.log.Wrap)
@@ -62,17 +62,17 @@ func (a *agents) start(image string) {
 }
 
 // restart ends the manager, and starts one with another image.
-func (a *agents) restart(image string) {
+func (a *agentsManager) restart(image string) {
 	a.stop()
 	a.start(image)
 }
 
-func (a *agents) key() client.ObjectKey {
+func (a *agentsManager) key() client.ObjectKey {
 	return client.ObjectKey{Namespace: a.namespace, Name: "reboot-operator-agent"}
 }
 
 // get is nil where there is no DaemonSet.
-func (a *agents) get() *appsv1.DaemonSet {
+func (a *agentsManager) get() *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{}
 	err := api.Get(context.Background(), a.key(), set)
 	if apierrors.IsNotFound(err) {
@@ -82,7 +82,7 @@ func (a *agents) get() *appsv1.DaemonSet {
 	return set
 }
 
-func (a *agents) image() string {
+func (a *agentsManager) image() string {
 	if set := a.get(); set != nil {
 		return set.Spec.Template.Spec.Containers[0].Image
 	}
@@ -90,7 +90,7 @@ func (a *agents) image() string {
 }
 
 // nodes is where the DaemonSet runs, one line a term.
-func (a *agents) nodes() []string {
+func (a *agentsManager) nodes() []string {
 	set := a.get()
 	switch {
 	case set == nil:
@@ -110,7 +110,7 @@ func (a *agents) nodes() []string {
 }
 
 // edit changes the DaemonSet as a user does.
-func (a *agents) edit(change func(*appsv1.DaemonSet)) {
+func (a *agentsManager) edit(change func(*appsv1.DaemonSet)) {
 	set := a.get()
 	before := set.DeepCopy()
 	change(set)
@@ -118,13 +118,13 @@ func (a *agents) edit(change func(*appsv1.DaemonSet)) {
 }
 
 // writes are the manager's writes of DaemonSets.
-func (a *agents) writes() []string {
+func (a *agentsManager) writes() []string {
 	return slices.Concat(a.log.Matching("PATCH", "/daemonsets"), a.log.Matching("POST", "/daemonsets"),
 		a.log.Matching("PUT", "/daemonsets"), a.log.Matching("DELETE", "/daemonsets"))
 }
 
 // byHand makes the static manifest's DaemonSet.
-func (a *agents) byHand() {
+func (a *agentsManager) byHand() {
 	set := &appsv1.DaemonSet{}
 	Expect(yaml.UnmarshalStrict([]byte(agent.Manifest()), set)).To(Succeed())
 	set.Namespace = a.namespace

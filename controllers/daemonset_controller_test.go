@@ -191,7 +191,7 @@ var _ = Describe("With --manage-agents", func() {
 	})
 
 	It("reports on the policy what the API server refuses, and tries again", func() {
-		a := &agents{namespace: "agents-nowhere"}
+		a := &agentsManager{namespace: "agents-nowhere"}
 		a.start("registry/agent:1")
 		p := createPolicy("p", nil)
 		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(
