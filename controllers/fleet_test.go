@@ -18,6 +18,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -149,64 +150,38 @@ func (f *fleet) patch(name string, patch map[string]any) {
 	ExpectWithOffset(2, testenv.PatchNode(context.Background(), api, v1alpha1.FieldOwnerAgent, name, patch)).To(Succeed())
 }
 
+// plays are writes of the node's agent.
+func (f *fleet) plays(name string, moves ...agents.Move) {
+	GinkgoHelper()
+	Expect(agents.Play(context.Background(), api, f.get(name), moves...)).To(Succeed())
+}
+
 // need: the agent reports that the node needs a reboot.
 func (f *fleet) need(names ...string) {
 	for _, name := range names {
-		f.reports(name, testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged"))
+		f.needSince(name, time.Now())
 	}
 }
 
 // needSince makes a node need a reboot since an instant.
 func (f *fleet) needSince(name string, since time.Time) {
-	needs := testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
-	needs["lastTransitionTime"] = since.UTC().Format(time.RFC3339)
-	f.reports(name, needs)
-}
-
-func (f *fleet) progress(name string, phase protocol.Phase, edit ...func(*protocol.Progress)) string {
-	g, node := f.grant(name), f.get(name)
-	p := protocol.Progress{Seq: g.Seq, Phase: phase, BootID: node.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
-	for _, e := range edit {
-		e(&p)
-	}
-	return p.String()
+	f.plays(name, agents.Report(agents.Staged(since)))
 }
 
 // start: the agent cordons and begins to drain.
-func (f *fleet) start(name string) {
-	node := f.get(name)
-	value := f.progress(name, protocol.PhaseDraining, func(p *protocol.Progress) { p.Cordoned = !node.Spec.Unschedulable })
-	f.patch(name, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
-		"spec":     map[string]any{"unschedulable": true},
-	})
-}
+func (f *fleet) start(name string) { f.plays(name, agents.Start(time.Now())) }
 
 // abort: the agent gives the drain up and uncordons.
-func (f *fleet) abort(name string, edit ...func(*protocol.Progress)) {
-	value := f.progress(name, protocol.PhaseAborted, append(edit, func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })...)
-	f.patch(name, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
-		"spec":     map[string]any{"unschedulable": nil},
-	})
+func (f *fleet) abort(name string) {
+	f.plays(name, agents.Abort(v1alpha1.ReasonDrainTimedOut, "db-0 stays", time.Now()))
 }
 
 // commit: the agent passes the point of no return.
-func (f *fleet) commit(name string, edit ...func(*protocol.Progress)) {
-	before, err := protocol.ParseProgress(f.get(name).Annotations)
-	Expect(err).NotTo(HaveOccurred())
-	value := f.progress(name, protocol.PhaseRebooting, append(edit, func(p *protocol.Progress) { p.Cordoned = before.Cordoned })...)
-	f.patch(name, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
-		"status":   map[string]any{"conditions": []any{testenv.Condition(corev1.NodeMaintenanceInProgress, "True", "Rebooting")}},
-	})
-}
+func (f *fleet) commit(name string) { f.plays(name, agents.Commit(time.Now())) }
 
 // boot: the machine comes up with a new boot ID and its agent reports.
 func (f *fleet) boot(name string, boot int) {
-	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(name, boot)}})
-	f.reports(name, testenv.Condition(corev1.NodeMaintenanceInProgress, "False", "Rebooted"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-		map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"})
+	f.plays(name, agents.Boot(bootID(name, boot)), agents.Report(agents.UpToDate(time.Now())))
 }
 
 // reboot plays the whole life of a granted reboot.

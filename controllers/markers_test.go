@@ -105,7 +105,7 @@ var _ = Describe("Node markers", func() {
 		f.annotate(name, disrupt, "set by hand")
 		f.comeBack(name)
 		finished(name)
-		Expect(markers(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "set by hand", exclude: "mine"}))
+		Expect(markers(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "set by hand", exclude: "mine", planned: "True Firmware"}))
 	})
 
 	It("keep autoscalers off until the grace after the reboot has passed", func() {

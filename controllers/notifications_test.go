@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
 // webhook is a receiver over HTTP whose address a Secret of its name has.
@@ -123,7 +123,7 @@ var _ = Describe("A service that is notified", func() {
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(HaveLen(1))
 		f.start(f.nodes[0])
-		f.abort(f.nodes[0], func(p *protocol.Progress) { p.Message = "db-0 stays" })
+		f.abort(f.nodes[0])
 		Eventually(hook.messages).Should(ConsistOf(
 			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays",
 			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then run: "+
@@ -138,7 +138,7 @@ var _ = Describe("A service that is notified", func() {
 		f.need(name)
 		Eventually(f.granted).Should(HaveLen(1))
 		f.start(name)
-		f.annotate(name, v1alpha1.AnnotationProgress, f.progress(name, protocol.PhaseAborted, func(p *protocol.Progress) { p.Reason = v1alpha1.ReasonCancelled }))
+		f.plays(name, agents.Abort(v1alpha1.ReasonCancelled, "", time.Now()))
 		Eventually(func() int64 { return f.grant(name).Seq }).Should(BeNumerically(">", 1), "it is no failure, and holds nothing back")
 		f.start(name)
 		now.forward(time.Hour)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -43,7 +44,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 		f, p := waiting()
 		run(ctx, f, p, "Reboot this node")
 		Expect(f.get(f.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
-		f.reports(f.nodes[0], testenv.Condition(v1alpha1.NodeRebootRequired, "True", "Requested")) // its agent
+		f.plays(f.nodes[0], agents.Report(agents.UpToDate(time.Now())))
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 

@@ -86,9 +86,9 @@ var _ = Describe("Pods that keep their node", func() {
 	It("reports nodes whatever somebody writes for their agents", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(0))
+		f.need(f.nodes...)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, `{"preflight":{"policy":"`+strings.Repeat("x", 40_000))
 		f.annotate(f.nodes[1], v1alpha1.AnnotationPreflight, "\"\x01")
-		f.need(f.nodes...)
 		Eventually(f.question).WithArguments(f.nodes[1]).Should(HaveField("Policy", p.Name))
 		f.reply(f.nodes[1], func(r *protocol.PreflightReport) {
 			r.Kept = onePod(strings.Repeat("\x01ß", 900))

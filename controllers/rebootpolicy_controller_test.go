@@ -194,11 +194,11 @@ var _ = Describe("Manager", func() {
 
 	It("reboots the others where one node's agent writes what no status holds, and where an administrator does", func() {
 		f := makeFleet(2)
+		f.need(f.nodes...)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, `{"blockedBy":[{"reason":"`+strings.Repeat("x", 65)+`","message":"`+strings.Repeat("y", 2000)+`"}]}`)
 		editPolicy(f.policy("workers", limit(2)), func(p *v1alpha1.RebootPolicy) {
 			p.Annotations = map[string]string{v1alpha1.AnnotationResume: strings.Repeat("z", 40_000)}
 		})
-		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False RecordUnreadable"))
 		Eventually(f.granted).Should(Equal(f.nodes[1:]))
 	})
