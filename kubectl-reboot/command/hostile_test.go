@@ -10,13 +10,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -67,18 +66,6 @@ func (p *pool) annotates(name, key, value string) {
 	p.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
-// givesUp: the agent aborts its drain with a hostile message.
-func (p *pool) givesUp(name string) {
-	GinkgoHelper()
-	g, err := protocol.ParseGrant(node(name).Annotations)
-	Expect(err).NotTo(HaveOccurred())
-	progress := protocol.Progress{
-		Seq: g.Seq, Phase: protocol.PhaseAborted, BootID: node(name).Status.NodeInfo.BootID, Failures: 1,
-		Reason: v1alpha1.ReasonDrainTimedOut, Message: hostile, At: metav1.Now(),
-	}
-	p.annotates(name, v1alpha1.AnnotationProgress, progress.String())
-}
-
 var _ = Describe("What a node reports is harmless to a terminal", func() {
 	It("in explain", func() {
 		p := newPool(1, paused)
@@ -99,7 +86,8 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		p := newPool(1)
 		p.needsHostilely(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.givesUp(p.nodes[0])
+		p.starts(p.nodes[0])
+		p.plays(p.nodes[0], agents.Abort(v1alpha1.ReasonDrainTimedOut, hostile, time.Now()))
 		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
 		harmless("history", p.nodes[0])
 		harmless("explain", p.nodes[0])
@@ -113,8 +101,8 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{check}} }))
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], protocol.PhaseDraining)
-		p.progresses(p.nodes[0], protocol.PhaseRebooting)
+		p.starts(p.nodes[0])
+		p.commits(p.nodes[0])
 		p.boots(p.nodes[0])
 		Eventually(func() map[string]string { return node(p.nodes[0]).Annotations }).Should(HaveKey(v1alpha1.AnnotationHooks))
 		p.annotates(p.nodes[0], check, hostile)
@@ -133,7 +121,7 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		p := newPool(1)
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], protocol.PhaseDraining)
+		p.starts(p.nodes[0])
 		p.waitsFor(p.nodes[0], hostile)
 		harmless("explain", p.nodes[0])
 		harmless("status", p.policy)
@@ -161,15 +149,11 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 
 var _ = Describe("A clock that shows the year 9999", func() {
 	It("keeps neither status nor forecast from being printed", func() {
-		last := metav1.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+		last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 		p := newPool(1)
 		p.needs(p.nodes[0])
-		expectPermitted(p.nodes[0], "True Granted")
-		g, err := protocol.ParseGrant(node(p.nodes[0]).Annotations)
-		Expect(err).NotTo(HaveOccurred())
-		p.annotates(p.nodes[0], v1alpha1.AnnotationProgress, protocol.Progress{
-			Seq: g.Seq, Phase: protocol.PhaseRebooting, BootID: g.BootID, At: last, DrainStartedAt: &last,
-		}.String())
+		p.plays(p.nodes[0], agents.Start(last))
+		p.plays(p.nodes[0], agents.Commit(last))
 		until := `{"spec":{"pause":{"until":"9999-12-31T23:59:59-12:00"}}}`
 		Expect(api.Patch(context.Background(), p.get(), client.RawPatch(types.MergePatchType, []byte(until)))).To(Succeed())
 		Expect(statusOf(p.policy).InProgress).To(HaveLen(1))

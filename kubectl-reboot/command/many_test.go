@@ -10,18 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
-
-// answered: the agent reports that the node needs no reboot any more, and removes the request.
-func (p *pool) answered(name string) {
-	GinkgoHelper()
-	p.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationRebootRequested: nil}}})
-}
 
 // begin starts a command that takes a while; what comes back is its output, and its end.
 func begin(args ...string) (*output, chan error) {
@@ -160,7 +153,8 @@ var _ = Describe("pause --all", func() {
 		p.needs(p.nodes[0])
 		p.needs(p.nodes[1])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], protocol.PhaseRebooting)
+		p.starts(p.nodes[0])
+		p.commits(p.nodes[0])
 		out, done := begin("pause", "--all", "--wait")
 		Eventually(out.String).Should(And(ContainSubstring("  "+p.nodes[0]+": Rebooting\n"), ContainSubstring("  1 of 2 done, 1 in progress, 1 Paused\n")))
 		Expect(done).NotTo(Receive())
@@ -176,7 +170,8 @@ var _ = Describe("pause --wait", func() {
 		name := p.nodes[0]
 		p.needs(name)
 		expectPermitted(name, "True Granted")
-		p.progresses(name, protocol.PhaseRebooting)
+		p.starts(name)
+		p.commits(name)
 		p.patch(name, map[string]any{"metadata": map[string]any{"labels": map[string]any{fleettest.PoolLabel: "left"}}})
 		out, done := begin("pause", "rbp/"+p.policy, "--wait")
 		Eventually(out.String).Should(ContainSubstring("  0 of 1 done, 1 in progress\n"))
@@ -206,12 +201,11 @@ var _ = Describe("request --wait", func() {
 		for i, name := range p.nodes {
 			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted\n"))
 			expectPermitted(name, "True Granted")
-			p.progresses(name, protocol.PhaseDraining)
+			p.starts(name)
 			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted → Draining\n"))
-			p.progresses(name, protocol.PhaseRebooting)
+			p.commits(name)
 			Expect(done).NotTo(Receive())
 			p.boots(name)
-			p.answered(name)
 			Eventually(out.String).Should(ContainSubstring("  " + name + ": back in service\n"))
 			Eventually(out.String).Should(ContainSubstring([]string{"  1 of 2 done", "  2 of 2 done\n"}[i]))
 		}
@@ -225,7 +219,7 @@ var _ = Describe("request --wait", func() {
 		p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{testenv.Condition(corev1.NodeReady, "False", "KubeletNotReady"), testenv.Condition(v1alpha1.NodeRebootRequired, "Unknown", "NoEngine")}}})
 		out, done := begin("request", name, "--reason=why", "--wait")
 		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 requested\n"))
-		p.answered(name)
+		p.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationRebootRequested: nil}}})
 		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 of unknown need\n"))
 		p.boots(name)
 		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 not Ready\n"))
@@ -261,6 +255,7 @@ var _ = Describe("request --wait", func() {
 })
 
 var _ = Describe("abort", func() {
+	cordon := map[string]any{"spec": map[string]any{"unschedulable": true}}
 	It("stops a drain, and nothing else", func() {
 		p := newPool(1)
 		name := p.nodes[0]
@@ -269,14 +264,15 @@ var _ = Describe("abort", func() {
 		expectPermitted(name, "True Granted")
 		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " cancels its grant"))
 
-		p.progresses(name, protocol.PhaseDraining)
+		p.starts(name)
 		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 		Expect(ok("abort", name)).To(Equal("node/" + name + " drain stopped\n"))
 		Expect(node(name).Spec.Unschedulable).To(BeFalse(), "that is what its agent stops at")
 		Expect(ok("abort", name)).To(Equal("node/" + name + " drain already being stopped\n"))
 
-		p.progresses(name, protocol.PhaseRebooting)
+		p.patch(name, cordon)
+		p.commits(name)
 		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted: nothing stops that"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
@@ -296,14 +292,8 @@ var _ = Describe("abort", func() {
 		name := p.nodes[0]
 		p.needs(name)
 		expectPermitted(name, "True Granted")
-		n := node(name)
-		g, err := protocol.ParseGrant(n.Annotations)
-		Expect(err).NotTo(HaveOccurred())
-		progress := protocol.Progress{Seq: g.Seq, Phase: protocol.PhaseDraining, BootID: n.Status.NodeInfo.BootID, At: metav1.Now()}
-		p.patch(name, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
-			"spec":     map[string]any{"unschedulable": true},
-		})
+		p.patch(name, cordon)
+		p.starts(name)
 		Expect(fails("abort", name)).To(ContainSubstring("the node was cordoned before the drain began: kubectl uncordon " + name + " --kubeconfig=" + admin))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
@@ -78,10 +79,16 @@ func (p *pool) patch(name string, patch map[string]any) {
 	Expect(testenv.PatchNode(context.Background(), api, v1alpha1.FieldOwnerAgent, name, patch)).To(Succeed())
 }
 
+// plays are writes of the node's agent, as soon as the protocol permits them: the manager writes the grant after the policy's status.
+func (p *pool) plays(name string, moves ...agents.Move) {
+	GinkgoHelper()
+	Eventually(func() error { return agents.Play(context.Background(), api, node(name), moves...) }).Should(Succeed())
+}
+
 // needs: the agent reports that the node needs a reboot.
 func (p *pool) needs(name string) {
 	GinkgoHelper()
-	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}}})
+	p.plays(name, agents.Report(agents.Staged(time.Now())))
 }
 
 // waits until the manager has reported on the node what is expected.
@@ -97,22 +104,16 @@ func expectPermitted(name, want string) {
 	}).Should(Equal(want))
 }
 
-// progresses: the agent is in a phase of its grant, which the manager writes to the node after the policy's status.
-func (p *pool) progresses(name string, phase protocol.Phase) {
+// starts: the agent cordons and begins to drain.
+func (p *pool) starts(name string) {
 	GinkgoHelper()
-	var n *corev1.Node
-	var g *protocol.Grant
-	Eventually(func() (*protocol.Grant, error) {
-		var err error
-		n = node(name)
-		g, err = protocol.ParseGrant(n.Annotations)
-		return g, err
-	}).ShouldNot(BeNil())
-	progress := protocol.Progress{Seq: g.Seq, Phase: phase, BootID: n.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
-	p.patch(name, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
-		"spec":     map[string]any{"unschedulable": true},
-	})
+	p.plays(name, agents.Start(time.Now()))
+}
+
+// commits: the agent passes the point of no return.
+func (p *pool) commits(name string) {
+	GinkgoHelper()
+	p.plays(name, agents.Commit(time.Now()))
 }
 
 // waitsFor: the agent reports what its drain waits for.
@@ -126,7 +127,5 @@ func (p *pool) waitsFor(name, report string) {
 // boots: the machine is up again, and its agent reports.
 func (p *pool) boots(name string) {
 	GinkgoHelper()
-	p.patch(name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": name + "-boot-2"}, "conditions": []any{
-		testenv.Condition(corev1.NodeMaintenanceInProgress, "False", "RebootSucceeded"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-	}}})
+	p.plays(name, agents.Boot(name+"-boot-2"), agents.Report(agents.UpToDate(time.Now())))
 }

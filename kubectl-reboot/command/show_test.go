@@ -13,7 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
@@ -61,9 +60,9 @@ var _ = Describe("explain and status", func() {
 		Expect(e.Reason).To(Equal(v1alpha1.ReasonBudgetExhausted))
 		Expect(e.Slots).To(Equal(first + " (holds a grant)"))
 
-		p.progresses(first, protocol.PhaseDraining)
+		p.starts(first)
 		Expect(explained(first).Reboot.Phase).To(BeEquivalentTo("Draining"))
-		p.progresses(first, protocol.PhaseRebooting)
+		p.commits(first)
 		is := statusOf(p.policy)
 		Expect(is.InProgress).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
 		Expect(is.Waiting).To(HaveExactElements(status.Waiting{Reason: v1alpha1.ReasonBudgetExhausted, Nodes: []string{second}}))
@@ -80,7 +79,7 @@ var _ = Describe("explain and status", func() {
 		p := newPool(1)
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], protocol.PhaseDraining)
+		p.starts(p.nodes[0])
 		p.waitsFor(p.nodes[0], report)
 
 		reboot := explained(p.nodes[0]).Reboot
@@ -184,8 +183,8 @@ var _ = Describe("history", func() {
 		Expect(ok("history", p.nodes[0])).To(Equal("status.history has no reboot of " + p.nodes[0] + "; it holds the last 20 of each policy.\n"))
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], protocol.PhaseDraining)
-		p.progresses(p.nodes[0], protocol.PhaseRebooting)
+		p.starts(p.nodes[0])
+		p.commits(p.nodes[0])
 		p.boots(p.nodes[0])
 		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
 		Expect(ok("history", "node/"+p.nodes[0])).To(MatchRegexp(`(?m)^` + p.nodes[0] + ` .* Succeeded .* ` + p.policy + ` +UpdateStaged`))
@@ -278,9 +277,9 @@ var _ = Describe("status --watch", func() {
 		Eventually(out.String).Should(ContainSubstring("; always open\n"))
 		p.needs(p.nodes[0])
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Granted\n"))
-		p.progresses(p.nodes[0], protocol.PhaseDraining)
+		p.starts(p.nodes[0])
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Granted → Draining\n"))
-		p.progresses(p.nodes[0], protocol.PhaseRebooting)
+		p.commits(p.nodes[0])
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Draining → Rebooting\n"))
 		p.boots(p.nodes[0])
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": back in service\n"))

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
@@ -27,11 +27,8 @@ func halted() *pool {
 	GinkgoHelper()
 	p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
 	p.needs(p.nodes[0])
-	n := node(p.nodes[0])
-	failed := protocol.Progress{
-		Seq: 1, Phase: protocol.PhaseAborted, BootID: n.Status.NodeInfo.BootID, Failures: 1, Reason: v1alpha1.ReasonDrainTimedOut, At: metav1.Now(),
-	}
-	p.patch(n.Name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: failed.String()}}})
+	p.starts(p.nodes[0])
+	p.plays(p.nodes[0], agents.Abort(v1alpha1.ReasonDrainTimedOut, "", time.Now()))
 	Eventually(func() bool { return meta.IsStatusConditionTrue(p.get().Status.Conditions, v1alpha1.ConditionHalted) }).Should(BeTrue())
 	return p
 }
