@@ -2,15 +2,12 @@ package scale
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
@@ -95,24 +92,6 @@ func each(ctx context.Context, from, to int, write func(ctx context.Context, i i
 // object is a part of a patch.
 type object = map[string]any
 
-// write patches a Node, or its status where the patch has one.
-func (l *lab) write(ctx context.Context, node, owner string, patch object) error {
-	text, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("encoding a patch of node %q: %w", node, err)
-	}
-	it, change := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.StrategicMergePatchType, text)
-	if patch["status"] != nil {
-		err = l.client.Status().Patch(ctx, it, change, client.FieldOwner(owner))
-	} else {
-		err = l.client.Patch(ctx, it, change, client.FieldOwner(owner))
-	}
-	if err != nil {
-		return fmt.Errorf("writing node %q: %w", node, err)
-	}
-	return nil
-}
-
 // heartbeats writes the kubelets' heartbeats of all nodes, evenly over time, until ctx ends. A busy API server gets them later.
 func (l *lab) heartbeats(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -123,7 +102,7 @@ func (l *lab) heartbeats(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 			group.Go(func() error {
-				err := l.write(ctx, nodeName(i%l.nodes), "kubelet", heartbeat(time.Now()))
+				err := testenv.PatchNode(ctx, l.client, "kubelet", nodeName(i%l.nodes), heartbeat(time.Now()))
 				if err == nil {
 					l.beats.Add(1)
 				}

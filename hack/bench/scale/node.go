@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
 const (
@@ -17,9 +18,6 @@ const (
 	labelReboots = "bench.example.com/reboots"
 	// images is what a kubelet reports at most (--node-status-max-images).
 	images = 50
-	// upToDate is an agent's message, and engines its record.
-	upToDate = "Flatcar Container Linux 4593.1.0 is up to date. Reported by update-engine (asks by broadcast until Tue 2026-11-24 22:00:00 UTC for version 4593.1.0), sentinel (asks)."
-	engines  = `{"bootID":%q,"reported":[{"name":"update-engine","asks":true,"until":"2026-11-24T22:00:00Z","version":"4593.1.0"},{"name":"sentinel","asks":true}]}`
 )
 
 func nodeName(i int) string {
@@ -32,7 +30,6 @@ func nodeName(i int) string {
 func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 	name, boot := nodeName(i), fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name, i), Annotations: annotations(name, i)}}
-	node.Annotations[v1alpha1.AnnotationEngines], node.Annotations[v1alpha1.AnnotationBootedAt] = fmt.Sprintf(engines, boot), now.UTC().Format(time.RFC3339)
 	if reboots {
 		node.Labels[labelReboots] = "true"
 	}
@@ -61,7 +58,14 @@ func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 		node.Status.VolumesInUse = append(node.Status.VolumesInUse, corev1.UniqueVolumeName(id))
 		node.Status.VolumesAttached = append(node.Status.VolumesAttached, corev1.AttachedVolume{Name: corev1.UniqueVolumeName(id)})
 	}
+	agents.Report(observed(agents.UpToDate(now), "4593.1.0", now))(node)
 	return node
+}
+
+// observed is what an agent observes where a version has been running since an instant.
+func observed(o step.Observation, version string, booted time.Time) step.Observation {
+	o.OS, o.Uptime = &step.OS{ID: "flatcar", Version: version, Group: "stable"}, time.Since(booted)
+	return o
 }
 
 func labels(name string, i int) map[string]string {
@@ -74,7 +78,6 @@ func labels(name string, i int) map[string]string {
 		"topology.ebs.csi.aws.com/zone": zone, "topology.k8s.aws/zone-id": "euc1-az" + string(rune('1'+i%3)),
 		"node.kubernetes.io/lifecycle": "normal", "example.com/pool": "workers", "example.com/cluster": "production-eu-1",
 		"k8s.io/cloud-provider-aws": "0b5c4c2d0d2a2f6e8f8f5c4ac1c4c5d2", "node-role.kubernetes.io/worker": "",
-		v1alpha1.LabelOSID: "flatcar", v1alpha1.LabelOSVersion: "4593.1.0", v1alpha1.LabelOSGroup: "stable",
 	}
 }
 
@@ -114,7 +117,6 @@ var kubeletConditions = map[corev1.NodeConditionType][2]string{
 func conditions(now metav1.Time) []corev1.NodeCondition {
 	list := []corev1.NodeCondition{
 		condition(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "CiliumIsUp", "Cilium is running on this node", now),
-		condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate, now),
 	}
 	for _, problem := range []string{"KernelDeadlock", "ReadonlyFilesystem", "FrequentKubeletRestart", "FrequentContainerdRestart", "CorruptDockerOverlay2"} {
 		message := "no sign of " + problem + " was found by the node-problem-detector"

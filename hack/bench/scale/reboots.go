@@ -18,6 +18,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
 // selected are the nodes that need reboots.
@@ -54,7 +55,7 @@ func (r *reboots) run(ctx context.Context) error {
 	}
 	defer changes.Stop()
 	r.begin(ctx, func() error {
-		return each(ctx, 0, len(list.Items), func(ctx context.Context, i int) error { return r.need(ctx, list.Items[i].Name) })
+		return each(ctx, 0, len(list.Items), func(ctx context.Context, i int) error { return r.need(ctx, list.Items[i].DeepCopy()) })
 	})
 	last := map[string]*corev1.Node{}
 	for i := range list.Items {
@@ -90,7 +91,7 @@ func (r *reboots) observe(ctx context.Context, before, node *corev1.Node) {
 	now, was, is := time.Now(), grantOf(before), grantOf(node)
 	if is.State == protocol.GrantActive && is.Seq > was.Seq {
 		r.granted = append(r.granted, now)
-		r.begin(ctx, func() error { return r.reboot(ctx, node.Name, is) })
+		r.begin(ctx, func() error { return r.reboot(ctx, node.DeepCopy()) })
 	}
 	if isBack(node, is) && !isBack(before, was) {
 		r.freed = append(r.freed, now)
@@ -115,54 +116,27 @@ func isBack(node *corev1.Node, grant protocol.Grant) bool {
 }
 
 // need reports, as an agent does, that an update is staged.
-func (r *reboots) need(ctx context.Context, node string) error {
-	return r.patch(ctx, node, object{
-		"metadata": object{"labels": object{v1alpha1.LabelRebootRequired: "true"}},
-		"status": object{"conditions": []any{condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue,
-			string(v1alpha1.ReasonUpdateStaged), "Flatcar Container Linux 4593.2.0 is staged", metav1.Now())}},
-	})
+func (r *reboots) need(ctx context.Context, node *corev1.Node) error {
+	return r.play(ctx, node, agents.Report(observed(agents.Staged(time.Now()), "4593.1.0", v1alpha1.BootedAt(node.Annotations))))
 }
 
 // reboot is what an agent and its machine do with a grant: the same four writes, and time in between for the machine alone.
-func (r *reboots) reboot(ctx context.Context, node string, grant protocol.Grant) error {
-	progress := protocol.Progress{Seq: grant.Seq, Phase: protocol.PhaseDraining, BootID: grant.BootID, Cordoned: true, At: metav1.Now()}
-	record := func() object { return object{"annotations": object{v1alpha1.AnnotationProgress: progress.String()}} }
-	if err := r.patch(ctx, node, object{"metadata": record(), "spec": object{"unschedulable": true}}); err != nil {
-		return err
-	}
-	progress.Phase = protocol.PhaseRebooting
-	now := metav1.Now()
-	err := r.patch(ctx, node, object{"metadata": record(), "status": object{"conditions": []any{
-		condition(corev1.NodeDrained, corev1.ConditionTrue, "Drained", "all pods have left", now),
-		condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "Rebooting", "the host is asked to reboot", now),
-	}}})
-	if err != nil {
+func (r *reboots) reboot(ctx context.Context, node *corev1.Node) error {
+	if err := r.play(ctx, node, agents.Start(time.Now()), agents.Commit(time.Now())); err != nil {
 		return err
 	}
 	if err := pause(ctx, r.down); err != nil {
 		return err
 	}
-	boot, now := string(uuid.NewUUID()), metav1.Now()
-	if err := r.patch(ctx, node, object{"status": object{"nodeInfo": object{"bootID": boot}}}); err != nil {
-		return err
-	}
-	return r.patch(ctx, node, object{
-		"metadata": object{
-			"labels":      object{v1alpha1.LabelRebootRequired: nil, v1alpha1.LabelOSVersion: "4593.2.0"},
-			"annotations": object{v1alpha1.AnnotationEngines: fmt.Sprintf(engines, boot), v1alpha1.AnnotationBootedAt: now.UTC().Format(time.RFC3339)},
-		},
-		"status": object{"conditions": []any{
-			condition(corev1.NodeDrained, corev1.ConditionFalse, "Rebooted", "the host has been rebooted", now),
-			condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "Rebooted", "the host has been rebooted", now),
-			condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate, now),
-			object{"type": v1alpha1.NodeRebootPermitted, "$patch": "delete"},
-			object{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"},
-		}},
-	})
+	now := time.Now()
+	return r.play(ctx, node, agents.Boot(string(uuid.NewUUID())), agents.Report(observed(agents.UpToDate(now), "4593.2.0", now)))
 }
 
-func (r *reboots) patch(ctx context.Context, node string, patch object) error {
-	return r.lab.write(ctx, node, v1alpha1.FieldOwnerAgent, patch)
+func (r *reboots) play(ctx context.Context, node *corev1.Node, moves ...agents.Move) error {
+	if err := agents.Play(ctx, r.lab.client, node, moves...); err != nil {
+		return fmt.Errorf("playing the agent of node %q: %w", node.Name, err)
+	}
+	return nil
 }
 
 // handovers are how long each slot was free before the next node had it. The first nodes take slots that no node had before them. From
