@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
 // Who has cordoned a node, as managedFields show on a real one.
@@ -176,28 +177,23 @@ func (h *host) drain(c *cluster) {
 	commit, ok := protocol.Commit(h.record(), h.bootID(), c.now)
 	switch {
 	case h.record().Progress.BootID != h.bootID():
-		h.abort(c, v1alpha1.ReasonCancelled, "the host was rebooted by somebody else", false)
+		h.abort(c, v1alpha1.ReasonCancelled, "the host was rebooted by somebody else")
 	case !ok:
-		h.abort(c, v1alpha1.ReasonCancelled, "the grant was cancelled", false)
+		h.abort(c, v1alpha1.ReasonCancelled, "the grant was cancelled")
 	case !h.node.Spec.Unschedulable:
-		h.abort(c, v1alpha1.ReasonUncordoned, "somebody uncordoned the node", true)
+		h.abort(c, v1alpha1.ReasonUncordoned, "somebody uncordoned the node")
 	case c.now.Before(h.timer(c)):
 	case h.failDrains > 0:
 		h.failDrains--
-		h.abort(c, v1alpha1.ReasonDrainTimedOut, "default/db-0 is protected by a PodDisruptionBudget", true)
+		h.abort(c, v1alpha1.ReasonDrainTimedOut, "default/db-0 is protected by a PodDisruptionBudget")
 	default:
 		h.goDown(c, commit)
 	}
 }
 
-func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed bool) {
-	own := h.record().Progress.Cordoned
-	progress, _ := protocol.Abort(h.record(), h.bootID(), reason, message, failed, c.now)
+func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string) {
 	c.add("%s gives up its drain, %s: %s", h.name, reason, message)
-	c.update(h, func(node *corev1.Node) {
-		annotate(node, v1alpha1.AnnotationProgress, progress.String())
-		node.Spec.Unschedulable = node.Spec.Unschedulable && !own
-	})
+	c.plays(h, agents.Abort(reason, message, c.now))
 }
 
 // goDown passes the point of no return. Only a host whose grant is in a ledger may.
@@ -226,7 +222,7 @@ func (h *host) comeBack(c *cluster) {
 		node.Status.NodeInfo.BootID = h.bootID()
 		c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
 		if h.asks != "" {
-			h.publish(c, node)
+			c.permit(agents.Report(h.observation(c, node))(node))
 			return
 		}
 		if !h.silent {
@@ -241,4 +237,15 @@ func (h *host) comeBack(c *cluster) {
 			}
 		}
 	})
+}
+
+// plays is one write of the host's agent.
+func (c *cluster) plays(h *host, move agents.Move) {
+	c.update(h, func(node *corev1.Node) { c.permit(move(node)) })
+}
+
+func (c *cluster) permit(err error) {
+	if err != nil {
+		c.Fatalf("%v", err)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
 // rollsBack is a host whose engine asks for a version again after each boot, because the boot fell back to the old system.
@@ -60,23 +61,9 @@ func (h *host) starts(c *cluster) (protocol.Progress, bool) {
 
 // report writes what the agent has to report, if that is new.
 func (h *host) report(c *cluster) {
-	reported := h.node.DeepCopy()
-	h.publish(c, reported)
+	reports, reported := agents.Report(h.observation(c, h.node)), h.node.DeepCopy()
+	c.permit(reports(reported))
 	if !equality.Semantic.DeepEqual(h.node, reported) {
-		c.update(h, func(node *corev1.Node) { h.publish(c, node) })
-	}
-}
-
-func (h *host) publish(c *cluster, node *corev1.Node) {
-	r := agentstep.NodeStatusOf(h.observation(c, node))
-	for _, reported := range r.Conditions {
-		c.condition(node, reported.Type, reported.Status, v1alpha1.Reason(reported.Reason), reported.Message)
-	}
-	for key, value := range r.Annotations {
-		if value == nil {
-			delete(node.Annotations, key)
-			continue
-		}
-		annotate(node, key, *value)
+		c.plays(h, reports)
 	}
 }
