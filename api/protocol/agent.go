@@ -26,12 +26,10 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (Progr
 	}
 	at := metav1.NewTime(now)
 	next := Progress{
-		Seq:    grant.Seq,
-		Phase:  PhaseDraining,
-		BootID: bootID,
-		// The cordon of an attempt that this one takes over is still the agent's own. That of an earlier reboot is not:
-		// the manager undid it, and one that is there now is an administrator's.
-		Cordoned:       schedulable || (last.Phase == PhaseDraining && last.Cordoned),
+		Seq:            grant.Seq,
+		Phase:          PhaseDraining,
+		BootID:         bootID,
+		Cordoned:       schedulable, // otherwise the cordon is an administrator's: the end of an attempt undoes the agent's own
 		At:             at,
 		DrainStartedAt: &at,
 	}

@@ -93,9 +93,6 @@ func TestStart(t *testing.T) {
 		"another boot ends the row of failures": {
 			Record{Grant: makeGrant(2, active, boot), Progress: failed(otherBoot)}, true, begins(2, true, 0),
 		},
-		"the cordon of an attempt that is taken over stays ours": {
-			Record{Grant: makeGrant(2, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, false, begins(2, true, 0),
-		},
 		"the cordon after an earlier reboot is an administrator's": {
 			Record{Grant: makeGrant(2, active, boot), Progress: makeProgress(1, rebootingPhase, otherBoot)}, false, begins(2, false, 0),
 		},
