@@ -8,16 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// maxBootIDBytes is as long as the ledger's field; the kernel's boot ID has 36.
-const maxBootIDBytes = 64
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
 
 // BootID reads the boot ID, which the kernel draws anew at each boot, from a file such as /proc/sys/kernel/random/boot_id. White space
 // around it is cut off. Anything that is not 1 to 64 letters, digits and dashes is an error. A boot ID that cannot be trusted must
 // never look like a reboot.
 func BootID(path string) (string, error) {
-	content, err := ReadFile(os.OpenFile, path, 4*maxBootIDBytes)
+	content, err := ReadFile(os.OpenFile, path, 4*v1alpha1.MaxBootIDBytes)
 	if err != nil {
 		return "", fmt.Errorf("reading the boot ID: %w", err)
 	}
@@ -33,8 +32,8 @@ func parseBootID(content string) (string, error) {
 	if id == "" {
 		return "", errors.New("it is empty")
 	}
-	if len(id) > maxBootIDBytes {
-		return "", fmt.Errorf("it is longer than %d bytes", maxBootIDBytes)
+	if len(id) > v1alpha1.MaxBootIDBytes {
+		return "", fmt.Errorf("it is longer than %d bytes", v1alpha1.MaxBootIDBytes)
 	}
 	if strings.ContainsFunc(id, func(r rune) bool { return !isAlphanumeric(r) && r != '-' }) {
 		return "", fmt.Errorf("%q has characters other than letters, digits and dashes", id)

@@ -21,7 +21,8 @@ const (
 	unitFilesChanged = "UnitFilesChanged"
 )
 
-var errConnectionBroke = errors.New("the connection to the bus broke")
+// ErrConnectionBroke is the end of what is received on a connection: godbus closes the channel when the connection breaks.
+var ErrConnectionBroke = errors.New("the connection to the bus broke")
 
 // coordinatorsEvery is how often it is worth looking who else may reboot the host where no signal reports it: a configuration file
 // changes without one.
@@ -68,7 +69,7 @@ func (c Changes) follow(ctx context.Context, conn *dbus.Conn) error {
 			again.Reset(coordinatorsEvery)
 		case signal, open := <-signals:
 			if !open {
-				return errConnectionBroke
+				return ErrConnectionBroke
 			}
 			if isChange(signal) {
 				c.Changed()

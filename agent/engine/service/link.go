@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,13 +15,9 @@ import (
 )
 
 const (
-	busDaemon       = "org.freedesktop.DBus"
-	ownerChanged    = busDaemon + ".NameOwnerChanged"
-	errNameHasOwner = busDaemon + ".Error.NameHasNoOwner"
+	busDaemon    = "org.freedesktop.DBus"
+	ownerChanged = busDaemon + ".NameOwnerChanged"
 )
-
-// errSignalsEnded is the end of a link: godbus closes the channel when the connection breaks.
-var errSignalsEnded = errors.New("the connection to the bus broke")
 
 // Link is one connection to the bus on which a service is followed.
 type Link struct {
@@ -80,7 +75,7 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 		case looked = <-o.Again:
 		case signal, open := <-signals:
 			if !open {
-				return errSignalsEnded
+				return host.ErrConnectionBroke
 			}
 			due, signalled = o.Receive(ctx, signal), true
 		}
@@ -120,7 +115,7 @@ func (l *Link) FindOwner(ctx context.Context) error {
 	defer cancel()
 	call := l.Conn.BusObject().CallWithContext(ctx, busDaemon+".GetNameOwner", 0, l.Name)
 	l.Owner, l.Found = "", call.ResponseSequence
-	if host.ErrorName(call.Err) == errNameHasOwner {
+	if host.NoOwner(call.Err) {
 		return nil
 	}
 	if err := call.Store(&l.Owner); err != nil {
