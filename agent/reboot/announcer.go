@@ -62,13 +62,7 @@ func (a *Announcer) once(key, value string) bool {
 
 // evictionsBlocked leaves out the pods that a rule waits for.
 func evictionsBlocked(blocked []drain.Pod) []drain.Pod {
-	var pods []drain.Pod
-	for _, p := range blocked {
-		if p.Reason != string(v1alpha1.DrainWaitCompleted) {
-			pods = append(pods, p)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(slices.Clone(blocked), func(p drain.Pod) bool { return p.Reason == string(v1alpha1.DrainWaitCompleted) })
 }
 
 func uids(pods []drain.Pod) string {
@@ -175,10 +169,7 @@ var lasting = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.Reason
 
 // blocked emits the event of a reason that an administrator has to end. One that was in the report before had its event then.
 func (a *Announcer) blocked(node *corev1.Node, before map[string]string) {
-	earlier, err := protocol.ParseAgentReport(before)
-	if err != nil {
-		earlier = protocol.AgentReport{} // unreadable: nothing was reported
-	}
+	earlier, _ := protocol.ParseAgentReport(before) // one that cannot be read has reported nothing
 	current, err := protocol.ParseAgentReport(node.Annotations)
 	if err != nil {
 		return // another process has written it since
