@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,8 +131,7 @@ func (f *fleet) pausedForGood() bool {
 // show has the planner look at a node in each round.
 func (f *fleet) show(n *plan.Node) {
 	if f.shown[n.Name] == nil {
-		copied := *n
-		f.shown[n.Name] = &copied
+		f.shown[n.Name] = new(*n)
 		f.queues.leave(n.Name)
 	}
 }
@@ -139,11 +139,7 @@ func (f *fleet) show(n *plan.Node) {
 // see lets the planner see the shown nodes and those that wait, in the window of the instant.
 func (f *fleet) see(waiting []*plan.Node) {
 	f.look()
-	f.Nodes = f.Nodes[:0]
-	for _, n := range f.shown {
-		f.Nodes = append(f.Nodes, n)
-	}
-	f.Nodes = append(f.Nodes, waiting...)
+	f.Nodes = append(slices.AppendSeq(f.Nodes[:0], maps.Values(f.shown)), waiting...)
 }
 
 // look brings the state of the windows up to date.
@@ -201,9 +197,8 @@ func (f *fleet) cancel(t plan.Reboot) {
 func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	if n.Grant != nil && n.Progress != nil {
-		drains := metav1.NewTime(r.DrainsAt)
 		n.Progress = &protocol.Progress{
-			Seq: n.Grant.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: metav1.NewTime(r.RebootsAt), DrainStartedAt: &drains,
+			Seq: n.Grant.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: metav1.NewTime(r.RebootsAt), DrainStartedAt: new(metav1.NewTime(r.DrainsAt)),
 		}
 		grant, _ := protocol.Finish(n.Record, n.Entry(n.Name), n.Grant.LedgerName(), n.BootID, f.Now)
 		n.Grant = &grant

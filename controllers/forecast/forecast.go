@@ -110,11 +110,6 @@ type Durations struct {
 	Measured int `json:"measured"`
 }
 
-// Total is from the grant to back in service.
-func (d Durations) Total() time.Duration {
-	return d.Before.Duration + d.Drain.Duration + d.Reboot.Duration + d.Settle.Duration
-}
-
 // Effort bounds the work of one forecast: how many nodes the planner looks at, all its rounds together. What is left then is
 // extrapolated.
 type Effort int
