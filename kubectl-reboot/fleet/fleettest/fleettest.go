@@ -48,8 +48,7 @@ func Policy(name string, options ...func(*v1alpha1.RebootPolicy)) v1alpha1.Reboo
 // AtMost is maxUnavailable, as users write it.
 func AtMost(value string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		most := intstr.Parse(value)
-		p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &most}
+		p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.Parse(value))}
 	}
 }
 
@@ -68,19 +67,17 @@ func Spec(edit func(*v1alpha1.RebootPolicySpec)) func(*v1alpha1.RebootPolicy) {
 
 // Halted is a policy that has stopped by itself.
 func Halted(message string) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) {
-		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonTooManyFailures), Message: message,
-		})
-	}
+	return reports(v1alpha1.ConditionHalted, metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, message)
 }
 
 // WriteRefused: the API server refuses what the manager writes about a granted reboot.
 func WriteRefused(message string) func(*v1alpha1.RebootPolicy) {
+	return reports(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonNodeWriteRefused, message)
+}
+
+func reports(kind string, status metav1.ConditionStatus, reason v1alpha1.Reason, message string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonNodeWriteRefused), Message: message,
-		})
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message})
 	}
 }
 
@@ -180,10 +177,7 @@ func AgentsMissing(nodes ...string) func(*v1alpha1.RebootPolicy) {
 		p.Status.Agents = &v1alpha1.AgentsStatus{
 			Summary: fmt.Sprintf("1/%d", missing+1), Desired: missing + 1, Ready: 1, Missing: missing, Nodes: nodes,
 		}
-		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ReasonAgentsMissing),
-			Message: fmt.Sprintf("%d of %d nodes have no agent that works, so whether they need a reboot is not known: %s",
-				missing, missing+1, strings.Join(nodes, ", ")),
-		})
+		reports(v1alpha1.ConditionAgentsReady, metav1.ConditionFalse, v1alpha1.ReasonAgentsMissing, fmt.Sprintf(
+			"%d of %d nodes have no agent that works, so whether they need a reboot is not known: %s", missing, missing+1, strings.Join(nodes, ", ")))(p)
 	}
 }
