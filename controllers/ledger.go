@@ -170,8 +170,7 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 
 // hold puts the finalizer on a policy that may grant, and on the one with its ledger, before that can have an entry.
 func (l *ledgerWriter) hold(ctx context.Context, s *state) error {
-	grants := s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeEnforce && s.Policy.DeletionTimestamp == nil
-	if !grants {
+	if s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce || s.Policy.DeletionTimestamp != nil {
 		return nil
 	}
 	for _, policy := range []*v1alpha1.RebootPolicy{s.Policy, s.Ledger} {
