@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // front is between one program and the API server, and can leave requests without an answer.

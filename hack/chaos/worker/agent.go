@@ -14,9 +14,9 @@ import (
 	agenthost "github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // agent is one life of a machine's agent. It has the shipped reconciler, drains and lookout, on a line of its own that is cut when it

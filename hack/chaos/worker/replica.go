@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // restart is how soon a manager that has ended is started again, as its Deployment would.

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/witness"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // requestTimeout is how long an administrator or a kubelet waits for an API server that may be down.

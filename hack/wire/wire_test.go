@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // server counts the requests that are carried out; a watch streams until its client goes.
