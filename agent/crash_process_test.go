@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // process is one of the programs: its first and every later life after a kill.
@@ -25,7 +25,7 @@ type process struct {
 	build func(ctx context.Context, config *rest.Config) (manager.Manager, error)
 
 	mu   sync.Mutex
-	dead *atomic.Bool
+	wire *wire.Wire
 	stop context.CancelFunc
 }
 
@@ -40,13 +40,11 @@ func (p *process) start(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	dead := &atomic.Bool{}
 	life, stop := context.WithCancel(ctx)
-	p.dead, p.stop = dead, stop
+	p.wire, p.stop = &wire.Wire{}, stop
+	p.wire.Meddle(p.due, func(r *http.Request, next http.RoundTripper) (*http.Response, error) { return p.strike(ctx, r, next) })
 	config := rest.CopyConfig(p.s.config)
-	config.Wrap(testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-		return p.request(ctx, dead, next, r)
-	}))
+	config.Wrap(p.wire.Wrap)
 	mgr, err := p.build(life, config)
 	if err != nil {
 		p.s.t.Errorf("building %s: %v", p.name, err)
@@ -62,38 +60,28 @@ func (p *process) start(ctx context.Context) {
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.dead != nil {
-		p.dead.Store(true)
+	if p.wire != nil {
+		p.wire.Cut()
 		p.stop()
 	}
 }
 
-var errInjected = errors.New("injected fault")
+// due reports whether a request is the write that meets the scenario's fault. Nothing depends on events.
+func (p *process) due(r *http.Request) bool {
+	return wire.IsWrite(r) && !strings.Contains(r.URL.Path, "/events") && p.s.count(p.name+" "+r.Method+" "+r.URL.Path)
+}
 
-// request is the wire between a life and the API server; the scenario's fault happens here.
-func (p *process) request(ctx context.Context, dead *atomic.Bool, next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	if dead.Load() {
-		return nil, errInjected
+// strike is the scenario's fault.
+func (p *process) strike(ctx context.Context, r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if p.s.fault == failBefore {
+		return wire.Refuse(r, next)
 	}
-	due := isWrite(r) && p.s.count(p.name+" "+r.Method+" "+r.URL.Path)
-	if due && p.s.fault == failBefore {
-		return nil, errInjected
-	}
-	response, err := next.RoundTrip(r)
-	if !due || err != nil {
-		return response, err
-	}
-	_ = response.Body.Close()
-	if p.s.fault == killAfter {
+	response, err := wire.Lose(r, next)
+	if errors.Is(err, wire.ErrLost) && p.s.fault == killAfter {
 		p.kill()
 		p.s.wg.Go(func() { p.start(ctx) })
 	}
-	return nil, errInjected
-}
-
-// isWrite leaves out what nothing depends on: events.
-func isWrite(r *http.Request) bool {
-	return r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events")
+	return response, err
 }
 
 // count notes a write and reports whether it is the one that meets the fault.

@@ -30,6 +30,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	played "github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // machine is a host with a real bus and a Node at the real API server. The spec plays the kubelet and the manager.
@@ -243,17 +244,17 @@ func (m *machine) publish(ctx context.Context, seq int64, state protocol.GrantSt
 }
 
 // requests are those of an agent, over all its processes.
-type requests struct{ testenv.Requests }
+type requests struct{ wire.Wire }
 
 // forbid answers requests for a path as the API server does where a right is missing, after so many of them. No path: none.
 func (r *requests) forbid(path string, after int) {
-	r.Refuse(func(request *http.Request) bool {
+	r.Meddle(func(request *http.Request) bool {
 		is := path != "" && strings.HasPrefix(request.URL.Path, path)
 		if is {
 			after--
 		}
 		return is && after < 0
-	})
+	}, wire.Forbid)
 }
 
 // of lists the requests so far that have a part in them, as METHOD PATH.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,21 +120,13 @@ var _ = Describe("The agent's probes", func() {
 
 	It("report the same of an API server that is away", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		var away atomic.Bool
-		m.hurried, m.tune = true, func(config *rest.Config) {
-			config.Wrap(testenv.Wire(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
-				if away.Load() {
-					return nil, syscall.ECONNREFUSED
-				}
-				return next.RoundTrip(request)
-			}))
-		}
+		m.hurried = true
 		at := probedAt(ctx)
 		m.start(ctx, "--health-probe-bind-address="+at)
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
-		away.Store(true)
+		m.requests.Cut()
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(HavePrefix("500"))
-		away.Store(false)
+		m.requests.Restore()
 		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
 	})
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // actor is somebody with a token who tries things: a client that remembers its last request and the answer to it.
@@ -56,7 +55,7 @@ func actorOf(config *rest.Config) *actor {
 	config.QPS = -1
 	config.ContentType = runtime.ContentTypeJSON // refusals that can be read
 	last := &exchange{}
-	config.Wrap(testenv.Wire(last.record))
+	config.Wrap(wire.Func(last.record).Wrap)
 	client, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	return &actor{Interface: client, last: last}
@@ -64,9 +63,7 @@ func actorOf(config *rest.Config) *actor {
 
 // exchange is a request and its answer.
 type exchange struct {
-	// Method and URL are the request's.
-	Method string
-	URL    url.URL
+	Request *http.Request
 	// Code is the answer's; Message states why where it is a refusal.
 	Code    int
 	Message string
@@ -78,7 +75,7 @@ func (e *exchange) record(request *http.Request, next http.RoundTripper) (*http.
 	if err != nil {
 		return nil, err
 	}
-	*e = exchange{Method: request.Method, URL: *request.URL, Code: response.StatusCode}
+	*e = exchange{Request: request, Code: response.StatusCode}
 	if response.StatusCode < http.StatusBadRequest {
 		return response, nil
 	}
@@ -94,38 +91,18 @@ func (e *exchange) record(request *http.Request, next http.RoundTripper) (*http.
 
 // request is the exchange in the terms of RBAC: verb, resource.group, name, subresource, selector and namespace.
 func (e *exchange) request() string {
-	parts := strings.Split(strings.Trim(e.URL.Path, "/"), "/")
-	group, rest := "", parts[min(len(parts), 2):] // behind api/v1
-	if parts[0] == "apis" {
-		group, rest = "."+parts[1], parts[min(len(parts), 3):]
+	info := wire.Info(e.Request)
+	resource, where := slices.Clone(info.Parts), ""
+	if info.APIGroup != "" {
+		resource[0] += "." + info.APIGroup
 	}
-	where := ""
-	if len(rest) > 2 && rest[0] == "namespaces" {
-		where, rest = " in "+rest[1], rest[2:]
+	if info.Namespace != "" && info.Resource != "namespaces" {
+		where = " in " + info.Namespace
 	}
-	query := e.URL.Query()
-	if selected := query.Get("fieldSelector"); selected != "" {
-		where += " of " + selected
+	if info.FieldSelector != "" {
+		where += " of " + info.FieldSelector
 	}
-	resource := slices.Clone(rest)
-	resource[0] += group
-	return e.verb(len(rest) > 1, query) + " " + strings.Join(resource, "/") + where
-}
-
-func (e *exchange) verb(named bool, query url.Values) string {
-	switch {
-	case e.Method == http.MethodGet && query.Get("watch") != "":
-		return "watch"
-	case e.Method == http.MethodGet && named:
-		return "get"
-	case e.Method == http.MethodGet:
-		return "list"
-	case e.Method == http.MethodDelete && !named:
-		return "deletecollection"
-	}
-	return map[string]string{
-		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
-	}[e.Method]
+	return info.Verb + " " + strings.Join(resource, "/") + where
 }
 
 // by is what refused, by its message; who allowed is not known.

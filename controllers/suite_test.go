@@ -25,12 +25,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 var (
 	env      *embedded.Cluster
 	api      client.Client
-	requests = &requestLog{Requests: testenv.Requests{Others: isNotification}}
+	requests = &requestLog{Wire: wire.Wire{Requests: wire.Requests{Others: isNotification}}}
 	// now is the clock of every manager under test.
 	now = &shiftedClock{}
 	// logs are what they log.
@@ -139,7 +140,7 @@ func (c *shiftedClock) forward(by time.Duration) {
 
 // requestLog notes what a manager asks of the API server.
 type requestLog struct {
-	testenv.Requests
+	wire.Wire
 
 	// cache is what the manager has read.
 	cache client.Reader
@@ -152,6 +153,6 @@ func isNotification(r *http.Request) bool {
 
 // meddleWith has somebody come in between from now on until the end of the spec, before a request is sent, and refuse it.
 func (l *requestLog) meddleWith(meddle func(*http.Request) (refuse bool)) {
-	l.Refuse(meddle)
-	DeferCleanup(func() { l.Refuse(nil) })
+	l.Meddle(meddle, wire.Forbid)
+	DeferCleanup(func() { l.Meddle(nil, nil) })
 }

@@ -30,7 +30,7 @@ tests() { go test -count=1 -vet=off -ldflags='-s -w' -p "$packages" "$@"; }
 # out: `make ci` runs them whole.
 if [ -n "${WHOLE:-}" ]; then
   concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... \
-    ./hack/fleet/... ./hack/wire ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
+    ./hack/fleet/... ./hack/wire ./hack/chaos/faults ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
   whole=$(go list ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale)
   # shellcheck disable=SC2046,SC2086 # one argument for each package
   CGO_ENABLED=1 step "tests, with the race detector" tests -short -race $concurrent

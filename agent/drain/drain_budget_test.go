@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 var _ = Describe("Drain under PodDisruptionBudgets", func() {
@@ -33,8 +34,8 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		w.allow(ctx, "web", 2)
 		Expect(d.wait()).To(Succeed())
 
-		Expect(w.wire.counts()).To(Equal(map[string]int{
-			"LIST pods": 1, "WATCH pods": 1, "WATCH poddisruptionbudgets": 1, "EVICT": 3 + 1 + 2,
+		Expect(w.wire.Counts()).To(Equal(map[string]int{
+			listsPods: 1, watchesPods: 1, watchBudgets: 1, evicts: 3 + 1 + 2,
 		}))
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
 	})
@@ -72,13 +73,11 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
 		}, metav1.CreateOptions{})).Error().NotTo(HaveOccurred())
 		retryAfter := make(chan string, 1)
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			resp, err := send()
-			if r.what == "EVICT" && r.nth == 1 {
-				retryAfter <- resp.Header.Get("Retry-After")
-			}
+		w.wire.Meddle(wire.First(isEviction), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			retryAfter <- resp.Header.Get("Retry-After")
 			return resp, err
-		}
+		})
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.blocked, soon, polling).Should(Equal([]string{
 			"web: EvictionBlocked: The disruption budget web is still being processed by the server.",
@@ -86,7 +85,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(retryAfter).To(Receive(Equal("10")))
 		w.allow(ctx, "web", 1)
 		Eventually(d.done, "5s").Should(Receive(Succeed()))
-		Expect(w.wire.counts()["EVICT"]).To(Equal(2))
+		Expect(w.wire.Counts()[evicts]).To(Equal(2))
 	})
 
 	It("names the problem of two budgets, and goes on when one is gone", func(ctx context.Context) {
@@ -100,7 +99,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 1}))
 		w.dropBudget(ctx, "all")
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.counts()["EVICT"]).To(Equal(2))
+		Expect(w.wire.Counts()[evicts]).To(Equal(2))
 	})
 
 	It("tries again by back-off where budgets cannot be watched", func(ctx context.Context) {
@@ -120,15 +119,13 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 
 	It("follows the budgets again when their watch ends", func(ctx context.Context) {
 		c := w.stopClock()
-		cut := w.wire.cutsFirst("WATCH poddisruptionbudgets")
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web")
 		d := w.start(v1alpha1.Drain{})
-		Eventually(w.wire.counts, soon, polling).Should(HaveKeyWithValue("WATCH poddisruptionbudgets", 1))
-		close(cut)
+		w.endWatch(watchBudgets)
 		Eventually(c.Waiters, soon, polling).Should(Equal(2), "the net and the pause before the next watch")
 		c.Step(firstDelayAtMost)
-		Eventually(w.wire.counts, soon, polling).Should(HaveKeyWithValue("WATCH poddisruptionbudgets", 2))
+		Eventually(w.wire.Counts, soon, polling).Should(HaveKeyWithValue(watchBudgets, 2))
 		w.allow(ctx, "web", 1)
 		Expect(d.wait()).To(Succeed())
 	})

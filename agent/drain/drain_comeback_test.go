@@ -17,14 +17,14 @@ var _ = DescribeTable("Drain ends although a controller puts its pod back on the
 	func(ctx context.Context, evicted int, why string, changes ...func(*corev1.Pod)) {
 		w := newWorld(ctx)
 		w.kubelet.hold() // so that each replacement is there before the pod that it replaces is gone
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+		w.wire.Meddle(isEviction, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 			defer GinkgoRecover()
-			resp, err := send()
-			if r.what == "EVICT" && err == nil && resp.StatusCode == http.StatusCreated {
+			resp, err := next.RoundTrip(r)
+			if err == nil && resp.StatusCode == http.StatusCreated {
 				w.create(ctx, fmt.Sprintf("web-%d", len(w.left(ctx))), changes...)
 			}
 			return resp, err
-		}
+		})
 		w.pod(ctx, "web-0", changes...)
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.status, soon, polling).Should(HaveField("Back", HaveLen(1)))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 var _ = Describe("Drain when the API server fails", func() {
@@ -26,7 +27,7 @@ var _ = Describe("Drain when the API server fails", func() {
 
 	It("asks again after a 500", func(ctx context.Context) {
 		w.pods(ctx, "web")
-		w.wire.answersFirst("EVICT", internal)
+		w.wire.Meddle(wire.First(isEviction), wire.Fail(internal))
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
 		Expect(w.counted()).To(Equal(map[string]int{"error": 1, "evicted": 1}))
 	})
@@ -34,21 +35,12 @@ var _ = Describe("Drain when the API server fails", func() {
 	It("goes on with the other pods where a webhook refuses one, names that one, and asks for it again", func(ctx context.Context) {
 		const refusal = `admission webhook "db.example.com" denied the request: the primary is to move first`
 		w.pods(ctx, "db", "web")
-		moved := make(chan struct{})
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			select {
-			case <-moved:
-			default:
-				if r.what == "EVICT" && r.name == "db" {
-					return answerWith(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: refusal})
-				}
-			}
-			return send()
-		}
+		w.wire.Meddle(func(r *http.Request) bool { return isEviction(r) && wire.Info(r).Name == "db" },
+			wire.Fail(metav1.Status{Code: http.StatusBadRequest, Message: refusal}))
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.blocked, soon, polling).Should(Equal([]string{"db: EvictionBlocked: " + refusal}))
 		Expect(w.left(ctx)).To(Equal([]string{"db"}))
-		close(moved)
+		w.wire.Meddle(nil, nil)
 		Expect(d.wait()).To(Succeed())
 	})
 
@@ -56,15 +48,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		c := w.stopClock()
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what != "EVICT" {
-				return send()
-			}
-			resp, err := send()
-			Expect(err).NotTo(HaveOccurred())
-			Expect(resp.Body.Close()).To(Succeed())
-			return nil, errors.New("connection reset by peer")
-		}
+		w.wire.Meddle(isEviction, wire.Lose)
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"error": 1}))
 		Eventually(w.terminating, soon, polling).Should(ConsistOf(ContainSubstring("terminating until")))
@@ -73,7 +57,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Eventually(w.status, soon, polling).Should(HaveField("Blocked", ConsistOf(HaveField("Reason", drain.ReasonStuckTerminating))))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.counts()["EVICT"]).To(Equal(1))
+		Expect(w.wire.Counts()[evicts]).To(Equal(1))
 	})
 
 	It("does not call an eviction back that is under way when it is asked to end: its eviction in the budget would be lost", func(ctx context.Context) {
@@ -81,18 +65,11 @@ var _ = Describe("Drain when the API server fails", func() {
 		w.pods(ctx, "web")
 		w.budget(ctx, "one", 1)
 		asked, answered := make(chan struct{}), make(chan struct{})
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what == "EVICT" {
-				close(asked)
-				<-answered
-				select {
-				case <-r.done:
-					return nil, errors.New("called back")
-				default:
-				}
-			}
-			return send()
-		}
+		w.wire.Meddle(isEviction, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			close(asked)
+			<-answered
+			return next.RoundTrip(r) // which fails where it was called back
+		})
 		d := w.start(v1alpha1.Drain{})
 		Eventually(asked, soon).Should(BeClosed())
 		d.cancel()
@@ -103,17 +80,9 @@ var _ = Describe("Drain when the API server fails", func() {
 
 	It("ends although an eviction is never answered", func(ctx context.Context) {
 		w.pods(ctx, "web")
-		asked := make(chan struct{})
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what == "EVICT" {
-				close(asked)
-				<-r.done
-				return nil, errors.New("called back")
-			}
-			return send()
-		}
+		w.wire.Meddle(isEviction, wire.Hang)
 		d := w.start(v1alpha1.Drain{})
-		Eventually(asked, soon).Should(BeClosed())
+		Eventually(w.evictions, soon, polling).Should(HaveLen(1))
 		ended := time.Now()
 		d.cancel()
 		Expect(d.wait()).To(MatchError(context.Canceled))
@@ -122,31 +91,20 @@ var _ = Describe("Drain when the API server fails", func() {
 
 	It("lists again when the first LIST fails", func(ctx context.Context) {
 		w.pods(ctx, "web")
-		w.wire.answersFirst("LIST pods", internal)
+		w.wire.Meddle(wire.First(wire.Is(listsPods)), wire.Fail(internal))
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 2, "WATCH pods": 1, "EVICT": 1}))
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 2, watchesPods: 1, evicts: 1}))
 	})
 
 	It("reports why it cannot read the pods until it can", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
-		answers := make(chan struct{})
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what != "LIST pods" {
-				return send()
-			}
-			select {
-			case <-answers:
-				return send()
-			default:
-				return answerWith(internal)
-			}
-		}
+		w.wire.Meddle(wire.Is(listsPods), wire.Fail(internal))
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.status, soon, polling).Should(Equal(drain.Status{
 			Unread: "listing pods: Internal error occurred: etcd",
 		}))
-		close(answers)
+		w.wire.Meddle(nil, nil)
 		Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 1}))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
@@ -155,40 +113,37 @@ var _ = Describe("Drain when the API server fails", func() {
 	It("goes on watching where the watch was when it ends", func(ctx context.Context) {
 		w.kubelet.hold()
 		pods := w.pods(ctx, "web-1", "web-2", "web-3")
-		cut := w.wire.cutsFirst("WATCH pods")
+		from := func(watch int) string { return w.wire.Of(watchesPods)[watch].URL.Query().Get("resourceVersion") }
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 3))
 		remove(ctx, pods[0])
 		Eventually(w.status, soon, polling).Should(HaveField("Remaining", 2))
-		close(cut)
+		w.endWatch(watchesPods)
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 2, "EVICT": 3}))
-		Expect(w.wire.watches()[1]).NotTo(Equal(w.wire.watches()[0]), "it went on where it was")
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 2, evicts: 3}))
+		Expect(from(1)).NotTo(Equal(from(0)), "it went on where it was")
 	})
 
 	DescribeTable("lists again when the watch is too old, and sees what went meanwhile",
-		func(ctx context.Context, tooOld func(metav1.Status) (*http.Response, error)) {
+		func(ctx context.Context, tooOld wire.Func) {
 			w.kubelet.hold()
 			pods := w.pods(ctx, "web-1", "web-2")
-			w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-				if r.what == "WATCH pods" && r.nth == 1 {
-					defer GinkgoRecover()
-					remove(ctx, pods[0])
-					return tooOld(expired)
-				}
-				return send()
-			}
+			w.wire.Meddle(wire.First(wire.Is(watchesPods)), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				defer GinkgoRecover()
+				remove(ctx, pods[0])
+				return tooOld(r, next)
+			})
 			d := w.start(v1alpha1.Drain{})
 			Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 1, Evicted: 1}))
 			// web-1 was asked too, or not, depending on which came first; web-2 was, and once.
-			Eventually(w.wire.evictions, soon, polling).Should(ContainElement("web-2"))
+			Eventually(w.evictions, soon, polling).Should(ContainElement("web-2"))
 			w.kubelet.release(ctx)
 			Expect(d.wait()).To(Succeed())
-			Expect(w.wire.counts()).To(And(HaveKeyWithValue("LIST pods", 2), HaveKeyWithValue("WATCH pods", 2)))
+			Expect(w.wire.Counts()).To(And(HaveKeyWithValue(listsPods, 2), HaveKeyWithValue(watchesPods, 2)))
 		},
-		Entry("reported by the answer", answerWith),
-		Entry("reported by an event", eventWith),
+		Entry("reported by the answer", wire.Fail(expired)),
+		Entry("reported by an event", expire(expired)),
 	)
 
 	Context("closed (behaviour 40)", func() {
@@ -197,7 +152,7 @@ var _ = Describe("Drain when the API server fails", func() {
 			w.drainer.Pods = asNode(w.wire, "other")
 			err := w.start(v1alpha1.Drain{}).wait()
 			Expect(err).To(MatchError(ContainSubstring(`draining node "` + w.node + `": listing pods: pods is forbidden`)))
-			Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1}))
+			Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1}))
 		})
 
 		It("ends with an error when pods may not be evicted", func(ctx context.Context) {
@@ -206,7 +161,7 @@ var _ = Describe("Drain when the API server fails", func() {
 			w.drainer.Pods = as(w.wire, "reader")
 			err := w.start(v1alpha1.Drain{}).wait()
 			Expect(err).To(MatchError(ContainSubstring(`evicting pod "` + w.namespace + `/web": pods "web" is forbidden`)))
-			Expect(w.wire.counts()["EVICT"]).To(Equal(3), "twice it may be a cache that lags")
+			Expect(w.wire.Counts()[evicts]).To(Equal(3), "twice it may be a cache that lags")
 			Expect(w.counted()).To(Equal(map[string]int{"error": 3}))
 			Expect(w.get(ctx, "web").DeletionTimestamp).To(BeNil())
 		})
@@ -218,20 +173,20 @@ var _ = Describe("Drain when the API server fails", func() {
 			r.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
 			err := w.start(rules(r)).wait()
 			Expect(err).To(MatchError(ContainSubstring(`getting namespace "` + w.namespace + `" for the drain rules: namespaces`)))
-			Expect(w.wire.counts()["EVICT"]).To(BeZero())
+			Expect(w.wire.Counts()[evicts]).To(BeZero())
 		})
 
 		It("ends with an error when a rule cannot be read", func() {
 			r := rule(v1alpha1.DrainSkip, "not a key", "web", 0)
 			Expect(w.start(rules(r)).wait()).To(MatchError(HavePrefix("reading drain rule 0: reading podSelector: ")))
-			Expect(w.wire.counts()).To(BeEmpty())
+			Expect(w.wire.Counts()).To(BeEmpty())
 		})
 	})
 
 	It("rides out a 403 of admission's cache, which may lag behind the watch", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		lagging := apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("only pods with spec.nodeName set to itself")).ErrStatus
-		w.wire.answersFirst("EVICT", lagging)
+		w.wire.Meddle(wire.First(isEviction), wire.Fail(lagging))
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
 		Expect(w.counted()).To(Equal(map[string]int{"error": 1, "evicted": 1}))
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 var _ = Describe("Drain", func() {
@@ -39,8 +40,8 @@ var _ = Describe("Drain", func() {
 
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
 
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "EVICT": 12}))
-		Expect(w.wire.evictions()).To(ConsistOf(names))
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1, evicts: 12}))
+		Expect(w.evictions()).To(ConsistOf(names))
 		Expect(w.counted()).To(Equal(map[string]int{"evicted": 12}))
 		Expect(w.left(ctx)).To(ConsistOf("daemon", "static", "succeeded", "failed", "agent", "elsewhere"))
 		for _, pod := range stays {
@@ -68,7 +69,7 @@ var _ = Describe("Drain", func() {
 			"pod %s/alone: no controller would create it again, and drain.unmanagedPods is Block; "+
 			`pod %s/cache: the data in its emptyDir volume "tmp" would be lost, and drain.emptyDirData is Block`,
 			w.node, w.namespace, w.namespace)))
-		Expect(w.wire.counts()["EVICT"]).To(BeZero())
+		Expect(w.wire.Counts()[evicts]).To(BeZero())
 		Expect(w.left(ctx)).To(ConsistOf("alone", "cache", "web"))
 	})
 
@@ -86,7 +87,7 @@ var _ = Describe("Drain", func() {
 			ContainSubstring("pod %s/everywhere: gates.blockingPods lets it keep its node until it has completed", w.namespace),
 			ContainSubstring("pod %s/migration: gates.blockingPods lets it keep its node until it has completed", w.namespace),
 		)))
-		Expect(w.wire.counts()["EVICT"]).To(BeZero())
+		Expect(w.wire.Counts()[evicts]).To(BeZero())
 		Expect(w.left(ctx)).To(ConsistOf("migration", "everywhere", "web"))
 	})
 
@@ -110,7 +111,7 @@ var _ = Describe("Drain", func() {
 			Should(HaveValue(BeEquivalentTo(7)))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "EVICT": 1}))
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1, evicts: 1}))
 	})
 
 	It("goes round a PodDisruptionBudget by a rule with action Delete", func(ctx context.Context) {
@@ -124,7 +125,7 @@ var _ = Describe("Drain", func() {
 			Should(HaveValue(BeEquivalentTo(5)))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "DELETE pods": 1}))
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1, "delete pods": 1}))
 		Expect(w.counted()).To(Equal(map[string]int{"deleted": 1}))
 		Expect(w.statuses).To(HaveExactElements(
 			drain.Status{Remaining: 1}, drain.Status{Remaining: 1, Deleted: 1, Deleting: 1}, drain.Status{Evicted: 1, Deleted: 1},
@@ -140,7 +141,7 @@ var _ = Describe("Drain", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(d.wait()).To(Succeed())
 		Expect(w.left(ctx)).To(ConsistOf("batch"))
-		Expect(w.wire.counts()["EVICT"]).To(BeZero())
+		Expect(w.wire.Counts()[evicts]).To(BeZero())
 	})
 
 	It("takes the orders one after the other, each only when the one before is gone", func(ctx context.Context) {
@@ -154,13 +155,13 @@ var _ = Describe("Drain", func() {
 		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 2))
 		remove(ctx, w.get(ctx, "proxy-1"))
 		Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 3, Evicted: 1}))
-		Expect(w.wire.evictions()).To(ConsistOf("proxy-1", "proxy-2"), "proxy-2 is still there")
+		Expect(w.evictions()).To(ConsistOf("proxy-1", "proxy-2"), "proxy-2 is still there")
 		remove(ctx, w.get(ctx, "proxy-2"))
 		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 3))
-		Expect(w.wire.evictions()[2:]).To(Equal([]string{"web"}))
+		Expect(w.evictions()[2:]).To(Equal([]string{"web"}))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.evictions()[2:]).To(Equal([]string{"web", "db"}))
+		Expect(w.evictions()[2:]).To(Equal([]string{"web", "db"}))
 	})
 
 	It("selects by namespace labels, asking for each namespace once", func(ctx context.Context) {
@@ -172,8 +173,8 @@ var _ = Describe("Drain", func() {
 		r := rule(v1alpha1.DrainSkip, "app", "web", 0)
 		r.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
 		Expect(w.start(rules(r)).wait()).To(Succeed())
-		Expect(w.wire.evictions()).To(ConsistOf("dev-1", "dev-2"))
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "EVICT": 2, "GET namespaces": 2}))
+		Expect(w.evictions()).To(ConsistOf("dev-1", "dev-2"))
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1, evicts: 2, "get namespaces": 2}))
 	})
 
 	It("evicts pods that appear meanwhile, and names those it may not", func(ctx context.Context) {
@@ -209,7 +210,7 @@ var _ = Describe("Drain", func() {
 		}))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1}), "nothing was asked, let alone forced")
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1}), "nothing was asked, let alone forced")
 	})
 
 	It("ends with its context, promptly, and leaves nothing behind", func(ctx context.Context) {
@@ -217,7 +218,7 @@ var _ = Describe("Drain", func() {
 		w.pods(ctx, "web-1", "web-2")
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.blocked, soon, polling).Should(HaveLen(2))
-		Eventually(w.wire.counts, soon, polling).Should(HaveKey("WATCH poddisruptionbudgets"))
+		Eventually(w.wire.Counts, soon, polling).Should(HaveKey(watchBudgets))
 		d.cancel()
 		var err error
 		Eventually(d.done, soon, "1ms").Should(Receive(&err))
@@ -228,15 +229,9 @@ var _ = Describe("Drain", func() {
 
 	It("ends with its context also while a request hangs", func(ctx context.Context) {
 		w.pods(ctx, "web")
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			if r.what == "EVICT" {
-				<-r.done
-				return nil, context.Canceled
-			}
-			return send()
-		}
+		w.wire.Meddle(isEviction, wire.Hang)
 		d := w.start(v1alpha1.Drain{})
-		Eventually(w.wire.evictions, soon, polling).Should(HaveLen(1))
+		Eventually(w.evictions, soon, polling).Should(HaveLen(1))
 		d.cancel()
 		Expect(d.wait()).To(MatchError(context.Canceled))
 		Expect(w.counted()).To(BeEmpty(), "that was no answer")
@@ -255,7 +250,7 @@ var _ = Describe("Drain", func() {
 		second := w.start(spec)
 		w.kubelet.release(ctx)
 		Expect(second.wait()).To(Succeed())
-		Expect(w.wire.evictions()).To(HaveLen(3), "pods that terminate are not asked twice")
+		Expect(w.evictions()).To(HaveLen(3), "pods that terminate are not asked twice")
 		Expect(w.left(ctx)).To(BeEmpty())
 	})
 
@@ -267,14 +262,13 @@ var _ = Describe("Drain", func() {
 			old := w.create(ctx, "db-0")
 			w.pods(ctx, "other")
 			var fresh *corev1.Pod
-			w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-				if r.what == "EVICT" && r.name == "db-0" && r.nth == 1 {
-					defer GinkgoRecover()
-					remove(ctx, old)
-					fresh = w.create(ctx, "db-0", comesBack(w))
-				}
-				return send()
-			}
+			first := wire.First(func(r *http.Request) bool { return isEviction(r) && wire.Info(r).Name == "db-0" })
+			w.wire.Meddle(first, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				defer GinkgoRecover()
+				remove(ctx, old)
+				fresh = w.create(ctx, "db-0", comesBack(w))
+				return next.RoundTrip(r)
+			})
 			d := w.start(rules(rule(v1alpha1.DrainSkip, "keep", "true", 0)))
 			Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"gone": 1, "evicted": 1}))
 			w.kubelet.release(ctx)

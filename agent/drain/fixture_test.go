@@ -25,6 +25,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 const (
@@ -42,7 +43,7 @@ type world struct {
 	node      string
 	namespace string
 	kubelet   *kubelet
-	wire      *wire // the requests of the drainer
+	wire      *wire.Wire // the requests of the drainer
 	drainer   *drain.Drainer
 
 	mu       sync.Mutex
@@ -53,7 +54,7 @@ type world struct {
 
 func newWorld(ctx context.Context) *world {
 	nodes++
-	w := &world{node: fmt.Sprintf("n%d", nodes), wire: &wire{}, results: map[string]int{}}
+	w := &world{node: fmt.Sprintf("n%d", nodes), wire: &wire.Wire{}, results: map[string]int{}}
 	w.namespace = makeNamespace(ctx, nil)
 	w.kubelet = startKubelet(w.node)
 	w.drainer = &drain.Drainer{

@@ -33,7 +33,6 @@ var _ = Describe("Follow", func() {
 	It("reads the labels of namespaces anew when a watch has ended", func(ctx context.Context) {
 		w := newWorld(ctx)
 		c := w.stopClock()
-		cut := w.wire.cutsFirst("WATCH pods")
 		label := func(team string) {
 			GinkgoHelper()
 			patch := `{"metadata":{"labels":{"team":` + team + `}}}`
@@ -44,15 +43,14 @@ var _ = Describe("Follow", func() {
 		w.pod(ctx, "migration")
 		blocking := w.follow(v1alpha1.BlockingPod{NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "data"}}})
 		Eventually(blocking, soon, polling).Should(ConsistOf(HaveField("Name", "migration")))
-		Eventually(w.wire.counts, soon, polling).Should(HaveKeyWithValue("WATCH pods", 1))
 
 		label("null")
-		close(cut)
+		w.endWatch(watchesPods)
 		Eventually(func() []drain.Pod {
 			c.Step(firstDelayAtMost)
 			return blocking()
 		}, soon, polling).Should(BeEmpty())
-		Eventually(w.wire.counts, soon, polling).Should(And(
-			HaveKeyWithValue("LIST pods", 2), HaveKeyWithValue("WATCH pods", 2), HaveKeyWithValue("GET namespaces", 2)))
+		Eventually(w.wire.Counts, soon, polling).Should(And(
+			HaveKeyWithValue(listsPods, 2), HaveKeyWithValue(watchesPods, 2), HaveKeyWithValue("get namespaces", 2)))
 	})
 })

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // agentUser is the user of the agent's ServiceAccount, with the rights that config/rbac gives it.
@@ -64,17 +65,17 @@ func installAgentRole(ctx context.Context) {
 }
 
 // as is a client of some user, by impersonation, whose requests go over the wire w.
-func as(w *wire, user string, groups ...string) kubernetes.Interface {
+func as(w *wire.Wire, user string, groups ...string) kubernetes.Interface {
 	GinkgoHelper()
 	config := impersonating(user, groups...)
-	config.Wrap(testenv.Wire(w.pass))
+	config.Wrap(w.Wrap)
 	client, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	return client
 }
 
 // asNode is a client with a kubelet's identity: what the Node authorizer and NodeRestriction let through, and nothing else.
-func asNode(w *wire, node string) kubernetes.Interface {
+func asNode(w *wire.Wire, node string) kubernetes.Interface {
 	GinkgoHelper()
 	return as(w, "system:node:"+node, "system:nodes")
 }

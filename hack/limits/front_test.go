@@ -17,8 +17,8 @@ import (
 
 // front is between one program and the API server, and can leave requests without an answer.
 type front struct {
-	*wire.Line
-	URL string
+	wire wire.Wire
+	URL  string
 
 	t *testing.T
 }
@@ -28,8 +28,8 @@ func newFront(t *testing.T) *front {
 	t.Helper()
 	transport, err := rest.TransportFor(env.Config())
 	must(t, err)
-	f := &front{Line: wire.New(transport).Line(t.Context()), t: t}
-	f.URL, err = f.Serve(t.Context(), env.Config().Host)
+	f := &front{t: t}
+	f.URL, err = f.wire.Serve(t.Context(), env.Config().Host, transport)
 	must(t, err)
 	return f
 }
@@ -38,7 +38,12 @@ func newFront(t *testing.T) *front {
 // go on.
 func (f *front) hangs(which func(*http.Request) bool, after func()) {
 	f.t.Helper()
-	sent := f.Keep(which)
+	sent := make(chan struct{})
+	once := sync.OnceFunc(func() { close(sent) })
+	f.wire.Meddle(which, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		once()
+		return wire.Hang(r, next)
+	})
 	after()
 	select {
 	case <-sent:

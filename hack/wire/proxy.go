@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Serve is a plain HTTP server on 127.0.0.1 whose requests go over the line to an API server, until ctx ends. It returns its
+// Serve is a plain HTTP server on 127.0.0.1 whose requests go over the wire to an API server, until ctx ends. It returns its
 // address as a URL.
-func (l *Line) Serve(ctx context.Context, server string) (string, error) {
+func (w *Wire) Serve(ctx context.Context, server string, next http.RoundTripper) (string, error) {
 	target, err := url.Parse(server)
 	if err != nil {
 		return "", fmt.Errorf("parsing the API server's address: %w", err)
@@ -27,7 +27,7 @@ func (l *Line) Serve(ctx context.Context, server string) (string, error) {
 	quiet := log.New(io.Discard, "", 0)
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     l,
+		Transport:     w.Wrap(next),
 		FlushInterval: -1,
 		ErrorLog:      quiet,
 		// A connection that breaks, and no answer of a proxy.

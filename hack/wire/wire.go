@@ -1,288 +1,196 @@
-// Package wire is the network between the operator and the API server. It can fail in every way a network and an API server do.
+// Package wire is the network between programs and the API server. It remembers what is asked, and can fail in every way a network and an
+// API server do.
 package wire
 
 import (
 	"context"
 	"errors"
 	"io"
-	"maps"
-	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// errLost is what a client sees of an answer that got lost.
-var errLost = errors.New("net/http: request canceled (Client.Timeout exceeded while awaiting headers), by the wire")
+// ErrCut is what a client sees when its wire is cut.
+var ErrCut = errors.New("connection reset by the wire")
 
-// errCut is what a client sees when its line is cut.
-var errCut = errors.New("connection reset by the wire")
+// Func is what becomes of a request, with what sends it.
+type Func func(r *http.Request, next http.RoundTripper) (*http.Response, error)
 
-// Wire carries requests to one API server. Its methods may be called from any goroutine.
+// Wrap is for the config of a client: its requests go to the function.
+func (f Func) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) { return f(r, next) })
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Wire carries the requests of clients to an API server. It can be cut, or hold everything that passes for a while. On the zero value
+// all is well. Its methods may be called from any goroutine.
 type Wire struct {
-	next http.RoundTripper
-
-	mu      sync.Mutex
-	random  *rand.Rand
-	rates   map[schedule.Kind]float64
-	struck  map[schedule.Kind]int
-	watches map[*stream]bool
-}
-
-// New makes a wire on which all is well.
-func New(next http.RoundTripper) *Wire {
-	return &Wire{next: next, random: rand.New(rand.NewPCG(0, 0)), rates: map[schedule.Kind]float64{}, struck: map[schedule.Kind]int{}, watches: map[*stream]bool{}}
-}
-
-// Seed draws the faults of requests anew, and forgets the counts.
-func (w *Wire) Seed(seed uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.random = rand.New(rand.NewPCG(seed, 1))
-	w.rates, w.struck = map[schedule.Kind]float64{}, map[schedule.Kind]int{}
-}
-
-// Set makes a part of all requests fail in a way; 0: none.
-func (w *Wire) Set(kind schedule.Kind, rate float64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rates[kind] = rate
-}
-
-// Count counts a fault that the wire has no part in.
-func (w *Wire) Count(kind schedule.Kind) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.struck[kind]++
-}
-
-// Struck is how many faults there were of each kind, those of requests by request.
-func (w *Wire) Struck() map[schedule.Kind]int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.struck)
-}
-
-// DropWatches cuts every watch.
-func (w *Wire) DropWatches() {
-	w.mu.Lock()
-	cut := w.watches
-	w.watches = map[*stream]bool{}
-	w.struck[schedule.WatchesDropped] += len(cut)
-	w.mu.Unlock()
-	for s := range cut {
-		s.Close()
-	}
-}
-
-// draw chooses what becomes of a request.
-func (w *Wire) draw(req *http.Request) schedule.Kind {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	kinds := []schedule.Kind{schedule.TooMany, schedule.ServerError}
-	if req.Method != http.MethodGet {
-		kinds = append(kinds, schedule.Conflict, schedule.AnswerLost)
-	}
-	for _, kind := range kinds {
-		if rate := w.rates[kind]; rate > 0 && w.random.Float64() < rate {
-			w.struck[kind]++
-			return kind
-		}
-	}
-	return ""
-}
-
-func (w *Wire) roundTrip(req *http.Request) (*http.Response, error) {
-	kind := w.draw(req)
-	if _, answered := answers[kind]; answered {
-		drainRequest(req)
-		return answer(req, kind), nil
-	}
-	resp, err := w.next.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	if kind == schedule.AnswerLost {
-		_, _ = io.Copy(io.Discard, resp.Body) // it is lost anyway
-		resp.Body.Close()
-		return nil, errLost
-	}
-	return resp, nil
-}
-
-func isWatch(req *http.Request) bool {
-	query := req.URL.RawQuery
-	return strings.Contains(query, "watch=true") || strings.Contains(query, "watch=1")
-}
-
-func drainRequest(req *http.Request) {
-	if req.Body != nil {
-		_, _ = io.Copy(io.Discard, req.Body) // nobody reads it
-		req.Body.Close()
-	}
-}
-
-// Line is one client's part of the wire. It can be cut for good, or hold everything that passes for a while.
-type Line struct {
 	machine.Gate
+	Requests
 
-	wire *Wire
+	mu        sync.Mutex
+	cut       bool
+	exchanges map[*exchange]bool
 
-	mu       sync.Mutex
-	readOnly bool
-	kept     func(*http.Request) bool
-	keep     chan struct{} // closed when a request is kept
-	// ctx is the life of the line, which its requests share: until it is cut, and from when it is restored.
-	ctx context.Context //nolint:containedctx // as above
-	end context.CancelFunc
-}
-
-// Line makes a line of a new client. Cut it when the client is gone.
-func (w *Wire) Line(ctx context.Context) *Line {
-	ctx, end := context.WithCancel(ctx)
-	return &Line{wire: w, ctx: ctx, end: end}
+	// choosing is held while a request is chosen, which may take as long as others are carried.
+	choosing sync.Mutex
+	which    func(*http.Request) bool
+	meddle   Func
 }
 
 // Cut makes everything fail, at once and until Restore.
-func (l *Line) Cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.end()
-}
-
-// ReadOnly lets reads pass, and makes everything else fail from now on.
-func (l *Line) ReadOnly() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.readOnly = true
+func (w *Wire) Cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = true
+	for e := range w.exchanges {
+		e.end()
+	}
 }
 
 // Restore ends a cut.
-func (l *Line) Restore(ctx context.Context) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ctx, l.end = context.WithCancel(ctx)
+func (w *Wire) Restore() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = false
 }
 
-// Keep leaves the requests that are chosen unanswered, until their client gives up; watches that stand go on. The channel is closed
-// with the first of them.
-func (l *Line) Keep(which func(*http.Request) bool) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.kept, l.keep = which, make(chan struct{})
-	return l.keep
-}
-
-// keeps reports whether a request is left unanswered.
-func (l *Line) keeps(req *http.Request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kept == nil || !l.kept(req) {
-		return false
+// Drop ends the answers to requests that are chosen, such as watches: who reads them gets an error. It returns how many there were.
+func (w *Wire) Drop(which func(*http.Request) bool, as error) (dropped int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e := range w.exchanges {
+		if e.answer != nil && e.dropped == nil && which(e.request) {
+			e.dropped = as
+			e.end()
+			dropped++
+		}
 	}
-	select {
-	case <-l.keep:
-	default:
-		close(l.keep)
-	}
-	return true
+	return dropped
 }
 
-// Pass waits while the line is held, and fails while it is cut.
-func (l *Line) Pass() error {
-	l.mu.Lock()
-	ctx := l.ctx
-	l.mu.Unlock()
-	if !l.Gate.Pass(ctx) {
-		return errCut
+// Meddle lets something else become of the requests that are chosen, from now on. They are chosen one at a time. Nil: all are, or nothing
+// else becomes of them.
+func (w *Wire) Meddle(which func(*http.Request) bool, meddle Func) {
+	w.choosing.Lock()
+	defer w.choosing.Unlock()
+	w.which, w.meddle = which, meddle
+}
+
+// Pass waits while the wire is held, and fails while it is cut.
+func (w *Wire) Pass(ctx context.Context) error {
+	e, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.over()
+	return e.pass()
+}
+
+// Wrap is for the config of a client: its requests go over the wire.
+func (w *Wire) Wrap(next http.RoundTripper) http.RoundTripper {
+	return Func(w.carry).Wrap(next)
+}
+
+func (w *Wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	e, err := w.begin(r.Context())
+	if err != nil {
+		return Refuse(r, next)
+	}
+	if err := e.pass(); err != nil {
+		e.over()
+		return Refuse(r, next)
+	}
+	w.note(r)
+	response, err := w.becomes(r)(r.WithContext(e.life), next)
+	if err == nil {
+		if err = e.pass(); err != nil {
+			response.Body.Close()
+		}
+	}
+	if err != nil {
+		e.over()
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.request, e.answer, response.Body = r, response.Body, e
+	return response, nil
+}
+
+// becomes is what becomes of a request.
+func (w *Wire) becomes(r *http.Request) Func {
+	w.choosing.Lock()
+	defer w.choosing.Unlock()
+	if w.meddle != nil && (w.which == nil || w.which(r)) {
+		return w.meddle
+	}
+	return func(r *http.Request, next http.RoundTripper) (*http.Response, error) { return next.RoundTrip(r) }
+}
+
+// exchange is a request and its answer's body, which stops where the wire is held and ends when it is cut.
+type exchange struct {
+	wire *Wire
+	life context.Context //nolint:containedctx // that of the exchange
+	end  context.CancelFunc
+
+	request *http.Request
+	answer  io.ReadCloser
+	dropped error // what is read instead of the rest
+}
+
+func (w *Wire) begin(ctx context.Context) (*exchange, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut {
+		return nil, ErrCut
+	}
+	e := &exchange{wire: w}
+	e.life, e.end = context.WithCancel(ctx)
+	if w.exchanges == nil {
+		w.exchanges = map[*exchange]bool{}
+	}
+	w.exchanges[e] = true
+	return e, nil
+}
+
+func (e *exchange) over() {
+	e.wire.mu.Lock()
+	defer e.wire.mu.Unlock()
+	delete(e.wire.exchanges, e)
+	e.end()
+}
+
+func (e *exchange) pass() error {
+	if !e.wire.Gate.Pass(e.life) {
+		return ErrCut
 	}
 	return nil
 }
 
-// RoundTrip implements http.RoundTripper.
-func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := l.Pass(); err != nil {
-		drainRequest(req)
-		return nil, err
-	}
-	if l.keeps(req) {
-		drainRequest(req)
-		<-req.Context().Done()
-		return nil, req.Context().Err()
-	}
-	l.mu.Lock()
-	ctx, refused := l.ctx, l.readOnly && req.Method != http.MethodGet
-	l.mu.Unlock()
-	if refused {
-		drainRequest(req)
-		return nil, errCut
-	}
-	life, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(ctx, cancel)
-	resp, err := l.wire.roundTrip(req.WithContext(life))
-	if err != nil {
-		stop()
-		cancel()
-		return nil, err
-	}
-	body := &stream{ReadCloser: resp.Body, line: l, end: func() { stop(); cancel() }}
-	resp.Body = body
-	if isWatch(req) && resp.StatusCode == http.StatusOK {
-		l.wire.mu.Lock()
-		l.wire.watches[body] = true
-		l.wire.mu.Unlock()
-	}
-	if err := l.Pass(); err != nil {
-		resp.Body.Close()
-		return nil, err
-	}
-	return resp, nil
-}
-
-// stream is the body of an answer: it stops where the line is held.
-type stream struct {
-	io.ReadCloser
-	line *Line
-	end  func()
-}
-
 // Read implements io.Reader.
-func (s *stream) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	if passed := s.line.Pass(); passed != nil {
+func (e *exchange) Read(p []byte) (int, error) {
+	n, err := e.answer.Read(p)
+	passed := e.pass()
+	e.wire.mu.Lock()
+	defer e.wire.mu.Unlock()
+	switch {
+	case e.dropped != nil:
+		return 0, e.dropped
+	case passed != nil:
 		return 0, passed
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
-func (s *stream) Close() error {
-	s.line.wire.mu.Lock()
-	delete(s.line.wire.watches, s)
-	s.line.wire.mu.Unlock()
-	defer s.end()
-	return s.ReadCloser.Close()
-}
-
-// answers are what an API server answers of each kind.
-var answers = map[schedule.Kind]*apierrors.StatusError{
-	schedule.Conflict:    apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "", errors.New("the object has been modified")),
-	schedule.TooMany:     apierrors.NewTooManyRequests("too many requests, please try again later", 1),
-	schedule.ServerError: apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
-}
-
-func answer(req *http.Request, kind schedule.Kind) *http.Response {
-	status := testenv.Failure(answers[kind].Status())
-	resp := testenv.Answer(req, int(status.Code), status)
-	if kind == schedule.TooMany {
-		resp.Header.Set("Retry-After", "1")
-	}
-	return resp
+func (e *exchange) Close() error {
+	defer e.over()
+	return e.answer.Close()
 }

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
@@ -60,77 +60,49 @@ func watch(t *testing.T, through http.RoundTripper, url string) io.Reader {
 	return resp.Body
 }
 
-// TestWire_Fails in each way that is asked for, and reports it: what is refused is not carried out, what is lost is.
-func TestWire_Fails(t *testing.T) {
-	cases := map[schedule.Kind]struct {
-		code    int
-		carried int64
-	}{
-		"":                   {http.StatusOK, 1},
-		schedule.Conflict:    {http.StatusConflict, 0},
-		schedule.TooMany:     {http.StatusTooManyRequests, 0},
-		schedule.ServerError: {http.StatusInternalServerError, 0},
-		schedule.AnswerLost:  {0, 1},
-	}
-	for kind, want := range cases {
-		t.Run(string(kind), func(t *testing.T) {
-			url, carried := server(t)
-			w := wire.New(http.DefaultTransport)
-			w.Set(kind, 1)
-			code, header := send(t, w.Line(t.Context()), http.MethodPatch, url)
-			if code != want.code || carried.Load() != want.carried {
-				t.Errorf("code %d, carried out %d times, want %d and %d", code, carried.Load(), want.code, want.carried)
-			}
-			if kind != "" && w.Struck()[kind] != 1 {
-				t.Errorf("it shows it struck %v", w.Struck())
-			}
-			if kind == schedule.TooMany && header.Get("Retry-After") == "" {
-				t.Error("nothing shows when to try again")
-			}
-		})
+func TestDrop_EndsWatches(t *testing.T) {
+	for as, want := range map[error]error{wire.ErrCut: wire.ErrCut, io.EOF: nil} {
+		url, _ := server(t)
+		var w wire.Wire
+		stream := watch(t, w.Wrap(http.DefaultTransport), url)
+		first := w.Drop(wire.IsWatch, as)
+		if _, err := io.ReadAll(stream); !errors.Is(err, want) {
+			t.Errorf("the watch has ended with %v, want %v", err, want)
+		}
+		if second := w.Drop(wire.IsWatch, as); first != 1 || second != 0 {
+			t.Errorf("dropped %d watches and then %d, and there was one", first, second)
+		}
 	}
 }
 
-func TestWire_DropsWatches(t *testing.T) {
-	url, _ := server(t)
-	w := wire.New(http.DefaultTransport)
-	stream := watch(t, w.Line(t.Context()), url)
-	w.DropWatches()
-	if _, err := io.ReadAll(stream); err == nil {
-		t.Error("the watch has ended in order")
-	}
-	w.DropWatches()
-	if n := w.Struck()[schedule.WatchesDropped]; n != 1 {
-		t.Errorf("dropped %d watches, and there was one", n)
-	}
-}
-
-// TestLine_Cut ends what is under way and lets nothing through, until it is restored.
-func TestLine_Cut(t *testing.T) {
+// TestWire_Cut ends what is under way and lets nothing through, until it is restored.
+func TestWire_Cut(t *testing.T) {
 	url, carried := server(t)
-	line := wire.New(http.DefaultTransport).Line(t.Context())
-	stream := watch(t, line, url)
+	var line wire.Wire
+	through := line.Wrap(http.DefaultTransport)
+	stream := watch(t, through, url)
 	line.Cut()
 	if _, err := io.ReadAll(stream); err == nil {
 		t.Error("the watch goes on")
 	}
-	if code, _ := send(t, line, http.MethodGet, url); code != 0 || carried.Load() != 1 {
+	if code, _ := send(t, through, http.MethodGet, url); code != 0 || carried.Load() != 1 {
 		t.Errorf("a request went through a cut line: code %d, %d were carried out", code, carried.Load())
 	}
-	line.Restore(t.Context())
-	if code, _ := send(t, line, http.MethodGet, url); code != http.StatusOK {
+	line.Restore()
+	if code, _ := send(t, through, http.MethodGet, url); code != http.StatusOK {
 		t.Errorf("code %d after the line was restored", code)
 	}
 }
 
-// TestLine_Hold stops a request where it is, as SIGSTOP does, until it is released.
-func TestLine_Hold(t *testing.T) {
+// TestWire_Hold stops a request where it is, as SIGSTOP does, until it is released.
+func TestWire_Hold(t *testing.T) {
 	url, carried := server(t)
-	line := wire.New(http.DefaultTransport).Line(t.Context())
+	var line wire.Wire
+	through := line.Wrap(http.DefaultTransport)
 	line.Hold()
 	done := make(chan int, 1)
 	go func() {
-		code, _ := send(t, line, http.MethodGet, url)
+		code, _ := send(t, through, http.MethodGet, url)
 		done <- code
 	}()
 	select {
@@ -147,25 +119,26 @@ func TestLine_Hold(t *testing.T) {
 	}
 }
 
-func TestLine_HeldWhenAllEnds(t *testing.T) {
+func TestWire_HeldWhenAllEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	line := wire.New(http.DefaultTransport).Line(ctx)
+	var line wire.Wire
 	line.Hold()
 	cancel()
-	if err := line.Pass(); err == nil {
+	if err := line.Pass(ctx); err == nil {
 		t.Error("it passed")
 	}
 }
 
-// TestLine_ReadOnly lets an agent that was killed read, and nothing else.
-func TestLine_ReadOnly(t *testing.T) {
+// TestMeddle lets an agent that was killed read, and nothing else.
+func TestMeddle(t *testing.T) {
 	url, carried := server(t)
-	line := wire.New(http.DefaultTransport).Line(t.Context())
-	line.ReadOnly()
-	if code, _ := send(t, line, http.MethodGet, url); code != http.StatusOK {
+	var line wire.Wire
+	through := line.Wrap(http.DefaultTransport)
+	line.Meddle(wire.IsWrite, wire.Refuse)
+	if code, _ := send(t, through, http.MethodGet, url); code != http.StatusOK {
 		t.Errorf("code %d of a read", code)
 	}
-	if code, _ := send(t, line, http.MethodPatch, url); code != 0 || carried.Load() != 1 {
+	if code, _ := send(t, through, http.MethodPatch, url); code != 0 || carried.Load() != 1 {
 		t.Errorf("a dead client wrote: code %d, %d were carried out", code, carried.Load())
 	}
 }

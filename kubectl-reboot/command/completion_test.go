@@ -116,11 +116,10 @@ var _ = Describe("The command line", func() {
 	It("reports that the operator is not installed, where its kind is not there", func() {
 		missing := func(where string) func(*call) {
 			return func(c *call) {
-				c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-					if strings.Contains(r.URL.Path, where) {
-						r = r.Clone(r.Context())
-						r.URL.Path = "/apis/nowhere"
-					}
+				asked := func(r *http.Request) bool { return strings.Contains(r.URL.Path, where) }
+				c.wire.Meddle(asked, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+					r = r.Clone(r.Context())
+					r.URL.Path = "/apis/nowhere"
 					return next.RoundTrip(r)
 				})
 			}

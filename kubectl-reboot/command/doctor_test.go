@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 )
 
@@ -106,7 +105,7 @@ var _ = Describe("doctor", Serial, func() {
 	It("checks the version also where a proxy takes the date away, and reports that of the clocks", func() {
 		newPool(1)
 		by := found(func(c *call) {
-			c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			c.wire.Meddle(nil, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 				response, err := next.RoundTrip(r)
 				if err == nil {
 					response.Header.Del("Date")

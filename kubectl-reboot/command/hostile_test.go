@@ -138,7 +138,7 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 
 	It("in errors", func() {
 		_, stderr, err := run([]string{"status"}, func(c *call) {
-			c.wrap = testenv.Wire(func(*http.Request, http.RoundTripper) (*http.Response, error) {
+			c.wire.Meddle(nil, func(*http.Request, http.RoundTripper) (*http.Response, error) {
 				return nil, errors.New("\x1b[2J\u009b1A")
 			})
 		})

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/report"
@@ -303,33 +303,20 @@ var _ = Describe("status --watch", func() {
 	It("reports when the API server cannot be reached any more, and goes on", func() {
 		p := newPool(1, paused)
 		var out output
-		var down atomic.Bool
+		var line wire.Wire
 		ctx, cancel := context.WithCancel(context.Background())
 		DeferCleanup(cancel)
-		var cut sync.Map // what ends the last request of a path
 		go func() {
 			defer GinkgoRecover()
 			_, _, err := run([]string{"status", "--watch", p.policy}, until(ctx), func(c *call) {
-				c.out, c.screen = &out, terminal.Pipe(&out)
-				c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-					if down.Load() {
-						return nil, context.DeadlineExceeded
-					}
-					request, stop := context.WithCancel(r.Context())
-					cut.Store(r.URL.Path, stop)
-					return next.RoundTrip(r.WithContext(request))
-				})
+				c.out, c.screen, c.wire = &out, terminal.Pipe(&out), &line
 			})
 			Expect(err).NotTo(HaveOccurred())
 		}()
 		Eventually(out.String).Should(ContainSubstring("paused\n"))
-		down.Store(true)
-		cut.Range(func(_, stop any) bool {
-			stop.(context.CancelFunc)()
-			return true
-		})
+		line.Cut()
 		Eventually(out.String).Should(ContainSubstring("this may be old, the API server cannot be watched: "))
-		down.Store(false)
+		line.Restore()
 		ok("resume", p.policy)
 		Eventually(out.String).Should(ContainSubstring("always open\n"))
 	})

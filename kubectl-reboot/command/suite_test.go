@@ -27,6 +27,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/command"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -112,14 +113,14 @@ type call struct {
 	in         io.Reader
 	out        io.Writer
 	screen     *terminal.Terminal
-	wrap       func(http.RoundTripper) http.RoundTripper
+	wire       *wire.Wire
 	name       string
 }
 
 // run calls the plugin as the administrator, in a pipe; edits change that.
 func run(args []string, edits ...func(*call)) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
-	c := &call{kubeconfig: admin, context: context.Background, in: &bytes.Buffer{}, out: &out, screen: terminal.Pipe(&out), name: "kubectl-reboot"}
+	c := &call{kubeconfig: admin, context: context.Background, in: &bytes.Buffer{}, out: &out, screen: terminal.Pipe(&out), wire: &wire.Wire{}, name: "kubectl-reboot"}
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -128,12 +129,10 @@ func run(args []string, edits ...func(*call)) (stdout, stderr string, err error)
 		Config:    genericclioptions.NewConfigFlags(false), Clock: clock.RealClock{}, Screen: c.screen, Zone: time.UTC, Version: "v1.2.3",
 	}
 	s.Config.KubeConfig = &c.kubeconfig
-	if c.wrap != nil {
-		s.Config.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
-			config.Wrap(c.wrap)
-			return config
-		})
-	}
+	s.Config.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		config.Wrap(c.wire.Wrap)
+		return config
+	})
 	err = s.Run(c.context(), append([]string{c.name}, args...))
 	return out.String(), errOut.String(), err
 }
@@ -164,7 +163,7 @@ func until(ctx context.Context) func(*call) {
 // wrapped looks at every request.
 func wrapped(look func(*http.Request)) func(*call) {
 	return func(c *call) {
-		c.wrap = testenv.Wire(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		c.wire.Meddle(nil, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 			look(r)
 			return next.RoundTrip(r)
 		})

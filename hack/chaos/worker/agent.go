@@ -23,7 +23,7 @@ import (
 // is killed.
 type agent struct {
 	host       *host
-	line       *wire.Line
+	line       *wire.Wire
 	reconciler *reboot.Reconciler
 	cancel     context.CancelFunc
 	// started is closed when all of it runs, done when nothing does any more.
@@ -43,7 +43,7 @@ func (a *agent) kill() {
 		end()
 		a.host.run.agents.Go(func() { <-a.done })
 	default:
-		a.line.ReadOnly()
+		a.line.Meddle(wire.IsWrite, wire.Refuse)
 		go func() {
 			select {
 			case <-a.started:
@@ -57,7 +57,7 @@ func (a *agent) kill() {
 // startAgent puts an agent together as its main does, and runs it in the background. It outlives ctx.
 func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*agent, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &agent{host: h, line: h.run.worker.wire.Line(ctx), cancel: cancel, done: make(chan struct{})}
+	a := &agent{host: h, line: newWire(), cancel: cancel, done: make(chan struct{})}
 	mgr, err := a.newManager(ctx, node, log)
 	if err != nil {
 		cancel()
@@ -76,7 +76,7 @@ func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*ag
 
 func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (mgr manager.Manager, err error) {
 	mgr, a.reconciler, err = reboot.Assembly{
-		Config: &rest.Config{Host: a.host.run.worker.cluster.Config().Host, Transport: a.line}, Node: node, Engines: []string{machine.Engine},
+		Config: &rest.Config{Host: a.host.run.worker.cluster.Config().Host, Transport: a.line.Wrap(a.host.run.worker.transport)}, Node: node, Engines: []string{machine.Engine},
 		Host:    reboot.Host{BootIDFile: a.host.bootFile(), Root: a.host.dir, Logind: logind{a}, Coordinators: machine.Alone{}},
 		Metrics: reboot.NewMetrics(prometheus.NewRegistry()), Clock: hasty{&a.host.Clock},
 		Manager: func(options *manager.Options) {
@@ -99,13 +99,13 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 type logind struct{ *agent }
 
 // BlockInhibitors implements reboot.Logind.
-func (l logind) BlockInhibitors(context.Context) ([]agenthost.Inhibitor, error) {
-	return nil, l.line.Pass()
+func (l logind) BlockInhibitors(ctx context.Context) ([]agenthost.Inhibitor, error) {
+	return nil, l.line.Pass(ctx)
 }
 
 // Reboot implements reboot.Logind.
-func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
-	if err := l.line.Pass(); err != nil {
+func (l logind) Reboot(ctx context.Context, _ v1alpha1.InhibitorPolicy) error {
+	if err := l.line.Pass(ctx); err != nil {
 		return err
 	}
 	return l.host.goDown(l.agent)

@@ -33,7 +33,7 @@ func (r *run) heal(o *Outcome) error {
 		return err
 	}
 	for _, replica := range r.worker.replicas {
-		replica.line.Restore(r.worker.life)
+		replica.line.Restore()
 	}
 	// A node that an administrator keeps cordoned takes a slot.
 	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.hasCordoned()))

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 // injector does to a control plane, its managers and machines what a schedule specifies.
@@ -21,7 +22,7 @@ type injector struct{ *run }
 func (i injector) strike(step schedule.Step) {
 	i.faults.Go(func() {
 		if i.struck(step) {
-			i.worker.wire.Count(step.Kind)
+			i.worker.faults.Count(step.Kind, 1)
 		}
 	})
 }
@@ -30,7 +31,7 @@ func (i injector) strike(step schedule.Step) {
 func (i injector) struck(step schedule.Step) bool {
 	switch step.Kind {
 	case schedule.WatchesDropped:
-		i.worker.wire.DropWatches()
+		i.worker.faults.Count(step.Kind, i.worker.wire.Drop(wire.IsWatch, wire.ErrCut))
 	case schedule.ManagerKilled, schedule.ManagerStopped, schedule.ManagerCutOff:
 		return i.strikeManager(step)
 	case schedule.AgentKilled, schedule.AgentStopped:
@@ -47,9 +48,9 @@ func (i injector) struck(step schedule.Step) bool {
 	case schedule.PolicyEdited, schedule.PolicyPaused, schedule.PolicyRecreated, schedule.StatusWiped:
 		return i.strikePolicy(step)
 	default:
-		i.worker.wire.Set(step.Kind, step.Rate)
+		i.worker.faults.Set(step.Kind, step.Rate)
 		pause(i.ctx, step.For)
-		i.worker.wire.Set(step.Kind, 0)
+		i.worker.faults.Set(step.Kind, 0)
 	}
 	return false
 }
@@ -65,7 +66,7 @@ func (i injector) strikeManager(step schedule.Step) bool {
 	case step.Kind == schedule.ManagerCutOff:
 		replica.line.Cut()
 		pause(i.ctx, step.For)
-		replica.line.Restore(i.worker.life)
+		replica.line.Restore()
 	case p.Signal(syscall.SIGSTOP) != nil:
 		return false // it has ended meanwhile, and so it may before it goes on
 	default:

@@ -27,7 +27,7 @@ const ManagerCommand = "manager"
 // replica is one of the managers: a process that is started again whenever it ends.
 type replica struct {
 	clock FileClock
-	line  *wire.Line
+	line  *wire.Wire
 
 	group   *process.Group
 	program process.Program
@@ -37,8 +37,8 @@ type replica struct {
 }
 
 func newReplica(ctx context.Context, l *Worker, number int) (*replica, error) {
-	line := l.wire.Line(ctx)
-	address, err := line.Serve(ctx, l.cluster.Config().Host)
+	line := newWire()
+	address, err := line.Serve(ctx, l.cluster.Config().Host, l.transport)
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func (r *run) see(c judge.Change) {
 }
 
 func (r *run) do(o *Outcome) error {
-	r.worker.wire.Seed(r.schedule.Seed)
+	r.worker.faults.Seed(r.schedule.Seed)
 	r.worker.witness.Begin(r.see)
 	if err := r.populate(); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (r *run) judge(o *Outcome) error {
 		pause(r.ctx, look)
 		o.Converged += look
 	}
-	o.Struck = r.worker.wire.Struck()
+	o.Struck = r.worker.faults.Struck()
 	return r.check()
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/faults"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/witness"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/wire"
@@ -25,15 +27,18 @@ const requestTimeout = 2 * time.Second
 
 // Worker is one control plane, and the two managers on it.
 type Worker struct {
-	cluster  *embedded.Cluster
-	objects  client.Client
-	wire     *wire.Wire
-	witness  *witness.Witness
-	replicas []*replica
-	log      logr.Logger
+	cluster *embedded.Cluster
+	objects client.Client
+	wire    *wire.Wire
+	// transport goes over the wire.
+	transport http.RoundTripper
+	faults    *faults.Faults
+	witness   *witness.Witness
+	replicas  []*replica
+	log       logr.Logger
 
 	// life ends with the worker, or by what makes its results invalid.
-	life   context.Context //nolint:containedctx // its lines are restored in it
+	life   context.Context //nolint:containedctx // its own
 	cancel context.CancelCauseFunc
 	group  sync.WaitGroup
 }
@@ -94,8 +99,17 @@ func (l *Worker) connect() error {
 	if err != nil {
 		return fmt.Errorf("making the wire: %w", err)
 	}
-	l.wire, l.witness = wire.New(transport), witness.New(l.cluster.EtcdAddress(), scheme)
+	l.wire, l.faults, l.witness = newWire(), faults.New(), witness.New(l.cluster.EtcdAddress(), scheme)
+	l.wire.Meddle(nil, l.faults.Strike)
+	l.transport = l.wire.Wrap(transport)
 	return nil
+}
+
+// newWire remembers no requests: there are many.
+func newWire() *wire.Wire {
+	w := &wire.Wire{}
+	w.Forget(true)
+	return w
 }
 
 func (l *Worker) fail(err error) {
