@@ -42,7 +42,7 @@ type DaemonSetReconciler struct {
 	// Template is what the flags report about the DaemonSet.
 	Template agentset.Template
 
-	// applied is what this process wrote last. An optimisation: avoids a PATCH that would change nothing.
+	// applied is what this process wrote last. Without it each event of a policy or Node would send a PATCH that changes nothing.
 	applied applied
 }
 
