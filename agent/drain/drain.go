@@ -30,7 +30,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -38,9 +37,9 @@ import (
 // Drainer empties nodes. Its clients should not limit their own rate: the drain has at most 10 requests under way.
 type Drainer struct {
 	// Pods acts as the node: it lists and watches its pods, evicts them, and deletes them where a rule requires it.
-	Pods kubernetes.Interface
+	Pods *Client
 	// Policy acts as the agent: it watches PodDisruptionBudgets, and gets Namespaces where a rule selects by them.
-	Policy kubernetes.Interface
+	Policy *Client
 	// Self is the agent's own pod, which is never evicted. Empty: unknown.
 	Self types.NamespacedName
 	// Clock gives the time and wakes the drain.

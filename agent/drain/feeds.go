@@ -19,13 +19,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
-const (
-	// listSeconds bounds a LIST.
-	listSeconds int64 = 30
-	// watchSeconds ends a WATCH, so that one that died silently is noticed.
-	watchSeconds int64 = 300
-)
-
 // podFeed is where the run is in the stream of the node's pods.
 type podFeed struct {
 	*run
@@ -90,8 +83,7 @@ func (f *podFeed) step(ctx context.Context) error {
 
 // list sends the drain all pods of the node.
 func (f *podFeed) list(ctx context.Context) error {
-	// Without a resource version the API server answers from its cache, by an index on the node's name. Its data is as fresh as the store's.
-	list, err := f.Pods.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: f.selector, TimeoutSeconds: new(listSeconds)})
+	list, err := f.Pods.pods(ctx, f.selector)
 	if err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
@@ -117,9 +109,7 @@ func (f *podFeed) list(ctx context.Context) error {
 }
 
 func (f *podFeed) watch(ctx context.Context) error {
-	w, err := f.Pods.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{
-		FieldSelector: f.selector, ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: new(watchSeconds),
-	})
+	w, err := f.Pods.watchPods(ctx, f.selector, f.version)
 	if err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}
@@ -173,9 +163,7 @@ func (f *podFeed) labelsOf(ctx context.Context, name string) (labels.Set, error)
 	if known || !f.filter.namespaces {
 		return set, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	namespace, err := f.Policy.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	namespace, err := f.Policy.namespace(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("getting namespace %q for the drain rules: %w", name, err)
 	}
@@ -235,7 +223,7 @@ func (f budgetFeed) follow(ctx context.Context) {
 
 // watch follows one watch to its end; seen reports whether it brought anything.
 func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
-	w, err := f.Policy.PolicyV1().PodDisruptionBudgets(f.namespace).Watch(ctx, metav1.ListOptions{TimeoutSeconds: new(watchSeconds)})
+	w, err := f.Policy.watchBudgets(ctx, f.namespace)
 	if err != nil {
 		return false, err
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -101,7 +100,7 @@ func (r *run) listPods(ctx context.Context) {
 
 // listBudgets reports the PodDisruptionBudgets of one namespace, and notes that it has.
 func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
-	list, err := r.Policy.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{TimeoutSeconds: new(listSeconds)})
+	list, err := r.Policy.budgets(ctx, namespace)
 	r.send(ctx, func(p *progress, now time.Time) error {
 		if err != nil {
 			return fmt.Errorf("listing PodDisruptionBudgets of namespace %q: %w", namespace, err)

@@ -73,7 +73,7 @@ func (r *run) request(t target) *rest.Request {
 	if t.decision.gracePeriod > 0 {
 		options.GracePeriodSeconds = &t.decision.gracePeriod
 	}
-	pods := r.Pods.CoreV1().RESTClient()
+	pods := r.Pods.core
 	if t.decision.action == v1alpha1.DrainDelete {
 		return pods.Delete().Namespace(t.Namespace).Resource("pods").Name(t.Name).Body(options)
 	}

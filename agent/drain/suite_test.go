@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/hack/wire"
@@ -65,17 +66,17 @@ func installAgentRole(ctx context.Context) {
 }
 
 // as is a client of some user, by impersonation, whose requests go over the wire w.
-func as(w *wire.Wire, user string, groups ...string) kubernetes.Interface {
+func as(w *wire.Wire, user string, groups ...string) *drain.Client {
 	GinkgoHelper()
 	config := impersonating(user, groups...)
 	config.Wrap(w.Wrap)
-	client, err := kubernetes.NewForConfig(config)
+	client, err := drain.NewClient(config)
 	Expect(err).NotTo(HaveOccurred())
 	return client
 }
 
 // asNode is a client with a kubelet's identity: what the Node authorizer and NodeRestriction let through, and nothing else.
-func asNode(w *wire.Wire, node string) kubernetes.Interface {
+func asNode(w *wire.Wire, node string) *drain.Client {
 	GinkgoHelper()
 	return as(w, "system:node:"+node, "system:nodes")
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -97,10 +96,10 @@ func (a Assembly) identities() (node, own *rest.Config) {
 	return node, own
 }
 
-func newDrainClient(config *rest.Config) (kubernetes.Interface, error) {
+func newDrainClient(config *rest.Config) (*drain.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = drainQPS, drainBurst
-	return kubernetes.NewForConfig(config)
+	return drain.NewClient(config)
 }
 
 // managerOptions are those of an agent's manager: it watches one Node and asks the API server for nothing else.
