@@ -47,7 +47,7 @@ func First(which func(*http.Request) bool) func(*http.Request) bool {
 	}
 }
 
-// IsWatch chooses watches, and IsWrite what may change something.
+// IsWatch chooses watches.
 func IsWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
 
 // IsWrite chooses what may change something.
