@@ -24,12 +24,18 @@ func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, mat
 	Eventually(func() string { return text(m.node(ctx)) }).Should(matcher)
 }
 
-// showsMeanwhile is shows while the agent's clock jumps, by so much for each of its looks.
-func (m *machine) showsMeanwhile(ctx context.Context, passes time.Duration, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
+// passes puts the agent's clock on once, and lets the agent look.
+func (m *machine) passes(ctx context.Context, by time.Duration) {
+	GinkgoHelper()
+	m.clock.Jump(by)
+	looks(ctx, m)
+}
+
+// showsMeanwhile is shows while the agent's clock jumps, by so much for each of its looks: it may jump once more than was needed.
+func (m *machine) showsMeanwhile(ctx context.Context, each time.Duration, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() string {
-		m.clock.Jump(passes)
-		looks(ctx, m)
+		m.passes(ctx, each)
 		return text(m.node(ctx))
 	}).WithPolling(250 * time.Millisecond).Should(matcher)
 }
