@@ -125,7 +125,8 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	}
 	names := map[string]bool{}
 	governor := plan.NewGovernor(policies)
-	g := governor.Govern(node.GetLabels())
+	n := plan.NodeOf(node)
+	g := governor.Govern(&n)
 	for _, shares := range governor.SharedWith(g.Policy) {
 		names[shares] = true
 	}
@@ -135,7 +136,6 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if len(g.Rivals) == 0 {
 		names[g.Policy] = true
 	}
-	n := plan.NodeOf(node)
 	if n.Grant != nil {
 		names[n.Grant.Policy] = true
 		if n.Done(node.Status.NodeInfo.BootID) {

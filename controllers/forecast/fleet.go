@@ -50,7 +50,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	}
 	with := append(s.Governor.SharedWith(s.Policy.Name), s.Policy.Name)
 	for _, n := range s.Nodes {
-		counts := slices.Contains(with, s.Governor.Govern(n.Labels).Policy)
+		counts := slices.Contains(with, s.Governor.Govern(n).Policy)
 		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && counts {
 			f.show(n)
 		}

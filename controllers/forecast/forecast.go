@@ -161,7 +161,7 @@ func missing(s plan.Snapshot, reboots []Reboot) []string {
 	var names []string
 	for _, n := range s.Nodes {
 		due := plan.DueAt(s.Policy, n)
-		if due.IsZero() || s.Governor.Govern(n.Labels).Policy != s.Policy.Name {
+		if due.IsZero() || s.Governor.Govern(n).Policy != s.Policy.Name {
 			continue
 		}
 		if at, ok := back[n.Name]; !ok || at.After(due) {
@@ -214,7 +214,7 @@ func due(s plan.Snapshot, end time.Time) []Due {
 		if most == 0 || booted.IsZero() || at.After(end) || n.NeedsReboot() || n.Outstanding() {
 			continue
 		}
-		if s.Governor.Govern(n.Labels).Policy == s.Policy.Name {
+		if s.Governor.Govern(n).Policy == s.Policy.Name {
 			all = append(all, Due{Node: n.Name, At: at})
 		}
 	}

@@ -250,7 +250,7 @@ func (u *future) strandedIn() int {
 // goes reports whether the turn of a node that the last plan looked at comes.
 func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 	f := u.fleet
-	governed := f.Governor.Govern(n.Labels).Policy == f.Policy.Name
+	governed := f.Governor.Govern(n).Policy == f.Policy.Name
 	return governed && n.NeedsReboot() && n.Ready && !u.reboots.underWay(n.Name) && !f.holds(n.Name) &&
 		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
 }

@@ -205,7 +205,7 @@ func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
 	if n.Grant != nil && n.Outstanding() && g.knows(n.Grant.Policy) {
 		return n.Grant.Policy
 	}
-	at := g.Govern(n.Labels)
+	at := g.Govern(n)
 	if len(at.Rivals) > 0 {
 		return at.Rivals[0]
 	}

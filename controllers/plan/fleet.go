@@ -208,7 +208,7 @@ func (f *fleet) add(n *Node) {
 	if held {
 		f.byName[n.Name] = n
 	}
-	g := f.Governor.Govern(n.Labels)
+	g := f.Governor.Govern(n)
 	switch {
 	case g.Policy == f.name:
 		f.govern(n, held)
@@ -290,7 +290,7 @@ func (f *fleet) keepsBusy(n *Node) bool {
 	if f.inEntry[n.Name] || slices.Contains(f.orphans, n) {
 		return true
 	}
-	return f.Governor.Govern(n.Labels).Policy == f.name && !n.reportedLost()
+	return f.Governor.Govern(n).Policy == f.name && !n.reportedLost()
 }
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -39,12 +38,8 @@ type rule struct {
 	selector labels.Selector
 }
 
-func (r rule) selects(set labels.Set) bool { return !IsWindows(set) && r.selector.Matches(set) }
-
-// IsWindows reports whether a node runs Windows, by its labels. No agent can run there, so no policy selects it.
-func IsWindows(set map[string]string) bool {
-	return set[corev1.LabelOSStable] == string(corev1.Windows)
-}
+// selects reports whether the policy selects the node. None selects one that runs Windows.
+func (r rule) selects(n *Node) bool { return !n.Windows && r.selector.Matches(labels.Set(n.Labels)) }
 
 // NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
 func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
@@ -89,11 +84,11 @@ type Selection struct {
 	Priority int32
 }
 
-// Selecting are the policies that select a node by its labels, those of the highest priority first, then by name.
-func (g Governor) Selecting(set map[string]string) []Selection {
+// Selecting are the policies that select a node, those of the highest priority first, then by name.
+func (g Governor) Selecting(n *Node) []Selection {
 	var selecting []Selection
 	for _, r := range g.rules {
-		if r.selects(set) {
+		if r.selects(n) {
 			selecting = append(selecting, Selection{Policy: r.policy, Priority: r.priority})
 		}
 	}
@@ -102,8 +97,8 @@ func (g Governor) Selecting(set map[string]string) []Selection {
 
 // Govern finds the policy of a node by the node's labels. It is asked for thousands of nodes, and needs no memory for one that
 // a single policy governs.
-func (g Governor) Govern(set map[string]string) Governance {
-	selects := func(r rule) bool { return r.selects(set) }
+func (g Governor) Govern(n *Node) Governance {
+	selects := func(r rule) bool { return r.selects(n) }
 	first := slices.IndexFunc(g.rules, selects)
 	if first < 0 {
 		return Governance{}
@@ -126,14 +121,14 @@ func (g Governor) Govern(set map[string]string) Governance {
 
 // leaves reports whether no policy has to do with a node: none selects it, and it is not in the middle of a reboot.
 func (g Governor) leaves(n *Node) bool {
-	at := g.Govern(n.Labels)
+	at := g.Govern(n)
 	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
 }
 
 // abandons is why no policy sees the reboot of a node to its end. None governs it, and the one that granted was removed by force. Nil: one
 // does.
 func (g Governor) abandons(n *Node) *Blocked {
-	at := g.Govern(n.Labels)
+	at := g.Govern(n)
 	granted := n.Grant != nil && g.knows(n.Grant.Policy)
 	if at.Policy != "" || !n.Outstanding() || granted || g.inLedger[n.Name] {
 		return nil

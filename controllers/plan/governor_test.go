@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -62,7 +63,7 @@ func TestGovernor_Govern(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same(t, "governance", tc.want, plan.NewGovernor(values(tc.policies)).Govern(tc.labels))
+			same(t, "governance", tc.want, plan.NewGovernor(values(tc.policies)).Govern(labelled(tc.labels)))
 		})
 	}
 	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {
@@ -100,6 +101,10 @@ func TestGovernor_Govern(t *testing.T) {
 	})
 }
 
+func labelled(labels map[string]string) *plan.Node {
+	return new(plan.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}))
+}
+
 func values(policies []*v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy {
 	var values []v1alpha1.RebootPolicy
 	for _, p := range policies {
@@ -112,5 +117,5 @@ func values(policies []*v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy {
 func TestGovernor_Selecting(t *testing.T) {
 	s := one(policy("b")).with(policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web")))
 	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}
-	same(t, "selecting", want, s.snapshot().Governor.Selecting(map[string]string{"pool": "db"}))
+	same(t, "selecting", want, s.snapshot().Governor.Selecting(labelled(map[string]string{"pool": "db"})))
 }

@@ -80,7 +80,7 @@ func (c *cluster) checkRest() {
 
 // inGrace reports whether the story ends within the grace of the node's last grant.
 func (c *cluster) inGrace(n *plan.Node) bool {
-	policy, ended := c.policies[c.governor().Govern(n.Labels).Policy], n.Grant.At.Time
+	policy, ended := c.policies[c.governor().Govern(n).Policy], n.Grant.At.Time
 	if p := n.Progress; p != nil && p.At.After(ended) {
 		ended = p.At.Time
 	}

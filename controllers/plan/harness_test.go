@@ -189,7 +189,7 @@ func (c *cluster) wake(node *corev1.Node) {
 		return
 	}
 	governor := c.governor()
-	g := governor.Govern(node.Labels)
+	g := governor.Govern(new(plan.NodeOf(node)))
 	for _, name := range slices.Concat(g.Rivals, []string{g.Policy}, governor.SharedWith(g.Policy)) {
 		c.wakePolicy(name)
 	}

@@ -31,6 +31,8 @@ type Node struct {
 	OS, OSGroup, OSVersion string
 	// ControlPlane is true on nodes with one of ControlPlaneLabels.
 	ControlPlane bool
+	// Windows is true on nodes that run it, by their labels. No agent can run there, so no policy selects them.
+	Windows bool
 
 	// Ready is condition Ready=True, and ReadySince its last transition. Unknown counts as not Ready.
 	Ready      bool
@@ -101,6 +103,7 @@ func NodeOf(node *corev1.Node) Node {
 		OSGroup:      node.Labels[v1alpha1.LabelOSGroup],
 		OSVersion:    node.Labels[v1alpha1.LabelOSVersion],
 		ControlPlane: isControlPlane(node.Labels),
+		Windows:      node.Labels[corev1.LabelOSStable] == string(corev1.Windows),
 		Deleter:      deleter(node.Spec.Taints),
 		Pending:      pending(node.Spec.Taints),
 		Cordoned:     node.Spec.Unschedulable,

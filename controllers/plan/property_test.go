@@ -63,7 +63,7 @@ func drawAny(t *rapid.T) (situation, plan.Snapshot) {
 func governed(s plan.Snapshot) map[string]*plan.Node {
 	nodes := map[string]*plan.Node{}
 	for _, n := range s.Nodes {
-		if s.Governor.Govern(n.Labels).Policy == s.Policy.Name {
+		if s.Governor.Govern(n).Policy == s.Policy.Name {
 			nodes[n.Name] = n
 		}
 	}
@@ -74,7 +74,7 @@ func governed(s plan.Snapshot) map[string]*plan.Node {
 func counted(s plan.Snapshot, p plan.Plan) map[string]*plan.Node {
 	nodes := governed(s)
 	for _, n := range s.Nodes {
-		if slices.Contains(p.SharedWith, s.Governor.Govern(n.Labels).Policy) {
+		if slices.Contains(p.SharedWith, s.Governor.Govern(n).Policy) {
 			nodes[n.Name] = n
 		}
 	}

@@ -316,7 +316,7 @@ func controlPlaneGuard(v view, n *Node) *Blocked {
 		if other == n {
 			continue
 		}
-		switch g := v.Governor.Govern(other.Labels); {
+		switch g := v.Governor.Govern(other); {
 		case v.held(other) || v.slots.hold(other.Name):
 			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
 		case !other.Ready:

@@ -137,7 +137,7 @@ func (t *tracker) awaitStart() {
 // withdrawal is what cancels a grant that the agent has not begun to use. A drain that has begun is finished.
 func (t *tracker) withdrawal() *Blocked {
 	n, e := t.Node, t.Entry
-	switch g := t.f.Governor.Govern(n.Labels); {
+	switch g := t.f.Governor.Govern(n); {
 	case e.WithdrawnAt != nil:
 		return blocked(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn the grant or had lost it, so no agent begins under it", t.f.name)
 	case t.f.Policy.DeletionTimestamp != nil:

@@ -46,7 +46,7 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
 			return w.each(cmd.Context(), args, findNode, byKind(func(n *corev1.Node) (string, error) {
-				if plan.IsWindows(n.Labels) {
+				if plan.NodeOf(n).Windows {
 					return "", errors.New("the node runs Windows, on which agents cannot run: the operator leaves it alone")
 				}
 				if why, there := v1alpha1.RequestIn(n.Annotations); there {
@@ -77,7 +77,7 @@ func requestUrgently(ctx context.Context, w *writeOptions, arguments []string, r
 	}
 	governor := plan.NewGovernor(policies)
 	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
-		name := governor.Govern(n.Labels).Policy
+		name := governor.Govern(new(plan.NodeOf(n))).Policy
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 		switch why, there := v1alpha1.RequestIn(n.Annotations); {
 		case i < 0:

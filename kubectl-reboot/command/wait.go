@@ -54,7 +54,7 @@ func notInService(object *corev1.Node, n *plan.Node) string {
 		return "requested"
 	case n.Required == corev1.ConditionTrue:
 		return "in need of a reboot"
-	case !n.Reports() && !plan.IsWindows(n.Labels): // no agent reports from Windows
+	case !n.Reports() && !n.Windows: // no agent reports from Windows
 		return "of unknown need"
 	case !n.Ready:
 		return "not Ready"

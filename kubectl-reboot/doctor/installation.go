@@ -162,9 +162,9 @@ func (c Cluster) withoutAgent() []string {
 func (c Cluster) wantsAgent(n *plan.Node) bool {
 	agent := c.Agent()
 	switch {
-	case plan.IsWindows(n.Labels):
+	case n.Windows:
 		return false
-	case agent == nil, len(c.Fleet.Governor.Selecting(n.Labels)) > 0:
+	case agent == nil, len(c.Fleet.Governor.Selecting(n)) > 0:
 		return true
 	}
 	for key, value := range agent.Spec.Template.Spec.NodeSelector {

@@ -24,7 +24,7 @@ func policies(c Cluster, f *findings) {
 	}
 	var none []string
 	for _, n := range c.Fleet.Views() {
-		if g := c.Fleet.Governor.Govern(n.Labels); g.Policy == "" && len(g.Rivals) == 0 && !plan.IsWindows(n.Labels) {
+		if g := c.Fleet.Governor.Govern(n); g.Policy == "" && len(g.Rivals) == 0 && !n.Windows {
 			none = append(none, n.Name)
 		}
 	}
@@ -76,7 +76,7 @@ var levels = map[status.Kind]Level{
 // conflicts finds the nodes that several policies of the highest priority select.
 func conflicts(c Cluster, f *findings) {
 	c.eachMessage(f, func(_ *corev1.Node, n *plan.Node) (message, command string) {
-		rivals := c.Fleet.Governor.Govern(n.Labels).Rivals
+		rivals := c.Fleet.Governor.Govern(n).Rivals
 		if len(rivals) == 0 {
 			return "", ""
 		}

@@ -105,7 +105,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	answer := plan.Explain(f.Snapshot(policy), name)
 	e := Explanation{
 		Node: name, At: f.Now, Reason: answer.Decision.Reason, Message: answer.Decision.Message, Until: answer.Until,
-		Need: needOf(object), Policy: policyOf(policy, f.Governor.Selecting(node.Labels)), Checks: checksOf(answer.Checks),
+		Need: needOf(object), Policy: policyOf(policy, f.Governor.Selecting(node)), Checks: checksOf(answer.Checks),
 	}
 	if policy != nil {
 		e.Deadline = plan.DueAt(policy, node)
@@ -136,7 +136,7 @@ const LastGrantRemains = "the manager has not taken in that its last grant is ov
 // correct puts right what the planner alone would report of a node that runs Windows, has just been rebooted, or waits for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
 	switch {
-	case plan.IsWindows(node.Labels):
+	case node.Windows:
 		e.Message, e.Advice = "the node runs Windows, on which agents cannot run: the operator leaves it alone", Advice{Text: "nothing"}
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains

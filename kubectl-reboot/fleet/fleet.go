@@ -71,7 +71,7 @@ func (f Fleet) Snapshot(policy *v1alpha1.RebootPolicy) plan.Snapshot {
 func (f Fleet) Governed(policy string) []*plan.Node {
 	var governed []*plan.Node
 	for _, n := range f.views {
-		if f.Governor.Govern(n.Labels).Policy == policy {
+		if f.Governor.Govern(n).Policy == policy {
 			governed = append(governed, n)
 		}
 	}
@@ -92,7 +92,7 @@ func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 
 func silent(nodes []*plan.Node) (n int) {
 	for _, node := range nodes {
-		if !node.Reports() && !plan.IsWindows(node.Labels) {
+		if !node.Reports() && !node.Windows {
 			n++
 		}
 	}

@@ -59,7 +59,7 @@ func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool
 	}
 	rows := []Row{}
 	for _, n := range f.Views() {
-		policy := f.Governor.Govern(n.Labels).Policy
+		policy := f.Governor.Govern(n).Policy
 		if !wanted(policy, n.Labels) {
 			continue
 		}
