@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // patient is a policy of defaults.
@@ -182,17 +183,22 @@ var _ = Describe("An attempt", func() {
 		m := needing(ctx, patient)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.publish(ctx, 1, protocol.GrantActive)
+		publish := func(seq int64, state protocol.GrantState) {
+			GinkgoHelper()
+			Expect(testenv.Publish(ctx, api, m.policy.Name, m.node(ctx), seq, state)).To(Succeed())
+		}
+		publish(1, protocol.GrantActive)
 		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 1: the ledger of policy "+m.Name+" does not hold it."))
 
 		at := metav1.Now()
-		m.lists(ctx, v1alpha1.LedgerEntry{Node: m.Name, NodeUID: m.node(ctx).UID, Seq: 2, At: at, WithdrawnAt: &at})
-		m.publish(ctx, 2, protocol.GrantActive)
+		withdrawn := v1alpha1.LedgerEntry{Node: m.Name, NodeUID: m.node(ctx).UID, Seq: 2, At: at, WithdrawnAt: &at}
+		Expect(testenv.Enter(ctx, api, m.policy.Name, withdrawn)).To(Succeed())
+		publish(2, protocol.GrantActive)
 		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 2: the ledger of policy "+m.Name+" holds it as withdrawn since "))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 
-		m.publish(ctx, 2, protocol.GrantCancelled)
+		publish(2, protocol.GrantCancelled)
 		m.shows(ctx, blockerOf, BeEmpty())
 		m.protectedPod(ctx)
 		m.grant(ctx, 3, protocol.GrantActive)

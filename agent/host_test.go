@@ -17,7 +17,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -217,30 +216,7 @@ func (m *machine) annotate(ctx context.Context, key, value string) {
 // grant publishes a grant that the ledger holds, as the manager does.
 func (m *machine) grant(ctx context.Context, seq int64, state protocol.GrantState) {
 	GinkgoHelper()
-	m.lists(ctx, v1alpha1.LedgerEntry{Node: m.Name, NodeUID: m.node(ctx).UID, Seq: seq, At: metav1.Now()})
-	m.publish(ctx, seq, state)
-}
-
-// lists makes a ledger of entries. A policy that is gone has none.
-func (m *machine) lists(ctx context.Context, entries ...v1alpha1.LedgerEntry) {
-	GinkgoHelper()
-	policy := &v1alpha1.RebootPolicy{}
-	if err := api.Get(ctx, client.ObjectKeyFromObject(m.policy), policy); apierrors.IsNotFound(err) {
-		return
-	}
-	policy.Status.Limit, policy.Status.Grants = 1, entries
-	for _, e := range entries {
-		policy.Status.Seq = max(policy.Status.Seq, e.Seq)
-	}
-	Expect(api.Status().Update(ctx, policy)).To(Succeed())
-}
-
-// publish writes a grant on the Node, whatever the ledger holds.
-func (m *machine) publish(ctx context.Context, seq int64, state protocol.GrantState) {
-	GinkgoHelper()
-	m.annotate(ctx, v1alpha1.AnnotationGrant, protocol.Grant{
-		Policy: m.policy.Name, Seq: seq, BootID: m.node(ctx).Status.NodeInfo.BootID, State: state, At: metav1.Now(),
-	}.String())
+	Expect(testenv.Grant(ctx, api, m.policy.Name, m.node(ctx), seq, state)).To(Succeed())
 }
 
 // requests are those of an agent, over all its processes.

@@ -201,17 +201,7 @@ func (h *host) shows(kind corev1.NodeConditionType, want string) {
 // grant is what the manager writes.
 func (h *host) grant() {
 	h.t.Helper()
-	node := h.node()
-	policy := &v1alpha1.RebootPolicy{}
-	must(h.t, api.Get(h.t.Context(), client.ObjectKey{Name: h.Name}, policy))
-	policy.Status.Limit, policy.Status.Seq = 1, 1
-	policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: h.Name, NodeUID: node.UID, Seq: 1, BootID: h.BootID(), At: metav1.Now()}}
-	must(h.t, api.Status().Update(h.t.Context(), policy))
-	before := node.DeepCopy()
-	metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationGrant, protocol.Grant{
-		Policy: h.Name, Seq: 1, BootID: h.BootID(), State: protocol.GrantActive, At: metav1.Now(),
-	}.String())
-	must(h.t, api.Patch(h.t.Context(), node, client.MergeFrom(before)))
+	must(h.t, testenv.Grant(h.t.Context(), api, h.Name, h.node(), 1, protocol.GrantActive))
 }
 
 // granted runs the agent, and grants what it asks for.

@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // PatchNode changes a Node as an owner of its fields, by its status where the patch has one.
@@ -53,4 +56,30 @@ func Report(ctx context.Context, nodes client.Client, name, bootID string, ready
 		status["nodeInfo"] = map[string]any{"bootID": bootID}
 	}
 	return PatchNode(ctx, nodes, "kubelet", name, map[string]any{"status": status})
+}
+
+// Enter makes the ledger of a policy of one entry, as the manager does. A policy that is gone has none.
+func Enter(ctx context.Context, policies client.Client, name string, e v1alpha1.LedgerEntry) error {
+	policy := &v1alpha1.RebootPolicy{}
+	if err := policies.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	policy.Status.Limit, policy.Status.Seq, policy.Status.Grants = 1, max(policy.Status.Seq, e.Seq), []v1alpha1.LedgerEntry{e}
+	return policies.Status().Update(ctx, policy)
+}
+
+// Publish writes a grant of a policy on a Node, for the boot it is in, whatever the ledger holds.
+func Publish(ctx context.Context, nodes client.Client, policy string, node *corev1.Node, seq int64, state protocol.GrantState) error {
+	grant := protocol.Grant{Policy: policy, Seq: seq, BootID: node.Status.NodeInfo.BootID, State: state, At: metav1.Now()}
+	annotations := map[string]string{v1alpha1.AnnotationGrant: grant.String()}
+	return PatchNode(ctx, nodes, v1alpha1.FieldOwnerManager, node.Name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+}
+
+// Grant enters one, and publishes it.
+func Grant(ctx context.Context, api client.Client, policy string, node *corev1.Node, seq int64, state protocol.GrantState) error {
+	e := v1alpha1.LedgerEntry{Node: node.Name, NodeUID: node.UID, Seq: seq, BootID: node.Status.NodeInfo.BootID, At: metav1.Now()}
+	if err := Enter(ctx, api, policy, e); err != nil {
+		return err
+	}
+	return Publish(ctx, api, policy, node, seq, state)
 }
