@@ -21,13 +21,18 @@ const (
 	clockAhead = time.Hour
 )
 
-// believed is an instant that a Node shows, where it is possible. It is possible between earliest and latest, which the manager knows
-// by itself. Otherwise it is latest: no deadline is passed at once, and none is put off.
+// possible reports whether an instant that a Node shows can be between earliest and latest, which the manager knows by itself.
+func possible(at, earliest, latest time.Time) bool {
+	return earliest.Sub(at) <= clockOff && at.Sub(latest) <= clockAhead
+}
+
+// believed is an instant that a Node shows, where it is possible. Otherwise it is latest: no deadline is passed at once, and none is put
+// off.
 func believed(at, earliest, latest time.Time) time.Time {
-	if earliest.Sub(at) > clockOff || at.Sub(latest) > clockAhead {
-		return latest
+	if possible(at, earliest, latest) {
+		return at
 	}
-	return at
+	return latest
 }
 
 // hasCome reports whether an instant that a manager has written has come: the clocks of two leaders differ by up to clockOff.
@@ -103,9 +108,9 @@ func (n numbers) credible(number int64) bool {
 
 // credibleFrom is the next instant at which one that the node's clock has reported is not too far ahead any more; zero: none is.
 func (n *Node) credibleFrom(now time.Time) time.Time {
-	reported := [...]time.Time{n.ReadySince, n.MaintenanceSince, n.believedFrom.Add(clockOff), {}}
+	reported := [...]time.Time{n.ReadySince, n.MaintenanceSince, {}}
 	if n.Progress != nil {
-		reported[3] = n.Progress.At.Time
+		reported[2] = n.Progress.At.Time
 	}
 	var next time.Time
 	for _, at := range reported {
@@ -117,11 +122,11 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 }
 
 // disbelieved is a copy of the node whose record counts as unreadable.
-func (n *Node) disbelieved(why string, until time.Time) *Node {
+func (n *Node) disbelieved(why string) *Node {
 	other := *n
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
 		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
 	other.Record = protocol.Record{ProgressErr: errors.New(why)}
-	other.incredible, other.believedFrom = true, until
+	other.incredible = true
 	return &other
 }

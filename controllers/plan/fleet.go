@@ -99,8 +99,10 @@ type fleet struct {
 	// unlisted are nodes with an outstanding grant that names this policy, in no ledger of its own, which it does not select. It
 	// sees each to its end, and none of them costs it a slot.
 	unlisted []*Node
-	// numbers are those that records may have.
-	numbers numbers
+	// numbers are those that records may have. believedFrom is when the first record of the future is believed, whoever governs its node:
+	// its grant may be this policy's. Zero: there is none.
+	numbers      numbers
+	believedFrom time.Time
 	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy, where it has one beside that.
 	limit int32
 	own   *int32
@@ -201,7 +203,8 @@ func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1
 func (f *fleet) add(n *Node) {
 	if why, until := f.numbers.incredible(n, f.Now); why != "" && !f.inEntry[n.Name] {
 		believed := n
-		n = n.disbelieved(why, until)
+		n = n.disbelieved(why)
+		f.believedFrom = timing.Earliest(f.believedFrom, until)
 		f.inLedger[n] = f.inLedger[believed]
 	}
 	held := f.held(n)

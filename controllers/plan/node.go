@@ -84,9 +84,8 @@ type Node struct {
 	Unreadable string
 	// reportedBack is when the agent reported first after the last granted reboot. Zero: it did not, or another maintenance has begun since.
 	reportedBack time.Time
-	// incredible: the record has a number that no policy has given, or a time of the future, which is believed from an instant on.
-	incredible   bool
-	believedFrom time.Time
+	// incredible: the record has a number that no policy has given, or a time of the future.
+	incredible bool
 }
 
 // NodeOf reads what a decision looks at. Nothing in it can fail: an unreadable record is no permission.

@@ -347,7 +347,7 @@ func TestReboots_NextIsAhead(t *testing.T) {
 }
 
 // Until Next, time changes nothing: who sleeps until then misses nothing. Without Next, the plan holds until something else
-// changes. What may change with time is when new entries report that they were granted, or withdrawn, and what follows from that where
+// changes. What may change with time is when new entries report that they were granted, sent to reboot or withdrawn, and what follows from that where
 // the grant on the Node is of a time to come. A halt lasts by the condition that is written of it.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
@@ -364,13 +364,17 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
 		}
 		grantedAt := gocmp.FilterPath(func(path gocmp.Path) bool {
-			entered := slices.Contains([]string{"Granted.At", "Adopted.At", "Unlisted.Entry.At", "Unlisted.Entry.RebootingAt", "Unlisted.Until"}, path.String())
-			return entered || strings.HasSuffix(path.String(), ".WithdrawnAt")
+			entered := slices.Contains([]string{"Granted.At", "Adopted.At", "Reboots.Entry.RebootingAt", "Unlisted.Entry.At", "Unlisted.Entry.RebootingAt", "Unlisted.Until", "Unlisted.DrainUntil"}, path.String())
+			return entered || strings.HasSuffix(path.String(), ".WithdrawnAt") || path.String() == "Next"
 		}, gocmp.Ignore())
 		for _, then := range []time.Time{timing.Earliest(evening.Add(ahead), last), last} {
 			snapshot.Now = then
-			if diff := gocmp.Diff(p, plan.Of(snapshot), append(planOptions, grantedAt)...); diff != "" {
+			again := plan.Of(snapshot)
+			if diff := gocmp.Diff(p, again, append(planOptions, grantedAt)...); diff != "" {
 				t.Fatalf("next %v, and by %v (-now +then):\n%s\n%v", p.Next, then, diff, s)
+			}
+			if !again.Next.IsZero() && !timing.Earliest(p.Next, again.Next).Equal(p.Next) {
+				t.Fatalf("next %v, and by %v it is before that, %v\n%v", p.Next, then, again.Next, s)
 			}
 		}
 	})

@@ -558,3 +558,19 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 		}
 	}
 }
+
+// A record of the future is believed once it is an hour ahead at most. The policy that granted the reboot looks again then, whoever
+// governs the node by now: nothing else need happen to the Node.
+func TestReboots_LooksAgainWhenARecordIsBelieved(t *testing.T) {
+	moved := needy("a", label("pool", "db"), grant(1, protocol.GrantActive), progress(2, protocol.PhaseRebooting, phaseAt(24*time.Hour)))
+	s := one(policy("workers", holding(2)), moved).with(policy("db", selects("pool", "db"), priority(1)))
+	snapshot := s.snapshot()
+	before := plan.Of(snapshot)
+	if len(before.Adopted)+len(before.Unlisted) > 0 || !before.Next.Equal(evening.Add(23*time.Hour)) {
+		t.Errorf("adopted %v, unlisted %v, next %v", before.Adopted, before.Unlisted, before.Next)
+	}
+	snapshot.Now = before.Next
+	if then := plan.Of(snapshot); len(then.Adopted)+len(then.Unlisted) != 1 {
+		t.Errorf("adopted %v, unlisted %v", then.Adopted, then.Unlisted)
+	}
+}

@@ -96,7 +96,7 @@ func (d *Draft) next() time.Time {
 			}
 		}
 	}
-	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, resumedAt(d.f.Policy).Add(-clockOff))
+	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, d.f.believedFrom, resumedAt(d.f.Policy).Add(-clockOff))
 	if deadlines := d.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}

@@ -278,7 +278,7 @@ func (t *tracker) sent() time.Time {
 		seen = t.Entry.RebootingAt.Time
 	}
 	sent := believed(at, published, published.Add(longestDrain(t.f.Policy)))
-	if believed(at, published, seen).Equal(at) {
+	if possible(at, published, seen) {
 		sent = at
 	}
 	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, sent)
