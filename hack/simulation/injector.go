@@ -56,9 +56,9 @@ var strikes = map[What]func(injector, Fault) bool{
 	DeleteBusyPolicy: ofPolicy(func(i injector, as *v1alpha1.RebootPolicy, d Fault) bool {
 		return i.granted(as, 0) && i.deletePolicy(as, d)
 	}),
-	WipeStatus: ofPolicy(injector.wipeStatus),
+	WipeStatus: edit(wipe),
 	WipeBusyStatus: ofPolicy(func(i injector, as *v1alpha1.RebootPolicy, d Fault) bool {
-		return i.granted(as, d.For) && i.wipeStatus(as, d)
+		return i.granted(as, d.For) && edit(wipe)(i, d)
 	}),
 	SetLimit: edit(func(policy *v1alpha1.RebootPolicy, d Fault) {
 		policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(int32(d.Number)))
@@ -128,15 +128,9 @@ func endHalt(policy *v1alpha1.RebootPolicy) {
 	}
 }
 
-// wipeStatus takes from a status all that the API server lets go.
-func (i injector) wipeStatus(as *v1alpha1.RebootPolicy, _ Fault) bool {
-	policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name)
-	if !there {
-		return false
-	}
+// wipe takes from a status all that the API server lets go.
+func wipe(policy *v1alpha1.RebootPolicy, _ Fault) {
 	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
-	_, err := i.store.PutPolicyStatus(policy, judge.Admin)
-	return err == nil
 }
 
 // freezeAgent stops an agent for a while.
