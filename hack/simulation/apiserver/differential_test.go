@@ -23,23 +23,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// server is what both API servers do. An object that was written comes back, but for a deletion.
-type server interface {
-	create(object client.Object, by string) (client.Object, error)
-	patch(object client.Object, kind types.PatchType, status bool, patch, by string) (client.Object, error)
-	putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Object, error)
-	remove(object client.Object) error
-	// seen are the revisions of both kinds, each kind in the order of its watch.
-	seen(t *testing.T, last string) []string
-}
-
-// request is one request. version is the object's resourceVersion; outdated is one that it has had before.
+// request is one request, which has an object. version is the object's resourceVersion; outdated is one that it has had before.
 type request struct {
 	name string
 	do   call
 }
 
-type call func(s server, version, outdated string) (client.Object, error)
+type call func(c client.Client, version, outdated string) (client.Object, error)
 
 const (
 	nodeName   = "n"
@@ -47,26 +37,34 @@ const (
 )
 
 func requests() (nodes, policies []request) {
-	patch := func(object client.Object, kind types.PatchType, status bool, patch, by string) call {
-		return func(s server, version, outdated string) (client.Object, error) {
-			return s.patch(object, kind, status, strings.NewReplacer("$VERSION", version, "$OUTDATED", outdated).Replace(patch), by)
-		}
+	ctx := context.Background()
+	raw := func(kind types.PatchType, text, version, outdated string) client.Patch {
+		return client.RawPatch(kind, []byte(strings.NewReplacer("$VERSION", version, "$OUTDATED", outdated).Replace(text)))
 	}
 	node := func(status bool, text, by string) call {
-		return patch(makeNode(), types.StrategicMergePatchType, status, text, by)
+		return func(c client.Client, version, outdated string) (client.Object, error) {
+			node, patch := makeNode(), raw(types.StrategicMergePatchType, text, version, outdated)
+			if status {
+				return node, c.Status().Patch(ctx, node, patch, client.FieldOwner(by))
+			}
+			return node, c.Patch(ctx, node, patch, client.FieldOwner(by))
+		}
 	}
 	policy := func(text string) call {
-		return patch(makePolicy(), types.MergePatchType, false, text, "manager")
+		return func(c client.Client, version, outdated string) (client.Object, error) {
+			policy := makePolicy()
+			return policy, c.Patch(ctx, policy, raw(types.MergePatchType, text, version, outdated), client.FieldOwner("manager"))
+		}
 	}
 	status := func(outdated bool, status v1alpha1.RebootPolicyStatus) call {
-		return func(s server, version, old string) (client.Object, error) {
+		return func(c client.Client, version, old string) (client.Object, error) {
 			put := makePolicy()
 			if put.ResourceVersion = version; outdated {
 				put.ResourceVersion = old
 			}
 			put.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"not": "written"}}
 			put.Status = status
-			return s.putStatus(put, "manager")
+			return put, c.Status().Update(ctx, put, client.FieldOwner("manager"))
 		}
 	}
 	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) call {
@@ -77,16 +75,32 @@ func requests() (nodes, policies []request) {
 		return v1alpha1.LedgerEntry{Node: node, Seq: seq, At: first.At}
 	}
 	create := func(object client.Object) call {
-		return func(s server, _, _ string) (client.Object, error) { return s.create(object, "kubelet") }
+		return func(c client.Client, _, _ string) (client.Object, error) {
+			made, _ := object.DeepCopyObject().(client.Object)
+			return made, c.Create(ctx, made, client.FieldOwner("kubelet"))
+		}
 	}
 	remove := func(object client.Object) call {
-		return func(s server, _, _ string) (client.Object, error) { return nil, s.remove(object) }
+		return func(c client.Client, _, _ string) (client.Object, error) { return nil, c.Delete(ctx, object) }
+	}
+	get := func(c client.Client, _, _ string) (client.Object, error) {
+		node := &corev1.Node{}
+		return node, c.Get(ctx, client.ObjectKey{Name: nodeName}, node)
+	}
+	list := func(c client.Client, _, _ string) (client.Object, error) {
+		var nodes corev1.NodeList
+		if err := c.List(ctx, &nodes); err != nil {
+			return nil, err
+		}
+		return &nodes.Items[0], nil
 	}
 	const cordon = `{"metadata":{"resourceVersion":"$VERSION","annotations":{"a":"1"}},"spec":{"unschedulable":true}}`
 	nodes = []request{
 		{"a patch of a node that is not there", node(false, cordon, "agent")},
 		{"create", create(makeNode())},
 		{"create again", create(makeNode())},
+		{"get", get},
+		{"list", list},
 		{"cordon in a compare-and-swap", node(false, cordon, "agent")},
 		{"the same again", node(false, cordon, "other")},
 		{"conflict", node(false, `{"metadata":{"resourceVersion":"$OUTDATED"},"spec":{"unschedulable":false}}`, "agent")},
@@ -103,6 +117,7 @@ func requests() (nodes, policies []request) {
 		{"no patch", node(false, `{"metadata":`, "agent")},
 		{"delete the node", remove(makeNode())},
 		{"delete it again", remove(makeNode())},
+		{"get what is gone", get},
 		{"create it anew", create(makeNode())},
 	}
 	policies = []request{
@@ -147,9 +162,9 @@ func TestDifferential(t *testing.T) {
 	var answers [2][]string
 	for i, s := range []server{newSimulated(t), newReal(t)} {
 		nodes, policies := requests()
-		last := ask(s, nodes, &answers[i])
-		ask(s, policies, &answers[i])
-		answers[i] = append(answers[i], s.seen(t, last)...)
+		last := ask(s.client, nodes, &answers[i])
+		ask(s.client, policies, &answers[i])
+		answers[i] = append(answers[i], s.seen(last)...)
 	}
 	if diff := cmp.Diff(answers[1], answers[0]); diff != "" {
 		t.Errorf("(-real +simulated)\n%s", diff)
@@ -157,10 +172,10 @@ func TestDifferential(t *testing.T) {
 }
 
 // ask makes requests about one object, notes the answers, and returns the version that it has in the end.
-func ask(s server, requests []request, answers *[]string) (version string) {
+func ask(c client.Client, requests []request, answers *[]string) (version string) {
 	outdated := ""
 	for _, r := range requests {
-		object, err := r.do(s, version, outdated)
+		object, err := r.do(c, version, outdated)
 		answer := r.name + ": " + answerOf(object, err)
 		if err == nil && object != nil {
 			if now := object.GetResourceVersion(); now != version {
@@ -213,48 +228,24 @@ func answerOf(object client.Object, err error) string {
 	return string(text)
 }
 
-// simulated is the simulation's.
-type simulated struct {
-	store           *apiserver.Store
-	nodes, policies *apiserver.Watch
+// server is a client of it, and the revisions of both kinds, each kind in the order of its watch.
+type server struct {
+	client client.Client
+	seen   func(last string) []string
 }
 
-func newSimulated(t *testing.T) *simulated {
+// newSimulated is the simulation's.
+func newSimulated(t *testing.T) server {
 	t.Helper()
 	parsed, err := definition.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &simulated{store: apiserver.New(parsed, nil)}
-	s.nodes, _, _ = s.store.Watch(apiserver.Key{Kind: apiserver.Nodes})
-	s.policies, _, _ = s.store.Watch(apiserver.Key{Kind: apiserver.Policies})
-	return s
-}
-
-func (s *simulated) create(object client.Object, by string) (client.Object, error) {
-	if err := s.store.Create(object, by); err != nil {
-		return nil, err
-	}
-	return s.store.Get(keyOf(object))
-}
-
-func (s *simulated) patch(object client.Object, kind types.PatchType, status bool, patch, by string) (client.Object, error) {
-	return s.store.Patch(keyOf(object), kind, status, []byte(patch), by)
-}
-
-func (s *simulated) putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Object, error) {
-	return s.store.PutPolicyStatus(policy, by)
-}
-
-func (s *simulated) remove(object client.Object) error { return s.store.Delete(keyOf(object), "admin") }
-
-func keyOf(object client.Object) apiserver.Key {
-	return apiserver.Key{Kind: apiserver.KindOf(object), Name: object.GetName()}
-}
-
-func (s *simulated) seen(*testing.T, string) (events []string) {
-	for _, w := range []*apiserver.Watch{s.nodes, s.policies} {
-		for _, e := range w.Take() {
+	store := apiserver.New(parsed, nil)
+	nodes, _, _ := store.Watch(apiserver.Key{Kind: apiserver.Nodes})
+	policies, _, _ := store.Watch(apiserver.Key{Kind: apiserver.Policies})
+	return server{apiserver.NewClient(store), func(string) (events []string) {
+		for _, e := range append(nodes.Take(), policies.Take()...) {
 			switch {
 			case e.Before == nil:
 				events = append(events, "ADDED "+answerOf(e.After, nil))
@@ -264,82 +255,50 @@ func (s *simulated) seen(*testing.T, string) (events []string) {
 				events = append(events, "MODIFIED "+answerOf(e.After, nil))
 			}
 		}
-	}
-	return events
+		return events
+	}}
 }
 
-// really is a real one.
-type really struct {
-	client   client.WithWatch
-	nodes    watch.Interface
-	policies watch.Interface
-}
-
-func newReal(t *testing.T) *really {
+// newReal is a real one. It waits for the revision that was written last, which is a node's, and for the end of the policy.
+func newReal(t *testing.T) server {
 	t.Helper()
 	c, err := testenv.NewClient(embedded.StartServerFor(t).Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &really{client: c}
-	if s.nodes, err = c.Watch(t.Context(), &corev1.NodeList{}); err != nil {
+	nodes, err := c.Watch(t.Context(), &corev1.NodeList{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if s.policies, err = c.Watch(t.Context(), &v1alpha1.RebootPolicyList{}); err != nil {
+	policies, err := c.Watch(t.Context(), &v1alpha1.RebootPolicyList{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return server{c, func(last string) []string {
+		events := follow(t, nodes, func(e watch.Event) bool { return e.Object.(client.Object).GetResourceVersion() == last })
+		return append(events, follow(t, policies, func(e watch.Event) bool { return e.Type == watch.Deleted })...)
+	}}
 }
 
-func (s *really) create(object client.Object, by string) (client.Object, error) {
-	object, _ = object.DeepCopyObject().(client.Object)
-	return object, s.client.Create(context.Background(), object, client.FieldOwner(by))
-}
-
-func (s *really) patch(object client.Object, kind types.PatchType, status bool, patch, by string) (client.Object, error) {
-	raw := client.RawPatch(kind, []byte(patch))
-	object, _ = object.DeepCopyObject().(client.Object)
-	if status {
-		return object, s.client.Status().Patch(context.Background(), object, raw, client.FieldOwner(by))
-	}
-	return object, s.client.Patch(context.Background(), object, raw, client.FieldOwner(by))
-}
-
-func (s *really) putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Object, error) {
-	return policy, s.client.Status().Update(context.Background(), policy, client.FieldOwner(by))
-}
-
-func (s *really) remove(object client.Object) error {
-	object, _ = object.DeepCopyObject().(client.Object)
-	return s.client.Delete(context.Background(), object)
-}
-
-// seen waits for the revision that was written last, which is a node's, and for the end of the policy.
-func (s *really) seen(t *testing.T, last string) (events []string) {
+// follow has the events of a watch, up to the one with which it is done.
+func follow(t *testing.T, w watch.Interface, done func(watch.Event) bool) (events []string) {
 	t.Helper()
-	for _, of := range []struct {
-		watch watch.Interface
-		done  func(watch.Event) bool
-	}{
-		{s.nodes, func(e watch.Event) bool { return e.Object.(client.Object).GetResourceVersion() == last }},
-		{s.policies, func(e watch.Event) bool { return e.Type == watch.Deleted }},
-	} {
-		for done := false; !done; {
-			select {
-			case e := <-of.watch.ResultChan():
-				object, ok := e.Object.(client.Object)
-				if !ok {
-					t.Fatalf("the watch has ended: %v", e)
-				}
-				if done = of.done(e); e.Type == watch.Deleted {
-					events = append(events, fmt.Sprintf("%s %s", e.Type, object.GetName()))
-				} else {
-					events = append(events, fmt.Sprintf("%s %s", e.Type, answerOf(object, nil)))
-				}
-			case <-time.After(time.Minute):
-				t.Fatalf("the watch shows no more than\n%s", strings.Join(events, "\n"))
+	for {
+		select {
+		case e := <-w.ResultChan():
+			object, ok := e.Object.(client.Object)
+			if !ok {
+				t.Fatalf("the watch has ended: %v", e)
 			}
+			shown := object.GetName()
+			if e.Type != watch.Deleted {
+				shown = answerOf(object, nil)
+			}
+			if events = append(events, fmt.Sprintf("%s %s", e.Type, shown)); done(e) {
+				return events
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("the watch shows no more than\n%s", strings.Join(events, "\n"))
 		}
 	}
-	return events
 }

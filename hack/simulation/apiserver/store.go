@@ -1,5 +1,5 @@
-// Package apiserver is as much of an API server as the operator needs, in memory. It has Nodes and RebootPolicies with resource
-// versions, optimistic concurrency, strategic merge patches, and the status subresource. It knows who set a cordon, checks the
+// Package apiserver is as much of an API server as the operator needs, in memory, with a client. It has Nodes and RebootPolicies with
+// resource versions, optimistic concurrency, strategic merge patches, and the status subresource. It knows who set a cordon, checks the
 // CustomResourceDefinition's rules, and has watches whose history is compacted. It has no delays and makes no mistakes: package process
 // adds both.
 package apiserver
@@ -123,17 +123,18 @@ func (s *Store) list(of Key) (all []client.Object) {
 	return all
 }
 
-// Create stores a new object.
+// Create stores a new object, and puts what is stored into it.
 func (s *Store) Create(object client.Object, by string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := Key{KindOf(object), object.GetName()}
+	key := keyOf(object)
 	if _, there := s.objects[key]; there {
 		return apierrors.NewAlreadyExists(resource(key.Kind), key.Name)
 	}
 	after := copied(object)
 	after.SetGeneration(1)
 	s.put(key, nil, after, by)
+	Into(object, copied(after))
 	return nil
 }
 

@@ -18,17 +18,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Patch applies a strategic merge patch to a Node, or a JSON merge patch to a policy; or to the status, which takes metadata, too.
-// A resourceVersion in it makes it a compare-and-swap.
-func (s *Store) Patch(key Key, kind types.PatchType, status bool, patch []byte, by string) (client.Object, error) {
-	return s.write(key, by, func(object client.Object) error {
-		if err := merge(object, kind, status, patch); err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		return nil
-	})
-}
-
 func merge(object client.Object, kind types.PatchType, status bool, patch []byte) error {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -69,16 +58,6 @@ func merge(object client.Object, kind types.PatchType, status bool, patch []byte
 		after.Status = before.(*v1alpha1.RebootPolicy).Status
 	}
 	return nil
-}
-
-// PutPolicyStatus replaces the status of a policy, in a compare-and-swap where it names a resourceVersion. The rest of what
-// is put does not matter.
-func (s *Store) PutPolicyStatus(put *v1alpha1.RebootPolicy, by string) (client.Object, error) {
-	return s.write(Key{Policies, put.Name}, by, func(object client.Object) error {
-		after, _ := object.(*v1alpha1.RebootPolicy)
-		after.ResourceVersion, after.Status = put.ResourceVersion, v1alpha1.RebootPolicyStatus{}
-		return through(put.Status, &after.Status)
-	})
 }
 
 // Change lets somebody else than a client of the API write an object: a kubelet, or an administrator's kubectl. False: it is as it

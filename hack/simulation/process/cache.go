@@ -82,7 +82,9 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: string(i.of.Kind)}, key.Name)
 	}
-	return into(object, current)
+	copied, _ := current.DeepCopyObject().(client.Object)
+	apiserver.Into(object, copied)
+	return nil
 }
 
 // List implements client.Reader: copies, unless nobody wants them.
@@ -95,7 +97,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...cli
 	defer i.mu.Unlock()
 	var all client.ListOptions
 	all.ApplyOptions(options)
-	return fill(list, i.inOrder(), all.UnsafeDisableDeepCopy != nil && *all.UnsafeDisableDeepCopy)
+	return apiserver.Fill(list, i.inOrder(), all.UnsafeDisableDeepCopy != nil && *all.UnsafeDisableDeepCopy)
 }
 
 func (c *Cache) ready(ctx context.Context, object any) (*informer, error) {

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
@@ -57,9 +53,9 @@ func (c *Client) catchUp(ctx context.Context, object any) error {
 
 // Patch implements client.Writer.
 func (c *Client) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	var all client.PatchOptions
-	all.ApplyOptions(options)
-	return c.patch(ctx, object, patch, false, all.FieldManager)
+	return c.patch(ctx, object, patch, func(sent client.Object, patch client.Patch) error {
+		return c.line.server.Patch(ctx, sent, patch, options...)
+	})
 }
 
 // Status implements client.StatusClient.
@@ -72,46 +68,35 @@ type statusClient struct {
 
 // Patch implements client.SubResourceWriter.
 func (c statusClient) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	var all client.SubResourcePatchOptions
-	all.ApplyOptions(options)
-	return c.patch(ctx, object, patch, true, all.FieldManager)
+	return c.patch(ctx, object, patch, func(sent client.Object, patch client.Patch) error {
+		return c.line.server.Status().Patch(ctx, sent, patch, options...)
+	})
 }
 
 // Update implements client.SubResourceWriter.
 func (c statusClient) Update(ctx context.Context, object client.Object, options ...client.SubResourceUpdateOption) error {
-	var all client.SubResourceUpdateOptions
-	all.ApplyOptions(options)
-	policy, ok := object.(*v1alpha1.RebootPolicy)
-	if !ok {
-		return fmt.Errorf("nobody updates the status of a %T", object)
-	}
-	put := policy.DeepCopy()
-	return c.write(ctx, object, func() (client.Object, error) { return c.line.store.PutPolicyStatus(put, all.FieldManager) })
+	return c.write(ctx, object, func(sent client.Object) error { return c.line.server.Status().Update(ctx, sent, options...) })
 }
 
-func (c *Client) patch(ctx context.Context, object client.Object, patch client.Patch, status bool, by string) error {
+func (c *Client) patch(ctx context.Context, object client.Object, patch client.Patch, send func(client.Object, client.Patch) error) error {
 	data, err := patch.Data(object)
 	if err != nil {
 		return err
 	}
-	of := apiserver.Key{Kind: apiserver.KindOf(object), Name: object.GetName()}
-	return c.write(ctx, object, func() (client.Object, error) { return c.line.store.Patch(of, patch.Type(), status, data, by) })
+	return c.write(ctx, object, func(sent client.Object) error { return send(sent, client.RawPatch(patch.Type(), data)) })
 }
 
-// write sends what changes an object, and puts what came back into it.
-func (c *Client) write(ctx context.Context, object client.Object, effect func() (client.Object, error)) error {
-	var written client.Object
-	err := c.line.request(ctx, "write "+object.GetName(), true, func() (err error) {
-		written, err = effect()
-		return err
-	})
-	if err != nil {
+// write sends a copy of what changes an object, which may come late, and puts what came back into the object.
+func (c *Client) write(ctx context.Context, object client.Object, send func(client.Object) error) error {
+	sent, _ := object.DeepCopyObject().(client.Object)
+	if err := c.line.request(ctx, "write "+object.GetName(), true, func() error { return send(sent) }); err != nil {
 		return err
 	}
 	if c.consistent {
-		c.cache.wrote(written)
+		c.cache.wrote(sent)
 	}
-	return into(object, written)
+	apiserver.Into(object, sent)
+	return nil
 }
 
 // Live reads from the API server.
@@ -125,53 +110,25 @@ type Live struct {
 func NewLive(p *Process, party string) *Live { return &Live{line: lineOf(p, party)} }
 
 // Get implements client.Reader.
-func (l *Live) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	of := apiserver.Key{Kind: apiserver.KindOf(object), Name: key.Name}
-	return l.line.request(ctx, "get "+key.Name, false, func() error {
-		stored, err := l.line.store.Get(of)
-		if err != nil {
-			return err
-		}
-		return into(object, stored)
-	})
+func (l *Live) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return l.line.request(ctx, "get "+key.Name, false, func() error { return l.line.server.Get(ctx, key, object, options...) })
 }
 
-// List implements client.Reader: all at once, whatever the limit.
-func (l *Live) List(ctx context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	kind := apiserver.KindOf(list)
-	return l.line.request(ctx, "list", false, func() error {
-		return fill(list, l.line.store.List(kind), false)
-	})
-}
-
-// into puts a copy of one object into another of its type.
-func into(object, from client.Object) error {
-	to, is := reflect.ValueOf(object).Elem(), reflect.ValueOf(from.DeepCopyObject()).Elem()
-	if to.Type() != is.Type() {
-		return fmt.Errorf("a %T is no %T", from, object)
-	}
-	to.Set(is)
-	return nil
-}
-
-// fill puts objects into a list: copies, unless their contents are shared.
-func fill(list client.ObjectList, objects []client.Object, shared bool) error {
-	items := make([]runtime.Object, len(objects))
-	for i, object := range objects {
-		if items[i] = object; !shared {
-			items[i] = object.DeepCopyObject()
-		}
-	}
-	return meta.SetList(list, items)
+// List implements client.Reader.
+func (l *Live) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return l.line.request(ctx, "list", false, func() error { return l.line.server.List(ctx, list, options...) })
 }
 
 // line is how one party of a process sends requests: one at a time, with a random source of its own.
 type line struct {
 	*Process
 	random *Random
+	server client.Client
 }
 
-func lineOf(p *Process, name string) line { return line{p, p.random(name)} }
+func lineOf(p *Process, name string) line {
+	return line{p, p.random(name), apiserver.NewClient(p.store)}
+}
 
 // request has an effect on the store, or has not; takes its time; and may be the last that the process does.
 func (l line) request(ctx context.Context, what string, writes bool, effect func() error) error {
