@@ -3,6 +3,7 @@ package controllers
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -23,26 +24,26 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			e := s.policy.Status.Grants[0]
-			s.begin(t, e)
+			e := s.policy().Status.Grants[0]
+			s.progress(t, e, protocol.PhaseDraining)
 			s.lag(e.Node, s.node(e.Node))
 			if tc.over {
-				node := s.node(e.Node)
-				grant, err := protocol.ParseGrant(node.Annotations)
-				if err != nil {
-					t.Fatal(err)
-				}
-				grant.State = protocol.GrantFinished
-				node.Annotations[v1alpha1.AnnotationGrant] = grant.String()
-				s.put(t, node)
+				change(t, s, e.Node, func(node *corev1.Node) {
+					grant, err := protocol.ParseGrant(node.Annotations)
+					if err != nil {
+						t.Fatal(err)
+					}
+					grant.State = protocol.GrantFinished
+					node.Annotations[v1alpha1.AnnotationGrant] = grant.String()
+				})
 			}
 			if tc.gone {
-				s.lose(t, e.Node)
+				s.remove(t, s.node(e.Node))
 			}
-			s.policy.Status.Grants = s.policy.Status.Grants[1:]
+			change(t, s, workers, unledger)
 			s.pass(t)
 			if adopted := s.seqOf(e.Node) == e.Seq; adopted != tc.adopted {
-				t.Errorf("in the ledger again: %t, want %t: %v", adopted, tc.adopted, s.policy.Status.Grants)
+				t.Errorf("in the ledger again: %t, want %t: %v", adopted, tc.adopted, s.policy().Status.Grants)
 			}
 		})
 	}
@@ -60,21 +61,21 @@ func TestConverge_KnowsANodeByItsUID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			e := &s.policy.Status.Grants[0]
-			if e.NodeUID == "" {
-				t.Fatalf("the ledger names no UID: %+v", e)
+			held := s.policy().Status.Grants[0]
+			if held.NodeUID == "" {
+				t.Fatalf("the ledger names no UID: %+v", held)
 			}
-			node, held := s.node(e.Node), *e
-			node.UID = "another"
-			node.Annotations = map[string]string{}
+			before, anew := s.node(held.Node), s.node(held.Node)
+			anew.UID, anew.ResourceVersion, anew.Annotations = "another", "", map[string]string{}
+			s.remove(t, before)
+			s.create(t, anew)
 			if tc.behind {
-				s.lag(e.Node, s.node(e.Node))
-				e.NodeUID = "another"
+				s.lag(before.Name, before)
+				change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].NodeUID = anew.UID })
 			}
-			s.put(t, node)
 			s.pass(t)
 			if released := s.seqOf(held.Node) != held.Seq; released != tc.released {
-				t.Errorf("released: %t, want %t: %v", released, tc.released, s.policy.Status.Grants)
+				t.Errorf("released: %t, want %t: %v", released, tc.released, s.policy().Status.Grants)
 			}
 			if grant, err := protocol.ParseGrant(s.node(held.Node).Annotations); err != nil || (grant != nil) != tc.behind {
 				t.Errorf("the new Node, for which an entry was made: %t, has grant %+v (%v)", tc.behind, grant, err)

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"testing"
@@ -11,38 +10,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
 const (
-	slots, needy = 10, 150
-	workers      = "workers"
+	slots, needy      = 10, 150
+	workers, limiting = "workers", "limiting"
 )
 
-// server is an API server that needs no time, and the manager's cache of it, which is never behind. It plays the agents, too.
+// server is an API server in memory, and what the manager has of it. It plays the agents, too.
 type server struct {
-	client.Client
+	*apiserver.Client
 
-	nodes toolscache.Indexer
-	// stale is what the manager's cache has instead of the Node of a name; nil is nothing.
-	stale  map[string]*corev1.Node
-	policy *v1alpha1.RebootPolicy
-	// holder is the policy whose limit and ledger the policy shares. Nil: it has its own.
-	holder  *v1alpha1.RebootPolicy
-	version int
+	store *apiserver.Store
+	// cached are the Nodes of the manager's cache, which is never behind. It has what stale has instead of the Node of a name; nil is nothing.
+	cached, stale map[string]*corev1.Node
 	// published is when a grant was published last. Read are the Nodes that were read live since the last pass began, and written those
 	// that were written before that.
 	published     time.Time
@@ -59,18 +53,43 @@ type server struct {
 // newServer has a policy all of whose slots are in use, and many nodes that know why they wait.
 func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	t.Helper()
-	limit := intstr.FromInt32(slots)
-	s := &server{nodes: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), stale: map[string]*corev1.Node{}, policy: &v1alpha1.RebootPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: workers, UID: "1", ResourceVersion: "1", Finalizers: []string{v1alpha1.Finalizer}},
-		Spec:       v1alpha1.RebootPolicySpec{Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit}, Settle: &metav1.Duration{}},
-	}}
+	rules, err := definition.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newServerWith(t, rules, size, now)
+}
+
+// newServerWith lets policies be what these rules let them be. Nil: whatever they are.
+func newServerWith(t testing.TB, rules *definition.Definition, size int, now clock.PassiveClock) *server {
+	t.Helper()
+	s := &server{cached: map[string]*corev1.Node{}, stale: map[string]*corev1.Node{}}
+	s.store = apiserver.New(rules, s.watch)
+	s.Client = apiserver.NewClient(s.store)
 	s.reconciler = &RebootPolicyReconciler{
-		Client: s, Live: live{server: s}, Recorder: &events.FakeRecorder{}, Clock: now,
-		Metrics: NewMetrics(prometheus.NewRegistry()), Paces: DefaultPaces,
+		Client: interceptor.NewClient(s.Client, interceptor.Funcs{
+			Get: s.getCached,
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				return s.write(object, func() error { return c.Patch(ctx, object, patch, options...) })
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, _ string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+				return s.write(object, func() error { return c.Status().Patch(ctx, object, patch, options...) })
+			},
+			SubResourceUpdate: func(ctx context.Context, c client.Client, _ string, object client.Object, options ...client.SubResourceUpdateOption) error {
+				return s.write(object, func() error { return c.Status().Update(ctx, object, options...) })
+			},
+		}),
+		Live:     interceptor.NewClient(s.Client, interceptor.Funcs{Get: s.getLive}),
+		Recorder: &events.FakeRecorder{}, Clock: now, Metrics: NewMetrics(prometheus.NewRegistry()), Paces: DefaultPaces,
 	}
 	s.reconciler.assemble()
+	limit := intstr.FromInt32(slots)
+	s.create(t, &v1alpha1.RebootPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: workers, UID: "1", Finalizers: []string{v1alpha1.Finalizer}},
+		Spec:       v1alpha1.RebootPolicySpec{Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit}, Settle: &metav1.Duration{}},
+	})
 	for i := range size {
-		s.put(t, serverNode(i, i < needy, now.Now()))
+		s.create(t, serverNode(i, i < needy, now.Now()))
 	}
 	for range 2 * needy / conditionsPerPass {
 		s.pass(t)
@@ -105,14 +124,25 @@ func serverNode(i int, needs bool, now time.Time) *corev1.Node {
 	return node
 }
 
-func (s *server) put(t testing.TB, node *corev1.Node) {
+func (s *server) create(t testing.TB, object client.Object) {
 	t.Helper()
-	s.version++
-	node.ResourceVersion = strconv.Itoa(s.version)
-	if err := s.nodes.Update(snapshot.Trim(node)); err != nil {
+	if err := s.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	s.reconciler.fleet.changed.Store(node.Name, true)
+}
+
+// change has somebody else than the manager change a Node or a policy.
+func change[T client.Object](t testing.TB, s *server, name string, how func(T)) {
+	t.Helper()
+	if !apiserver.Change(s.store, name, "kubectl", how) {
+		t.Fatalf("%s is as it was, or the API server refuses it", name)
+	}
+}
+
+// beat is a heartbeat of a kubelet.
+func beat(node *corev1.Node) {
+	c := &node.Status.Conditions[0]
+	c.LastHeartbeatTime = metav1.NewTime(c.LastHeartbeatTime.Add(time.Second))
 }
 
 // lag has the cache show a Node as it was, or for nil not at all, from now on.
@@ -121,18 +151,21 @@ func (s *server) lag(name string, old *corev1.Node) {
 	s.reconciler.fleet.changed.Store(name, true)
 }
 
-// lose deletes a Node.
-func (s *server) lose(t testing.TB, name string) {
+func (s *server) remove(t testing.TB, object client.Object) {
 	t.Helper()
-	if err := s.nodes.Delete(s.node(name)); err != nil {
+	if err := s.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	s.reconciler.fleet.changed.Store(name, true)
 }
 
+// node is a Node as the manager's cache would have it.
 func (s *server) node(name string) *corev1.Node {
-	object, _, _ := s.nodes.GetByKey(name)
-	return object.(*corev1.Node).DeepCopy()
+	return s.cached[name].DeepCopy()
+}
+
+func (s *server) policy() *v1alpha1.RebootPolicy {
+	policy, _ := apiserver.Read[*v1alpha1.RebootPolicy](s.store, workers)
+	return policy
 }
 
 func (s *server) pass(t testing.TB) {
@@ -144,31 +177,37 @@ func (s *server) pass(t testing.TB) {
 }
 
 // share moves limit and ledger to another policy.
-func (s *server) share() {
-	s.holder = &v1alpha1.RebootPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "limiting", UID: "2", ResourceVersion: "1", Finalizers: []string{v1alpha1.Finalizer}},
+func share(t testing.TB, s *server) {
+	t.Helper()
+	was := s.policy()
+	s.create(t, &v1alpha1.RebootPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: limiting, UID: "2", Finalizers: []string{v1alpha1.Finalizer}},
 		Spec: v1alpha1.RebootPolicySpec{
-			NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}, Concurrency: s.policy.Spec.Concurrency,
+			NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}, Concurrency: was.Spec.Concurrency,
 		},
-		Status: v1alpha1.RebootPolicyStatus{Seq: s.policy.Status.Seq, Limit: s.policy.Status.Limit, Grants: s.policy.Status.Grants},
-	}
-	for i := range s.holder.Status.Grants {
-		s.holder.Status.Grants[i].Policy = workers
-	}
-	s.policy.Spec.Concurrency, s.policy.Status.Grants = &v1alpha1.Concurrency{Shared: s.holder.Name}, nil
+	})
+	change(t, s, limiting, func(p *v1alpha1.RebootPolicy) {
+		p.Status = v1alpha1.RebootPolicyStatus{Seq: was.Status.Seq, Limit: was.Status.Limit, Grants: was.Status.Grants}
+		for i := range p.Status.Grants {
+			p.Status.Grants[i].Policy = workers
+		}
+	})
+	change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Concurrency, p.Status.Grants = &v1alpha1.Concurrency{Shared: limiting}, nil
+	})
 }
 
 // ledger has the grants.
 func (s *server) ledger() []v1alpha1.LedgerEntry {
-	if s.holder != nil {
-		return s.holder.Status.Grants
+	if holder, there := apiserver.Read[*v1alpha1.RebootPolicy](s.store, limiting); there {
+		return holder.Status.Grants
 	}
-	return s.policy.Status.Grants
+	return s.policy().Status.Grants
 }
 
 // seqOf is the number of a node's entry in the policy's ledger. 0: it has none.
 func (s *server) seqOf(node string) int64 {
-	for _, e := range s.policy.Status.Grants {
+	for _, e := range s.policy().Status.Grants {
 		if e.Node == node {
 			return e.Seq
 		}
@@ -182,42 +221,41 @@ const dueGrant, dueEnd, dueCancelled, dueHooks = "the grant", "its end", "its ca
 // due makes a write due about the node that has held its grant for longest.
 func (s *server) due(t testing.TB, what string) {
 	t.Helper()
-	node := s.policy.Status.Grants[0].Node
+	node := s.ledger()[0].Node
 	switch what {
 	case dueGrant:
-		ungranted := s.node(node)
-		delete(ungranted.Annotations, v1alpha1.AnnotationGrant)
-		s.put(t, ungranted)
+		change(t, s, node, ungrant)
 	case dueCancelled:
-		s.pause(t, node)
+		change(t, s, node, func(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationPaused] = "true" })
 	case dueHooks:
-		s.policy.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}
+		change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}
+		})
 		s.comeBack(t)
 	case dueEnd:
 		s.comeBack(t)
 	}
 }
 
-// pause has an administrator pause a node.
-func (s *server) pause(t testing.TB, name string) {
-	t.Helper()
-	node := s.node(name)
-	node.Annotations[v1alpha1.AnnotationPaused] = "true"
-	s.put(t, node)
-}
+// unledger takes the entry of the node that has held its grant for longest from the ledger.
+func unledger(p *v1alpha1.RebootPolicy) { p.Status.Grants = p.Status.Grants[1:] }
 
-// touch is a write of an agent that changes nothing: of the node that holds the last grant.
-func (s *server) touch(t testing.TB) {
-	t.Helper()
-	s.put(t, s.node(s.policy.Status.Grants[slots-1].Node))
-}
+// holidays has a policy paused.
+func holidays(p *v1alpha1.RebootPolicy) { p.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"} }
 
-// begin has the agent of a node begin to drain.
-func (s *server) begin(t testing.TB, e v1alpha1.LedgerEntry) {
+// unmark removes the taint of the manager.
+func unmark(node *corev1.Node) { node.Spec.Taints = nil }
+
+// ungrant removes a grant.
+func ungrant(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationGrant) }
+
+// progress has the agent of a node report a phase of a granted reboot.
+func (s *server) progress(t testing.TB, e v1alpha1.LedgerEntry, phase protocol.Phase) {
 	t.Helper()
-	node, at := s.node(e.Node), metav1.NewTime(s.reconciler.Clock.Now())
-	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseDraining, BootID: e.BootID, At: at}.String()
-	s.put(t, node)
+	at := metav1.NewTime(s.reconciler.Clock.Now())
+	change(t, s, e.Node, func(node *corev1.Node) {
+		node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: phase, BootID: e.BootID, At: at}.String()
+	})
 }
 
 // comeBack reboots the node that has held its grant for longest. It needs a reboot again at once: there are as many as ever.
@@ -228,127 +266,65 @@ func (s *server) comeBack(t testing.TB) {
 
 func (s *server) back(t testing.TB, e v1alpha1.LedgerEntry) {
 	t.Helper()
-	node := s.node(e.Node)
-	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: e.BootID, At: metav1.NewTime(s.reconciler.Clock.Now())}.String()
-	node.Status.NodeInfo.BootID = fmt.Sprintf("%08x-0000-4000-8000-%012x", 1, e.Seq)
-	s.put(t, node)
+	s.progress(t, e, protocol.PhaseRebooting)
+	change(t, s, e.Node, func(node *corev1.Node) {
+		node.Status.NodeInfo.BootID = fmt.Sprintf("%08x-0000-4000-8000-%012x", 1, e.Seq)
+	})
 }
 
-func (s *server) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if policies, ok := list.(*v1alpha1.RebootPolicyList); ok {
-		policies.Items = []v1alpha1.RebootPolicy{*s.policy.DeepCopy()}
-		if s.holder != nil {
-			policies.Items = append(policies.Items, *s.holder.DeepCopy())
-		}
-		return nil
+// watch has the cache show a revision of a Node.
+func (s *server) watch(e apiserver.Event) {
+	switch node, there := e.After.(*corev1.Node); {
+	case e.Kind != apiserver.Nodes:
+		return
+	case there:
+		s.cached[e.Name] = snapshot.Trim(node)
+	default:
+		delete(s.cached, e.Name)
 	}
-	var objects []runtime.Object
-	for _, node := range s.nodes.List() {
-		objects = append(objects, node.(runtime.Object))
-	}
-	return meta.SetList(list, objects)
+	s.reconciler.fleet.changed.Store(e.Name, true)
 }
 
-// Get is from the cache.
-func (s *server) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	node, there, _ := s.nodes.GetByKey(key.Name)
+func (s *server) getCached(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	node := s.cached[key.Name]
 	if old, stale := s.stale[key.Name]; stale {
-		node, there = old, old != nil
+		node = old
 	}
-	if !there {
+	if node == nil {
 		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
 	}
-	*object.(*corev1.Node) = *node.(*corev1.Node)
+	*object.(*corev1.Node) = *node
 	return nil
 }
 
-// live is the server without the cache.
-type live struct{ *server }
-
-func (s live) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+func (s *server) getLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	s.read = append(s.read, key.Name)
 	if s.unread != nil && s.unread(key.Name) != nil {
 		return s.unread(key.Name)
 	}
-	if _, there, _ := s.nodes.GetByKey(key.Name); !there {
-		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
-	}
 	if s.between != nil {
-		s.version++
-		node := s.node(key.Name)
-		s.between(node)
-		node.ResourceVersion = strconv.Itoa(s.version)
-		if err := s.nodes.Update(node); err != nil {
+		apiserver.Change(s.store, key.Name, "kubelet", s.between)
+	}
+	return c.Get(ctx, key, object, options...)
+}
+
+// write is what becomes of a write of the manager.
+func (s *server) write(object client.Object, send func() error) error {
+	if s.fault != nil {
+		if err := s.fault(object.GetName()); err != nil {
 			return err
 		}
 	}
-	s.node(key.Name).DeepCopyInto(object.(*corev1.Node))
-	return nil
-}
-
-// write is what becomes of a write to an object, before it is carried out.
-func (s *server) write(name string) error {
-	if s.fault == nil {
-		return nil
-	}
-	return s.fault(name)
-}
-
-func (s *server) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	if err := s.write(object.GetName()); err != nil {
+	if err := send(); err != nil {
 		return err
 	}
-	before, err := json.Marshal(s.node(object.GetName()))
-	if err != nil {
-		return err
+	if node, ok := object.(*corev1.Node); ok {
+		if s.published.IsZero() {
+			s.written = append(s.written, node.Name)
+		}
+		if grant, err := protocol.ParseGrant(node.Annotations); err == nil && grant != nil && grant.State == protocol.GrantActive {
+			s.published = time.Now()
+		}
 	}
-	data, err := patch.Data(object)
-	if err != nil {
-		return err
-	}
-	after, err := strategicpatch.StrategicMergePatch(before, data, corev1.Node{})
-	if err != nil {
-		return err
-	}
-	var node corev1.Node
-	if err := json.Unmarshal(after, &node); err != nil {
-		return err
-	}
-	if current := s.node(node.Name).ResourceVersion; node.ResourceVersion != current {
-		return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, fmt.Errorf("it is %s by now", current))
-	}
-	s.version++
-	node.ResourceVersion = strconv.Itoa(s.version)
-	node.DeepCopyInto(object.(*corev1.Node))
-	if s.published.IsZero() {
-		s.written = append(s.written, node.Name)
-	}
-	if grant, err := protocol.ParseGrant(node.Annotations); err == nil && grant != nil && grant.State == protocol.GrantActive {
-		s.published = time.Now()
-	}
-	return s.nodes.Update(&node)
-}
-
-func (s *server) Status() client.SubResourceWriter { return serverStatus{server: s} }
-
-type serverStatus struct {
-	client.SubResourceWriter
-
-	server *server
-}
-
-func (w serverStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	return w.server.Patch(ctx, object, patch)
-}
-
-func (w serverStatus) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
-	if err := w.server.write(object.GetName()); err != nil {
-		return err
-	}
-	written := &w.server.policy
-	if object.GetName() != workers {
-		written = &w.server.holder
-	}
-	*written = object.(*v1alpha1.RebootPolicy).DeepCopy()
 	return nil
 }

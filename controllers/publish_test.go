@@ -17,15 +17,11 @@ import (
 // A slot waits for few of the markers that are due, however many there are; the next pass goes on with them.
 func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	unmark := func() (name string) {
-		for i := 2 * slots; i < needy; i++ {
-			node := s.node(serverNode(i, true, time.Time{}).Name)
-			name, node.Spec.Taints = node.Name, nil
-			s.put(t, node)
-		}
-		return name
+	last := ""
+	for i := 2 * slots; i < needy; i++ {
+		last = serverNode(i, true, time.Time{}).Name
+		change(t, s, last, unmark)
 	}
-	last := unmark()
 	s.comeBack(t)
 	s.pass(t)
 	if most := 2 + conditionsAtLeast; len(s.written) > most || s.published.IsZero() {
@@ -60,11 +56,9 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 			next := serverNode(slots, true, s.reconciler.Clock.Now()).Name // the tenth holds a slot, the eleventh comes next
 			if tc.change != nil {
 				s.lag(next, s.node(next))
-				changed := s.node(next)
-				tc.change(changed)
-				s.put(t, changed)
+				change(t, s, next, tc.change)
 			}
-			back := s.policy.Status.Grants[0].Node
+			back := s.policy().Status.Grants[0].Node
 			s.comeBack(t)
 			s.pass(t)
 			if diff := cmp.Diff(append([]string{back}, slices.Repeat([]string{next}, tc.reads)...), s.read); diff != "" {
@@ -81,11 +75,9 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 // A grant that somebody removes in the middle of its reboot is written again, for the reboot could not be finished. It is no new one.
 func TestPublish_AGrantThatWasRemovedInItsRebootIsNoNewOne(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	e := s.policy.Status.Grants[0]
-	node := s.node(e.Node)
-	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: e.BootID, At: e.At}.String()
-	delete(node.Annotations, v1alpha1.AnnotationGrant)
-	s.put(t, node)
+	e := s.policy().Status.Grants[0]
+	s.progress(t, e, protocol.PhaseRebooting)
+	change(t, s, e.Node, ungrant)
 	recorder := events.NewFakeRecorder(10)
 	s.reconciler.announce.recorder = recorder
 	waited := s.reconciler.announce.measured(t, "reboot_duration_seconds", "phase")["waiting"]

@@ -18,9 +18,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
 // always lets each write to an object fail.
@@ -49,27 +51,34 @@ func once(name string, err error) func(string) error {
 	}
 }
 
+// outrun changes an object just before the manager writes it, once.
+func outrun[T client.Object](t *testing.T, s *server, name string, how func(T)) func(string) error {
+	t.Helper()
+	outrun := false
+	return func(written string) error {
+		if written == name && !outrun {
+			outrun = true
+			change(t, s, name, how)
+		}
+		return nil
+	}
+}
+
 // A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again. It holds for what was read alone,
 // and no event announces heartbeats.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 	for what, kept := range map[string]bool{dueEnd: false, dueCancelled: false, dueHooks: true} {
 		t.Run(what, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			node, beats := s.policy.Status.Grants[0].Node, 0
+			node := s.policy().Status.Grants[0].Node
 			s.due(t, what)
-			s.fault = func(written string) error {
-				if written == node && beats == 0 {
-					beats++
-					s.put(t, s.node(node))
-				}
-				return nil
-			}
+			s.fault = outrun(t, s, node, beat)
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != conflictPause {
 				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, conflictPause)
 			}
 			s.pass(t)
-			if e := s.policy.Status.Grants[0]; (e.Node == node) != kept {
+			if e := s.policy().Status.Grants[0]; (e.Node == node) != kept {
 				t.Errorf("the slot is kept: %t, want %t: %+v", e.Node == node, kept, e)
 			}
 		})
@@ -81,7 +90,7 @@ func TestReconcile_WritesAMessageThatChanges(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	waits := serverNode(2*slots, true, s.reconciler.Clock.Now()).Name
 	for _, reason := range []string{"holidays", "audit"} {
-		s.policy.Spec.Pause = &v1alpha1.Pause{Reason: reason}
+		change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = &v1alpha1.Pause{Reason: reason} })
 		for range 2 * needy / conditionsPerPass {
 			s.pass(t)
 		}
@@ -101,7 +110,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 		answer  error
 	}{
 		"to show why it waits":      {refuses: func(*server) string { return waits }, answer: forbidden},
-		"to be put back in service": {refuses: func(s *server) string { return s.policy.Status.Grants[0].Node }, lasts: true, answer: forbidden},
+		"to be put back in service": {refuses: func(s *server) string { return s.policy().Status.Grants[0].Node }, lasts: true, answer: forbidden},
 		"as its webhook fails":      {refuses: func(*server) string { return waits }, answer: webhookDown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +118,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			refuses := tc.refuses(s)
 			s.comeBack(t)
 			s.fault = always(refuses, tc.answer)
-			s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+			change(t, s, workers, holidays)
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != conditionsPause {
 				t.Errorf("others are reported after %s (%v), want %s", result.RequeueAfter, err, conditionsPause)
@@ -135,8 +144,8 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			if diff := cmp.Diff(want, untold); diff != "" {
 				t.Errorf("not reported that the policy is paused (-want +got):\n%s", diff)
 			}
-			if s.policy.Status.Window.State != v1alpha1.WindowPaused {
-				t.Errorf("the status shows %s", s.policy.Status.Window.State)
+			if s.policy().Status.Window.State != v1alpha1.WindowPaused {
+				t.Errorf("the status shows %s", s.policy().Status.Window.State)
 			}
 		})
 	}
@@ -148,11 +157,11 @@ var webhookDown = apierrors.NewInternalError(errors.New(`failed calling webhook 
 // Where the policy's status cannot be written the Nodes can: those that wait show why.
 func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	for _, e := range s.policy.Status.Grants {
-		s.begin(t, e)
+	for _, e := range s.policy().Status.Grants {
+		s.progress(t, e, protocol.PhaseDraining)
 	}
 	s.fault = always(workers, apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("no right to its status")))
-	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+	change(t, s, workers, holidays)
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
 		t.Error("the pass ends as if all were reported")
 	}
@@ -164,11 +173,11 @@ func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 // Nor does a ledger that is refused, though a grant is due: the nodes whose turn it is not show why.
 func TestReconcile_ALedgerThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	for _, e := range s.policy.Status.Grants {
-		s.begin(t, e)
+	for _, e := range s.policy().Status.Grants {
+		s.progress(t, e, protocol.PhaseDraining)
 	}
 	s.fault = always(workers, apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("no right to its status")))
-	s.policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(slots + 1))
+	change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(slots + 1)) })
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
 		t.Error("the pass ends as if all were reported")
 	}
@@ -186,12 +195,12 @@ func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 		}
 		return apierrors.NewTooManyRequests("too many writes of Nodes", 1)
 	}
-	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+	change(t, s, workers, holidays)
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
 		t.Error("the pass ends as if all were reported")
 	}
-	if s.policy.Status.Window.State != v1alpha1.WindowPaused {
-		t.Errorf("the status shows %s", s.policy.Status.Window.State)
+	if s.policy().Status.Window.State != v1alpha1.WindowPaused {
+		t.Errorf("the status shows %s", s.policy().Status.Window.State)
 	}
 }
 
@@ -199,7 +208,7 @@ func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
 	s := newServer(t, 2*needy, now)
-	back := s.policy.Status.Grants[0].Node
+	back := s.policy().Status.Grants[0].Node
 	s.comeBack(t)
 	s.fault = func(written string) error {
 		if written == back {
@@ -212,7 +221,7 @@ func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	if err != nil || result.RequeueAfter == 0 || result.RequeueAfter > listPause {
 		t.Errorf("the next pass comes after %s (%v)", result.RequeueAfter, err)
 	}
-	if over := s.seqOf(back) == 0; len(s.policy.Status.Grants) != slots || !over || !s.published.IsZero() {
+	if over := s.seqOf(back) == 0; len(s.policy().Status.Grants) != slots || !over || !s.published.IsZero() {
 		t.Errorf("the slot was handed over: %t; a grant was published: %t", over, !s.published.IsZero())
 	}
 	s.fault = nil
@@ -226,7 +235,7 @@ func TestReconcile_ANodeThatHangsLetsOthersGoFirst(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
 	s := newServer(t, 2*needy, now)
 	s.comeBack(t)
-	hanging, other := s.policy.Status.Grants[0].Node, s.policy.Status.Grants[1]
+	hanging, other := s.policy().Status.Grants[0].Node, s.policy().Status.Grants[1]
 	s.back(t, other)
 	s.fault = func(written string) error {
 		if written != hanging {
@@ -248,12 +257,11 @@ func TestReconcile_ANodeThatHangsLetsOthersGoFirst(t *testing.T) {
 // A policy that is being deleted stays for a Node that refuses to lose what the policy has set on it, and an event reports that.
 func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	for _, e := range s.policy.Status.Grants {
-		node := s.node(e.Node)
-		delete(node.Annotations, v1alpha1.AnnotationGrant)
-		s.put(t, node)
+	for _, e := range s.policy().Status.Grants {
+		change(t, s, e.Node, ungrant)
 	}
-	s.policy.Status.Grants, s.policy.Status.Run, s.policy.DeletionTimestamp = nil, nil, &metav1.Time{Time: time.Now()}
+	change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Status.Grants, p.Status.Run = nil, nil })
+	s.remove(t, s.policy())
 	refuses := serverNode(2*slots, true, time.Now()).Name
 	s.fault = always(refuses, refusal(refuses))
 	recorder := events.NewFakeRecorder(100)
@@ -261,8 +269,8 @@ func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
 	for range 2 * needy / conditionsPerPass {
 		_, _ = s.reconciler.Reconcile(t.Context(), request(workers))
 	}
-	if got := emitted(recorder); !slices.Contains(got, "Warning NodeWriteRefused") || len(s.policy.Finalizers) == 0 {
-		t.Errorf("events %v, finalizers %v", got, s.policy.Finalizers)
+	if got := emitted(recorder); !slices.Contains(got, "Warning NodeWriteRefused") || len(s.policy().Finalizers) == 0 {
+		t.Errorf("events %v, finalizers %v", got, s.policy().Finalizers)
 	}
 }
 
@@ -275,7 +283,7 @@ type reported struct {
 
 func (s *server) reported(t *testing.T) reported {
 	t.Helper()
-	c := meta.FindStatusCondition(s.policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	c := meta.FindStatusCondition(s.policy().Status.Conditions, v1alpha1.ConditionProgressing)
 	message, _, _ := strings.Cut(c.Message, "; unavailable: ")
 	return reported{v1alpha1.Reason(c.Reason), message, s.reconciler.announce.measured(t, "nodes", "state")["node_write_refused"]}
 }
@@ -289,7 +297,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			s := newServer(t, 2*needy, now)
 			recorder := events.NewFakeRecorder(100)
 			s.reconciler.announce.recorder = recorder
-			e := s.policy.Status.Grants[0]
+			e := s.policy().Status.Grants[0]
 			s.due(t, what)
 			step := func(after time.Duration, err error, want reported, emits ...string) {
 				t.Helper()
@@ -338,7 +346,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			step(time.Minute, webhookDown, refused(webhookDown.Error()))
 			step(0, nil, fine)
 			// The answer to a write that was accepted in the end reports nothing of the next one.
-			s.pause(t, e.Node)
+			change(t, s, e.Node, func(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationPaused] = "again" })
 			step(0, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), fine)
 		})
 	}
@@ -359,7 +367,7 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 		asked++
 		return refusal(written)
 	}
-	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+	change(t, s, workers, holidays)
 	explained := func() int {
 		for range 2 * needy / conditionsPerPass {
 			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes report those that refuse
@@ -380,19 +388,19 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 // the cache.
 func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	e := s.policy.Status.Grants[0]
-	s.begin(t, e)
+	e := s.policy().Status.Grants[0]
+	s.progress(t, e, protocol.PhaseDraining)
 	behind := s.node(e.Node)
-	delete(behind.Annotations, v1alpha1.AnnotationGrant)
+	ungrant(behind)
 	s.lag(e.Node, behind)
 	clear(s.reconciler.ledger.memories)
-	s.policy.Status.Grants = s.policy.Status.Grants[1:]
+	change(t, s, workers, unledger)
 	s.fault = once(workers, apierrors.NewInternalError(errors.New("etcd has no leader")))
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
 		t.Fatal("the status was written")
 	}
 	s.pass(t)
-	if grants := s.policy.Status.Grants; len(grants) != slots || s.seqOf(e.Node) != e.Seq {
+	if grants := s.policy().Status.Grants; len(grants) != slots || s.seqOf(e.Node) != e.Seq {
 		t.Errorf("the ledger has %d entries, and that of %s is not one of them: %v", len(grants), e.Node, grants)
 	}
 }
@@ -400,10 +408,10 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 // Heartbeats change nothing about a grant that a ledger takes back: it is asked for once.
 func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	e := s.policy.Status.Grants[0]
-	s.begin(t, e)
-	s.policy.Status.Grants = s.policy.Status.Grants[1:]
-	s.between = func(*corev1.Node) {} // a heartbeat
+	e := s.policy().Status.Grants[0]
+	s.progress(t, e, protocol.PhaseDraining)
+	change(t, s, workers, unledger)
+	s.between = beat
 	s.pass(t)
 	if diff := cmp.Diff([]string{e.Node}, s.read); diff != "" {
 		t.Errorf("read live (-want +got):\n%s", diff)
@@ -416,11 +424,12 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 // That no policy governs a node is reported again, too, where the Node has refused the write.
 func TestReconcile_ReportsThatAnUngovernedNodeRefuses(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	s.policy.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
-	unmarked := s.node(serverNode(2*slots, true, s.reconciler.Clock.Now()).Name)
-	unmarked.Spec.Taints = nil
-	s.put(t, unmarked)
-	s.fault = once(unmarked.Name, refusal(unmarked.Name))
+	change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
+		p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
+	})
+	unmarked := serverNode(2*slots, true, s.reconciler.Clock.Now()).Name
+	change(t, s, unmarked, unmark)
+	s.fault = once(unmarked, refusal(unmarked))
 	if _, err := s.reconciler.Reconcile(t.Context(), request("")); !apierrors.IsForbidden(err) {
 		t.Errorf("the pass ends with %v", err)
 	}
@@ -429,7 +438,7 @@ func TestReconcile_ReportsThatAnUngovernedNodeRefuses(t *testing.T) {
 // A ledger that cannot be confirmed, because a grant is another one each time that it is looked at, is not written.
 func TestConverge_WritesNoLedgerThatIsNotConfirmed(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	s.policy.Status.Grants = s.policy.Status.Grants[1:]
+	change(t, s, workers, unledger)
 	s.between = func(node *corev1.Node) {
 		grant, err := protocol.ParseGrant(node.Annotations)
 		if err != nil {
@@ -438,11 +447,11 @@ func TestConverge_WritesNoLedgerThatIsNotConfirmed(t *testing.T) {
 		grant.Seq++
 		node.Annotations[v1alpha1.AnnotationGrant] = grant.String()
 	}
-	before := s.policy.Status.DeepCopy()
+	before := s.policy().Status
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
 		t.Error("the pass came to an end")
 	}
-	if diff := cmp.Diff(before, &s.policy.Status); diff != "" {
+	if diff := cmp.Diff(before, s.policy().Status); diff != "" {
 		t.Errorf("the status was written (-want +got):\n%s", diff)
 	}
 }
@@ -458,9 +467,9 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			s.reconciler.ledger.of(s.policy.UID).adopted = tc.leads
+			s.reconciler.ledger.of(s.policy().UID).adopted = tc.leads
 			s.comeBack(t)
-			s.fault = once(workers, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("somebody was first")))
+			s.fault = outrun(t, s, workers, holidays)
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != tc.want {
 				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, tc.want)
@@ -478,13 +487,13 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			back, kept := s.policy.Status.Grants[0], s.policy.Status.Grants[1]
+			back, kept := s.policy().Status.Grants[0], s.policy().Status.Grants[1]
 			s.comeBack(t)
 			s.lag(kept.Node, nil)
 			s.unread = always(kept.Node, unread)
 			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // what one Node refuses is reported
-			has := func(e v1alpha1.LedgerEntry) bool { return slices.Contains(s.policy.Status.Grants, e) }
-			if grants := s.policy.Status.Grants; len(grants) != slots || has(back) || !has(kept) {
+			has := func(e v1alpha1.LedgerEntry) bool { return slices.Contains(s.policy().Status.Grants, e) }
+			if grants := s.policy().Status.Grants; len(grants) != slots || has(back) || !has(kept) {
 				t.Errorf("of %d entries, the one of the node that is back is kept: %t; the one of the node that is lost: %t", len(grants), has(back), has(kept))
 			}
 		})
@@ -505,16 +514,14 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			e := &s.policy.Status.Grants[0]
-			e.WithdrawnAt = &e.At
-			published, behind := s.node(e.Node), s.node(e.Node)
-			delete(behind.Annotations, v1alpha1.AnnotationGrant)
-			s.put(t, behind)
+			held := s.policy().Status.Grants[0]
+			change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].WithdrawnAt = &held.At })
+			published := s.node(held.Node).Annotations[v1alpha1.AnnotationGrant]
+			change(t, s, held.Node, ungrant)
 			if tc.published {
-				s.lag(e.Node, s.node(e.Node))
-				s.put(t, published)
+				s.lag(held.Node, s.node(held.Node))
+				change(t, s, held.Node, func(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationGrant] = published })
 			}
-			held := *e
 			s.unread = func(string) error { return errIf(tc.unread) }
 			if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err != nil && !tc.unread {
 				t.Fatal(err)
@@ -573,10 +580,9 @@ func errIf(fails bool) error {
 func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
 	for _, reason := range []v1alpha1.Reason{v1alpha1.ReasonNodeGone, v1alpha1.ReasonNodeWriteRefused} {
 		s := newServer(t, 2*needy, clock.RealClock{})
-		e := s.policy.Status.Grants[0]
-		node := s.node(e.Node)
-		node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseAborted, BootID: e.BootID, Reason: reason, At: e.At}.String()
-		s.put(t, node)
+		e := s.policy().Status.Grants[0]
+		aborted := protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseAborted, BootID: e.BootID, Reason: reason, At: e.At}.String()
+		change(t, s, e.Node, func(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationProgress] = aborted })
 		s.pass(t)
 		if s.seqOf(e.Node) == e.Seq {
 			t.Errorf("%s: the slot is kept", reason)
@@ -589,8 +595,8 @@ func (s *server) paused() int { return s.waiting("is paused") }
 
 // waiting counts the nodes whose condition has a text in its message.
 func (s *server) waiting(text string) (nodes int) {
-	for _, object := range s.nodes.List() {
-		if c := permittedOf(object.(*corev1.Node)); c != nil && strings.Contains(c.Message, text) {
+	for _, node := range apiserver.ReadAll[*corev1.Node](s.store) {
+		if c := permittedOf(node); c != nil && strings.Contains(c.Message, text) {
 			nodes++
 		}
 	}

@@ -11,8 +11,8 @@ import (
 func TestReport_CountsAloneWait(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC))
 	s := newServer(t, 2*needy, now)
-	before := s.policy.Status.Nodes.Selected
-	s.put(t, serverNode(2*needy, false, now.Now()))
+	before := s.policy().Status.Nodes.Selected
+	s.create(t, serverNode(2*needy, false, now.Now()))
 	for _, tc := range []struct {
 		after, again time.Duration
 		want         int32
@@ -20,8 +20,8 @@ func TestReport_CountsAloneWait(t *testing.T) {
 		now.SetTime(now.Now().Add(tc.after))
 		result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 		again := min(result.RequeueAfter, time.Minute) // later, other reasons are due
-		if err != nil || again != tc.again || s.policy.Status.Nodes.Selected != tc.want {
-			t.Errorf("after %s: again in %s (%v), %d nodes are selected; want %+v", tc.after, again, err, s.policy.Status.Nodes.Selected, tc)
+		if err != nil || again != tc.again || s.policy().Status.Nodes.Selected != tc.want {
+			t.Errorf("after %s: again in %s (%v), %d nodes are selected; want %+v", tc.after, again, err, s.policy().Status.Nodes.Selected, tc)
 		}
 	}
 }

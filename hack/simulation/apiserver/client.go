@@ -15,7 +15,7 @@ import (
 
 // Client sends requests to a store. What the operator does not call is not there, and panics.
 type Client struct {
-	client.Client
+	client.WithWatch
 
 	store *Store
 }

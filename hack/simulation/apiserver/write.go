@@ -133,6 +133,9 @@ func (s *Store) admit(before, after *v1alpha1.RebootPolicy) error {
 	if edited {
 		after.Generation++
 	}
+	if s.definition == nil {
+		return nil
+	}
 	if err := s.definition.Refusal(context.Background(), before, after); err != nil {
 		return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("RebootPolicy").GroupKind(), after.Name, field.ErrorList{
 			field.Invalid(field.NewPath("object"), after.Name, fmt.Sprintf("refused by the CustomResourceDefinition: %v", err)),
