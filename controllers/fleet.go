@@ -28,7 +28,7 @@ type state struct {
 	slotWaits, handedOver bool
 	// listed reports that the Nodes were listed live.
 	listed bool
-	// refused is what single Nodes did not take. It keeps nothing else from being done.
+	// refused is what single Nodes did not take, or the policy its finalizer. It keeps nothing else from being done.
 	refused error
 	// later is after how long what was put off may be done; 0: nothing was.
 	later time.Duration
@@ -39,6 +39,19 @@ func (s *state) putOff(later time.Duration) {
 	if s.later == 0 || later > 0 && later < s.later {
 		s.later = later
 	}
+}
+
+// delay is how long to wait until the next instant, or for what was put off; 0 means until something changes.
+func (s *state) delay(now, next time.Time) time.Duration {
+	if next.IsZero() {
+		return s.later
+	}
+	// 10 ms are added so that the pass is not early: it would decide nothing.
+	until := min(max(next.Sub(now), 0), farAhead) + 10*time.Millisecond
+	if s.later > 0 {
+		return min(until, s.later)
+	}
+	return until
 }
 
 // halfOver reports whether a pass has spent half of its time. A webhook that hangs takes ten seconds and more from each write of a Node: the

@@ -168,7 +168,8 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	return l.patchPolicy(ctx, s.Policy, before)
 }
 
-// hold puts the finalizer on a policy that may grant, and on the one with its ledger, before that can have an entry.
+// hold puts the finalizer on a policy that may grant, and on the one with its ledger, before that can have an entry. Where it fails,
+// no entry may come in.
 func (l *ledgerWriter) hold(ctx context.Context, s *state) error {
 	if s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce || s.Policy.DeletionTimestamp != nil {
 		return nil
@@ -177,11 +178,12 @@ func (l *ledgerWriter) hold(ctx context.Context, s *state) error {
 		if policy == nil || policy.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(policy, v1alpha1.Finalizer) {
 			continue
 		}
-		before := policy.DeepCopy()
-		controllerutil.AddFinalizer(policy, v1alpha1.Finalizer)
-		if err := l.patchPolicy(ctx, policy, before); err != nil {
+		held := policy.DeepCopy()
+		controllerutil.AddFinalizer(held, v1alpha1.Finalizer)
+		if err := l.patchPolicy(ctx, held, policy); err != nil {
 			return err
 		}
+		held.DeepCopyInto(policy)
 	}
 	return nil
 }

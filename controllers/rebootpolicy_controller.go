@@ -119,7 +119,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	if p.WaitsForGates {
 		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy))
 	}
-	wait := delay(r.Clock.Now(), next, s.later)
+	wait := s.delay(r.Clock.Now(), next)
 	if s.refused != nil && (wait == 0 || wait > errorPauseMax) {
 		return ctrl.Result{}, s.refused
 	}
@@ -127,19 +127,6 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		ctrl.LoggerFrom(ctx).Error(s.refused, "Writes to some Nodes failed; work on others is due soon")
 	}
 	return ctrl.Result{RequeueAfter: wait}, nil
-}
-
-// delay is how long to wait until the next instant, or for what was put off; 0 means until something changes.
-func delay(now, next time.Time, delayed time.Duration) time.Duration {
-	if next.IsZero() {
-		return delayed
-	}
-	// 10 ms are added so that the pass is not early: it would decide nothing.
-	until := min(max(next.Sub(now), 0), farAhead) + 10*time.Millisecond
-	if delayed > 0 {
-		return min(until, delayed)
-	}
-	return until
 }
 
 func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.Result, error) {
@@ -208,8 +195,9 @@ func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolic
 // converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;
 // a freed slot so goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
-	if err := r.ledger.hold(ctx, s); err != nil {
-		return plan.Plan{}, err
+	held := r.ledger.hold(ctx, s)
+	if apierrors.IsConflict(held) {
+		return plan.Plan{}, held
 	}
 	tried := map[string]plan.Action{}
 	for range maxRounds {
@@ -218,8 +206,11 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			continue
 		}
 		p := draft.Complete()
+		if held != nil && len(p.Granted)+len(p.Adopted) > 0 {
+			return p, held
+		}
 		if !p.StatusMoves() {
-			s.slotWaits = false
+			s.slotWaits, s.refused = false, errors.Join(s.refused, held)
 			return p, r.finalize(ctx, s, p)
 		}
 		switch behind, err := r.fleet.confirmAdopted(ctx, s, p); {
@@ -242,6 +233,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	if p.StatusMoves() { // unconfirmed, it must not be written with what is reported
 		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
+	s.refused = errors.Join(s.refused, held)
 	return p, nil
 }
 

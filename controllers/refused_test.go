@@ -204,6 +204,32 @@ func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 	}
 }
 
+// A policy that does not take its finalizer gets no new entry. Reboots that are granted go on to their end, and its status shows that.
+func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T) {
+	forbidden := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("a webhook refuses"))
+	for paused, entries := range map[bool]int{true: 0, false: slots} { // a pause ends those that have not begun, too
+		s := newServer(t, 2*needy, clock.RealClock{})
+		back := s.ledger()[0]
+		s.comeBack(t)
+		change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
+			if p.Finalizers = nil; paused {
+				holidays(p)
+			}
+		})
+		s.fault = once(workers, forbidden)
+		if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); !apierrors.IsForbidden(err) && !paused {
+			t.Errorf("the pass ends with %v", err)
+		}
+		r, policy := protocol.RecordOf(s.node(back.Node)), s.policy()
+		if !r.Finished(back.Seq) || len(policy.Status.Grants) != entries || len(policy.Finalizers) > 0 {
+			t.Errorf("paused %t: the grant is %+v, the ledger has %d entries, finalizers %v", paused, r.Grant, len(policy.Status.Grants), policy.Finalizers)
+		}
+		if shown := policy.Status.Window.State == v1alpha1.WindowPaused; shown != paused {
+			t.Errorf("paused %t: the status shows %s", paused, policy.Status.Window.State)
+		}
+	}
+}
+
 // A webhook that hangs takes all of a pass from a few writes of Nodes. Once half of its time is over, the rest is for ledger and status.
 func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
