@@ -227,16 +227,6 @@ var _ = Describe("Drain", func() {
 		Expect(w.left(ctx)).To(HaveLen(2))
 	})
 
-	It("ends with its context also while a request hangs", func(ctx context.Context) {
-		w.pods(ctx, "web")
-		w.wire.Meddle(isEviction, wire.Hang)
-		d := w.start(v1alpha1.Drain{})
-		Eventually(w.evictions, soon, polling).Should(HaveLen(1))
-		d.cancel()
-		Expect(d.wait()).To(MatchError(context.Canceled))
-		Expect(w.counted()).To(BeEmpty(), "that was no answer")
-	})
-
 	It("is continued by calling it again after a crash", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.create(ctx, "db", labelled("tier", "db"))

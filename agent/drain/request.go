@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -58,9 +59,7 @@ func (r *run) outlast(ctx context.Context) (request context.Context, over contex
 			return
 		case <-ctx.Done():
 		}
-		moment, end := context.WithTimeout(request, requestGrace)
-		defer end()
-		<-moment.Done()
+		pause.For(request, r.Clock, requestGrace)
 		over()
 	})
 	return request, over
