@@ -45,9 +45,10 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		w.pods(ctx, "web-1", "web-2", "web-3")
 		w.kubelet.hold()
 		d := w.start(v1alpha1.Drain{})
-		for blocked := 3; blocked > 0; blocked-- {
-			Eventually(w.blocked, soon, polling).Should(HaveLen(blocked))
+		Eventually(w.blocked, soon, polling).Should(HaveLen(3))
+		for before := range 3 {
 			w.allow(ctx, "web", 1)
+			Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", before+1))
 		}
 		Eventually(w.blocked, soon, polling).Should(BeEmpty())
 		w.kubelet.release(ctx)
@@ -84,7 +85,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		}))
 		Expect(retryAfter).To(Receive(Equal("10")))
 		w.allow(ctx, "web", 1)
-		Eventually(d.done, "5s").Should(Receive(Succeed()))
+		Expect(d.wait()).To(Succeed())
 		Expect(w.wire.Counts()[evicts]).To(Equal(2))
 	})
 

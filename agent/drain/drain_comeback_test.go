@@ -28,12 +28,12 @@ var _ = DescribeTable("Drain ends although a controller puts its pod back on the
 		w.pod(ctx, "web-0", changes...)
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.status, soon, polling).Should(HaveField("Back", HaveLen(1)))
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", evicted))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
 
 		last := fmt.Sprintf("web-%d", evicted)
 		Expect(w.left(ctx)).To(ConsistOf(last))
-		Expect(w.counted()).To(HaveKeyWithValue("evicted", evicted))
 		Expect(w.status()).To(Equal(drain.Status{Evicted: evicted, Back: []drain.Pod{{
 			Namespace: w.namespace, Name: last, UID: w.get(ctx, last).UID, Message: "comes back to the cordoned node" + why,
 		}}}))
