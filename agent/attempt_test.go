@@ -84,14 +84,16 @@ var _ = Describe("An attempt", func() {
 	})
 
 	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{
-			Timeout: &metav1.Duration{Duration: 3 * time.Second}, OnTimeout: v1alpha1.DrainTimeoutReboot,
-		}})
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
 		m.requests.forbid("/api/v1/pods", 1) // the look before the drain is the one
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
 		m.shows(ctx, needOf, Equal("True Requested"))
 		m.grant(ctx, 1, protocol.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
+		m.passes(ctx, 2*time.Second)
+		m.shows(ctx, messageOf(corev1.NodeDrainInProgress), ContainSubstring("forbidden"))
+		m.passes(ctx, v1alpha1.DefaultDrainTimeout)
 		m.shows(ctx, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("forbidden"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))

@@ -44,7 +44,7 @@ type machine struct {
 	tune func(*rest.Config)
 	// hurried: the agent's watch is renewed every two seconds, and its links may be down for three.
 	hurried bool
-	// clock is the agent's, which a spec puts on.
+	// clock is the agent's. It stands still, however long a spec takes, until the spec puts it on.
 	clock played.Clock
 	// registry has the metrics of the agent that was started last.
 	registry *prometheus.Registry
@@ -61,6 +61,7 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
 	name := fmt.Sprintf("n%d", machines.Add(1))
 	m := &machine{Machine: hosttest.NewMachine(GinkgoT(), name, "4459.2.0 (odd)"), stop: func() {}, tune: func(*rest.Config) {}}
+	m.clock.Stop()
 	// Without any field at the start, the API server would never track who owns which.
 	labels := map[string]string{corev1.LabelHostname: m.Name}
 	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: labels}})).To(Succeed())

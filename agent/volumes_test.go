@@ -40,7 +40,7 @@ var _ = Describe("Volumes", func() {
 	}
 	waits := func(ctx SpecContext, m *machine) {
 		GinkgoHelper()
-		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True VolumesInUse"))
+		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True VolumesInUse"))
 		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
 		Expect(m.Logind.Reboots()).To(BeZero())
@@ -97,7 +97,7 @@ var _ = Describe("Volumes", func() {
 			VolumeDetachTimeout: &metav1.Duration{Duration: time.Second},
 		}})
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		m.showsMeanwhile(ctx, time.Second, phaseOf, Equal("1 Rebooting cordoned"))
 		Eventually(func() []string { return m.notesOf(ctx, v1alpha1.EventVolumesInUse) }).Should(ContainElement(
 			"the reboot goes on after 1s, though the kubelet still uses " + string(volumeNameOf(m, "data"))))
 	})

@@ -191,8 +191,12 @@ func (Alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil
 type Clock struct {
 	clock.RealClock
 
-	wrong atomic.Int64
+	wrong   atomic.Int64
+	stopped atomic.Pointer[time.Time]
 }
+
+// Stop stops the clock: from then on it shows another time only after Set and Jump.
+func (c *Clock) Stop() { c.stopped.Store(new(c.RealClock.Now())) }
 
 // Set sets the clock wrong by so much.
 func (c *Clock) Set(by time.Duration) { c.wrong.Store(int64(by)) }
@@ -201,7 +205,13 @@ func (c *Clock) Set(by time.Duration) { c.wrong.Store(int64(by)) }
 func (c *Clock) Jump(by time.Duration) { c.wrong.Add(int64(by)) }
 
 // Now implements clock.PassiveClock.
-func (c *Clock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(c.wrong.Load())) }
+func (c *Clock) Now() time.Time {
+	now := c.stopped.Load()
+	if now == nil {
+		now = new(c.RealClock.Now())
+	}
+	return now.Add(time.Duration(c.wrong.Load()))
+}
 
 // Since implements clock.PassiveClock.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
