@@ -47,7 +47,7 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 }
 
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	return agentOf(ctx, m.Machine, config, newReadiness(clock.RealClock{}, renewAfter, patience), func(*reboot.Assembly) {})
+	return agentOf(ctx, m.Machine, config, newReadiness(clock.RealClock{}, renewAfter), func(*reboot.Assembly) {})
 }
 
 // reboot is what the crashedHost does when logind is asked: everything on it dies, and a new boot begins.

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -42,7 +41,7 @@ type machine struct {
 	requests requests
 	// tune changes how the agent reaches the API server.
 	tune func(*rest.Config)
-	// hurried: the agent's watch is renewed every two seconds, and its links may be down for three.
+	// hurried: the agent's watch is renewed every two seconds.
 	hurried bool
 	// clock is the agent's. It stands still, however long a spec takes, until the spec puts it on.
 	clock played.Clock
@@ -124,9 +123,9 @@ func (m *machine) heartbeat(ctx context.Context) {
 // start runs the agent as its program does.
 func (m *machine) start(ctx context.Context, flags ...string) {
 	GinkgoHelper()
-	ready := newReadiness(clock.RealClock{}, renewAfter, patience)
+	ready := newReadiness(&m.clock, renewAfter)
 	if m.hurried {
-		ready = newReadiness(clock.RealClock{}, 2*time.Second, 3*time.Second)
+		ready = newReadiness(&m.clock, 2*time.Second)
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.Wrap)

@@ -50,7 +50,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	}
 	metrics.Registry.MustRegister(lifecycle.BuildInfo(version))
 	ctx := ctrl.SetupSignalHandler()
-	ready := newReadiness(clock.RealClock{}, renewAfter, patience)
+	ready := newReadiness(clock.RealClock{}, renewAfter)
 	agent, err := newAgent(ctx, o, ready, o.assembly(config, ready, reboot.NewMetrics(metrics.Registry)))
 	if err != nil {
 		return fail(stderr, 1, err)

@@ -38,11 +38,11 @@ type readiness struct {
 	renewAfter time.Duration
 }
 
-func newReadiness(now clock.PassiveClock, renewAfter, patience time.Duration) readiness {
+func newReadiness(now clock.PassiveClock, renewAfter time.Duration) readiness {
 	return readiness{
 		listed: make(lifecycle.Listed), renewAfter: renewAfter,
-		node: &link{clock: now, patience: patience, to: "the API server: the watch of this agent's Node"},
-		bus:  &link{clock: now, patience: patience, to: "the host's system bus"},
+		node: &link{clock: now, to: "the API server: the watch of this agent's Node"},
+		bus:  &link{clock: now, to: "the host's system bus"},
 	}
 }
 
@@ -57,8 +57,7 @@ var errNotListed = errors.New("the API server has not listed this agent's Node y
 
 // link is a connection that should always be open.
 type link struct {
-	clock    clock.PassiveClock
-	patience time.Duration
+	clock clock.PassiveClock
 	// to is what it leads to.
 	to string
 
@@ -85,7 +84,7 @@ func (l *link) opened() (closed func()) {
 func (l *link) check(*http.Request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open > 0 || !l.lost.IsZero() && l.clock.Since(l.lost) < l.patience {
+	if l.open > 0 || !l.lost.IsZero() && l.clock.Since(l.lost) < patience {
 		return nil
 	}
 	return fmt.Errorf("no connection to %s; see the agent's log", l.to)
