@@ -41,16 +41,20 @@ func TestGroup_LogsWhatTheProgramPrintsAndHowItEnded(t *testing.T) {
 }
 
 func TestGroup_StopAsksThenKills(t *testing.T) {
-	cases := map[string]struct{ script, want string }{
-		"a program that obeys":     {`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`, "exit status 0"},
-		"a program that is stupid": {`trap '' TERM; echo up; while :; do sleep 0.01; done`, "signal: killed"},
+	cases := map[string]struct {
+		script string
+		within time.Duration
+		want   string
+	}{
+		"a program that obeys":     {`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`, time.Minute, "exit status 0"},
+		"a program that is stupid": {`trap '' TERM; echo up; while :; do sleep 0.01; done`, 300 * time.Millisecond, "signal: killed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			g := process.NewGroup(t.TempDir())
 			p := start(t, g, tc.script)
 			until(t, "the program to be up", func() bool { return p.Tail(1) == "  up" })
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), tc.within)
 			defer cancel()
 			g.Stop(ctx)
 			if !gone(p.Pid()) || !strings.Contains(p.ExitError().Error(), tc.want) {
