@@ -33,8 +33,7 @@ var _ = Describe("A deadline", func() {
 		Eventually(hook.messages).Should(ConsistOf(HavePrefix("Policy " + p.Name + ": 1 node close to the deadline: " + f.nodes[0])))
 
 		By("passing it")
-		now.forward(time.Hour)
-		f.annotate(f.nodes[1], "example.com/wakes", "true") // wakes the manager
+		f.passes(f.nodes[1], time.Hour)
 		Eventually(deadlineOf).WithArguments(p).Should(HavePrefix("True DeadlinePassed: 1 node past the deadline, 0 close to it: " + f.nodes[0] + " since "))
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("DeadlinePassed"))
 		Eventually(nodes).Should(And(HaveKeyWithValue("deadline_near", 0.0), HaveKeyWithValue("deadline_passed", 1.0)))

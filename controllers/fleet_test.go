@@ -88,10 +88,6 @@ func limit(n int32) func(*v1alpha1.RebootPolicySpec) {
 	}
 }
 
-func rebootsWithinASecond(s *v1alpha1.RebootPolicySpec) {
-	s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}
-}
-
 func (f *fleet) get(name string) *corev1.Node {
 	var node corev1.Node
 	Expect(api.Get(context.Background(), client.ObjectKey{Name: name}, &node)).To(Succeed())
@@ -154,6 +150,12 @@ func (f *fleet) patch(name string, patch map[string]any) {
 func (f *fleet) plays(name string, moves ...agents.Move) {
 	GinkgoHelper()
 	Expect(agents.Play(context.Background(), api, f.get(name), moves...)).To(Succeed())
+}
+
+// passes puts the clock of the managers forward until the end of the spec, and wakes them by a node.
+func (f *fleet) passes(name string, by time.Duration) {
+	now.forward(by)
+	f.annotate(name, "example.com/wakes", "true")
 }
 
 // need: the agent reports that the node needs a reboot.

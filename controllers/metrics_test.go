@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,7 +12,7 @@ import (
 var _ = Describe("Metrics", func() {
 	It("name a node while it holds a grant and no longer, and show how overdue it is (behaviour 26)", func() {
 		f := makeFleet(2)
-		p := f.policy("workers", rebootsWithinASecond)
+		p := f.policy("workers")
 		phases := func() []string { return labelsOf("reboot_operator_reboot_phase_seconds", p.Name, "node", "phase") }
 		overdue := func() []string { return labelsOf("reboot_operator_overdue_seconds", p.Name, "node", "reason") }
 		f.need(f.nodes...)
@@ -22,6 +23,7 @@ var _ = Describe("Metrics", func() {
 		Eventually(phases).Should(Equal([]string{name + " Draining"}))
 		f.commit(name)
 		Eventually(phases).Should(Equal([]string{name + " Rebooting"}))
+		f.passes(name, time.Hour)
 		Eventually(overdue).Should(Equal([]string{name + " RebootTimedOut"}))
 		f.boot(name, 2)
 		Eventually(phases).ShouldNot(ContainElement(HavePrefix(name)))

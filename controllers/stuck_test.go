@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,7 +20,7 @@ var _ = Describe("A reboot that goes another way", func() {
 	// goesDown is a fleet of two that need a reboot, one of which is past the point of no return.
 	goesDown := func() (f *fleet, p *v1alpha1.RebootPolicy, down, waits string) {
 		f = makeFleet(2)
-		p = f.policy("workers", rebootsWithinASecond)
+		p = f.policy("workers")
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(HaveLen(1))
 		down, waits = f.granted()[0], f.nodes[0]
@@ -37,6 +38,7 @@ var _ = Describe("A reboot that goes another way", func() {
 	It("and takes too long is reported in condition, event and metric, and keeps its slot (behaviour 26)", func() {
 		f, p, down, waits := goesDown()
 		ready(f, down, "Unknown")
+		f.passes(down, time.Hour)
 		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))
 		for _, object := range []string{down, p.Name} {
 			Eventually(reasonsOf).WithArguments(object).Should(ContainElement("RebootTimedOut"))
@@ -60,6 +62,7 @@ var _ = Describe("A reboot that goes another way", func() {
 	It("and is Ready again without a report of its agent is no machine that has failed", func() {
 		f, _, up, _ := goesDown()
 		f.status(up, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(up, 2)}})
+		f.passes(up, time.Hour)
 		Eventually(f.reason).WithArguments(up).Should(Equal("True AgentSilent"))
 		Eventually(reasonsOf).WithArguments(up).Should(ContainElement("AgentSilent"))
 		Expect(f.condition(up, v1alpha1.NodeRebootFailed)).To(BeNil(), "a health controller would power it off")
@@ -71,6 +74,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		ready(f, down, "False")
 		ready(f, down, "True")
 		f.reports(down, testenv.Condition(corev1.NodeMaintenanceInProgress, "False", "Restarted"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"))
+		f.passes(down, time.Hour)
 		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))
 		Expect(f.condition(down, v1alpha1.NodeRebootFailed)).To(BeNil(), "it is Ready: a health controller would power it off")
 		Expect(f.granted()).To(Equal([]string{down}))
