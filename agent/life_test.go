@@ -30,7 +30,11 @@ var _ = Describe("The life of a reboot", func() {
 		By("rebooting once it is granted")
 		m.Logind.OnReboot(func() {
 			defer GinkgoRecover()
-			m.emits(ctx, v1alpha1.EventDrained) // a host takes longer to go down than the event to arrive
+			for _, reason := range []string{
+				v1alpha1.EventRebootRequired, v1alpha1.EventCordoned, v1alpha1.EventDraining, v1alpha1.EventDrained,
+			} {
+				m.emits(ctx, reason) // a host takes longer to go down than its events to arrive, in whatever order
+			}
 			m.boot(ctx)
 			m.start(ctx)
 		})
@@ -53,11 +57,6 @@ var _ = Describe("The life of a reboot", func() {
 			status, // commit
 			status, // after the boot
 		))
-		for _, reason := range []string{
-			v1alpha1.EventRebootRequired, v1alpha1.EventCordoned, v1alpha1.EventDraining, v1alpha1.EventDrained,
-		} {
-			m.emits(ctx, reason)
-		}
 	})
 
 	It("asks the API server for nothing while nothing happens (behaviours 4, 56)", func(ctx SpecContext) {

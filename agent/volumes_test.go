@@ -83,6 +83,7 @@ var _ = Describe("Volumes", func() {
 		m.grant(ctx, 1, protocol.GrantActive)
 		isEvicted(ctx, m)
 		waits(ctx, m)
+		m.emits(ctx, v1alpha1.EventVolumesInUse)
 		before := conditionIn(m.node(ctx), corev1.NodeDrained).LastTransitionTime
 		m.restart(ctx)
 		waits(ctx, m)
