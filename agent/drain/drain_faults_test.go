@@ -81,13 +81,18 @@ var _ = Describe("Drain when the API server fails", func() {
 	It("ends although an eviction is never answered", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		c := w.stopClock()
-		w.wire.Meddle(isEviction, wire.Hang)
+		var ends error
+		w.wire.Meddle(isEviction, func(r *http.Request, next http.RoundTripper) (response *http.Response, _ error) {
+			response, ends = wire.Hang(r, next)
+			return response, ends
+		})
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.evictions, soon, polling).Should(HaveLen(1))
 		d.cancel()
 		Eventually(c.HasWaiters, soon, polling).Should(BeTrue())
 		c.Step(2 * time.Second) // the agent has no longer than that
 		Expect(d.wait()).To(MatchError(context.Canceled))
+		Expect(ends).To(MatchError(context.Canceled), "it is called back, and not given up after its own time")
 		Expect(w.counted()).To(BeEmpty(), "that was no answer")
 	})
 
