@@ -35,9 +35,9 @@ func report(o *options, sizes []size) figures.Result {
 			{Title: "Slots that change hands", Columns: columns, Rows: beside(sizes, size.loadRows)},
 		},
 		Notes: []string{
-			"A hand-over is from the last report of one node's agent after its boot to the grant of the node that gets the slot, as a watch shows both: " +
-				"the manager confirms the one, writes the ledger and publishes the other.",
-			"A status of another manager's is not written anew for counts alone in the first 15 s: from the second size on the start takes as long, however soon the manager decides.",
+			"A hand-over is from the last report of one node's agent after its boot to the grant of the node that gets the slot, as a watch shows both. " +
+				"The manager confirms the one, writes the ledger and publishes the other.",
+			"A status of another manager's is not written anew for counts alone in the first 15 s. From the second size on the start takes as long, however soon the manager decides.",
 		},
 	}
 }
