@@ -169,7 +169,7 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 }
 
 // hold puts the finalizer on a policy that may grant, and on the one with its ledger, before that can have an entry. Where it fails,
-// no entry may come in.
+// no entry may come in, and no run begin or end.
 func (l *ledgerWriter) hold(ctx context.Context, s *state) error {
 	if s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce || s.Policy.DeletionTimestamp != nil {
 		return nil

@@ -124,7 +124,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, s.refused
 	}
 	if s.refused != nil {
-		ctrl.LoggerFrom(ctx).Error(s.refused, "Writes to some Nodes failed; work on others is due soon")
+		ctrl.LoggerFrom(ctx).Error(s.refused, "Some writes failed; other work is due soon")
 	}
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
@@ -206,7 +206,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			continue
 		}
 		p := draft.Complete()
-		if held != nil && len(p.Granted)+len(p.Adopted) > 0 {
+		if held != nil && (p.RunMoves || len(p.Granted)+len(p.Adopted) > 0) {
 			return p, held
 		}
 		if !p.StatusMoves() {

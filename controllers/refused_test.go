@@ -204,30 +204,49 @@ func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 	}
 }
 
-// A policy that does not take its finalizer gets no new entry. Reboots that are granted go on to their end, and its status shows that.
+// A policy that does not take its finalizer gets no new entry, and no run begins. Reboots that are granted go on to their end, its
+// status shows that, and the refusal is reported.
 func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T) {
 	forbidden := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("a webhook refuses"))
-	for paused, entries := range map[bool]int{true: 0, false: slots} { // a pause ends those that have not begun, too
-		s := newServer(t, 2*needy, clock.RealClock{})
-		back := s.ledger()[0]
-		s.comeBack(t)
-		change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
-			if p.Finalizers = nil; paused {
-				holidays(p)
+	for name, tc := range map[string]struct {
+		edit    func(*v1alpha1.RebootPolicy)
+		window  v1alpha1.WindowState
+		entries int
+	}{
+		"a grant is due": {func(*v1alpha1.RebootPolicy) {}, v1alpha1.WindowAlways, slots},
+		"a run begins": {func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Hooks = &v1alpha1.Hooks{RunBefore: []v1alpha1.AnnotationKey{"example.com/ok"}}
+		}, v1alpha1.WindowAlways, slots},
+		"it is paused, which ends those that have not begun": {holidays, v1alpha1.WindowPaused, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			back, given := s.ledger()[0], s.policy().Status.Seq
+			s.comeBack(t)
+			change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
+				p.Finalizers = nil
+				tc.edit(p)
+			})
+			s.fault = once(workers, forbidden)
+			_, _ = s.reconciler.Reconcile(t.Context(), request(workers))
+			r, policy := protocol.RecordOf(s.node(back.Node)), s.policy()
+			if !r.Finished(back.Seq) || len(policy.Finalizers) > 0 {
+				t.Errorf("the grant is %+v, finalizers %v", r.Grant, policy.Finalizers)
+			}
+			// A grant takes a number, and so does a run that begins.
+			if status := policy.Status; status.Seq != given || len(status.Grants) != tc.entries || status.Window.State != tc.window {
+				t.Errorf("number %d after %d, %d entries, the window is %s", status.Seq, given, len(status.Grants), status.Window.State)
 			}
 		})
+	}
+	t.Run("nothing is due", func(t *testing.T) {
+		s := newServer(t, 2*needy, clock.RealClock{})
+		change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Finalizers = nil })
 		s.fault = once(workers, forbidden)
-		if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); !apierrors.IsForbidden(err) && !paused {
+		if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); !apierrors.IsForbidden(err) {
 			t.Errorf("the pass ends with %v", err)
 		}
-		r, policy := protocol.RecordOf(s.node(back.Node)), s.policy()
-		if !r.Finished(back.Seq) || len(policy.Status.Grants) != entries || len(policy.Finalizers) > 0 {
-			t.Errorf("paused %t: the grant is %+v, the ledger has %d entries, finalizers %v", paused, r.Grant, len(policy.Status.Grants), policy.Finalizers)
-		}
-		if shown := policy.Status.Window.State == v1alpha1.WindowPaused; shown != paused {
-			t.Errorf("paused %t: the status shows %s", paused, policy.Status.Window.State)
-		}
-	}
+	})
 }
 
 // A webhook that hangs takes all of a pass from a few writes of Nodes. Once half of its time is over, the rest is for ledger and status.
