@@ -72,8 +72,8 @@ type Store struct {
 	watches   map[Key][]*Watch
 }
 
-// New makes an empty store, in which policies are what their definition, where there is one, lets them be. The witness, where there is one, sees
-// each revision in its order while nobody else can write.
+// New makes an empty store. Policies are what the definition lets them be; nil: whatever they are. The witness sees each revision in its
+// order while nobody else can write; nil: there is none.
 func New(definition *definition.Definition, witness func(Event)) *Store {
 	return &Store{definition: definition, witness: witness, objects: map[Key]client.Object{}, watches: map[Key][]*Watch{}}
 }
