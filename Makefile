@@ -22,11 +22,11 @@ FUZZTIME ?= 30s
 
 CONTAINER_TOOL ?= docker
 export KUBECTL ?= $(shell command -v kubectl || echo bin/k8s/kubectl)
-# The tools are pinned in hack/tools/go.mod and built by Go when they are first used.
-TOOL          := go tool -modfile=hack/tools/go.mod
-CONTROLLER_GEN = $(TOOL) controller-gen
-KUSTOMIZE      = $(TOOL) kustomize
-GOLANGCI_LINT  = $(TOOL) golangci-lint-kube-api-linter
+# The tools are pinned in hack/tools/go.mod and built by Go when they are first used. By `go run`, which reads GOFLAGS: `go tool` would
+# compile again what they share with the tests.
+TOOL          := go run -modfile=hack/tools/go.mod
+CONTROLLER_GEN = $(TOOL) sigs.k8s.io/controller-tools/cmd/controller-gen
+GOLANGCI_LINT  = $(TOOL) sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
 
 # Everything is built with the flags of what ships, tests too, so that no package is compiled twice. The version comes from git by -X;
 # the checkout may belong to another user.
@@ -73,7 +73,7 @@ vet: ## Run go vet.
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml, and that of the workflows.
 	@$(GOLANGCI_LINT) run
-	@$(TOOL) actionlint .github/workflows/*.yaml
+	@$(TOOL) github.com/rhysd/actionlint/cmd/actionlint .github/workflows/*.yaml
 
 .PHONY: lint-fix
 lint-fix: ## Run the linters and fix what they can.

@@ -11,4 +11,4 @@ trap 'rm -rf "$dir"' EXIT
   echo "components:"
   for component in ${COMPONENTS:-}; do echo "- ../../config/components/$component"; done
 } >"$dir/kustomization.yaml"
-go tool -modfile=hack/tools/go.mod kustomize build "$dir"
+go run -modfile=hack/tools/go.mod sigs.k8s.io/kustomize/kustomize/v5 build "$dir"

@@ -7,8 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 step "prerequisites" hack/prerequisites.sh
 step "verify: generated code, manifests, go.mod" hack/verify.sh
-step "lint" go tool -modfile=hack/tools/go.mod golangci-lint-kube-api-linter run
-step "lint: workflows" go tool -modfile=hack/tools/go.mod actionlint .github/workflows/*.yaml
+step "lint" go run -modfile=hack/tools/go.mod sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter run
+step "lint: workflows" go run -modfile=hack/tools/go.mod github.com/rhysd/actionlint/cmd/actionlint .github/workflows/*.yaml
 step "control plane" hack/controlplane/build.sh
 step "browser" hack/browser/build.sh
 # `make ci` builds Prometheus and helm, which takes minutes. Here their tests run where they are built, and are named at the end where

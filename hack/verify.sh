@@ -13,7 +13,7 @@ fail() {
 # Generates elsewhere and compares, so that a tree that is not committed yet can be verified too.
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
-go tool -modfile=hack/tools/go.mod controller-gen crd output:crd:artifacts:config="$fresh/crd" \
+go run -modfile=hack/tools/go.mod sigs.k8s.io/controller-tools/cmd/controller-gen crd output:crd:artifacts:config="$fresh/crd" \
   object:headerFile=hack/boilerplate.go.txt output:object:dir="$fresh" paths=./api/...
 diff -ru config/crd/bases "$fresh/crd" || fail "config/crd/bases is out of date: make manifests"
 diff -u api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go" ||

@@ -71,7 +71,7 @@ type objects []string
 
 // build is what kustomize makes of a folder.
 func build(root, folder string) (objects, error) {
-	command := exec.Command("go", "tool", "-modfile=hack/tools/go.mod", "kustomize", "build", folder)
+	command := exec.Command("go", "run", "-modfile=hack/tools/go.mod", "sigs.k8s.io/kustomize/kustomize/v5", "build", folder)
 	command.Dir = root
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
