@@ -66,26 +66,26 @@ var lasting = []check{
 
 // untilBegun are the checks that cancel a grant which the agent has not begun to use. A gate that is being asked for the
 // first time does not: a new leader has no answer.
-var untilBegun = append(slices.Clip(lasting),
-	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
-	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
-	check{v1alpha1.ReasonAlertFiring, "no gate has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
-	check{v1alpha1.ReasonObjectNotReady, "no expression of gates.objects is false", gateReports(v1alpha1.GateNotReady, v1alpha1.ReasonObjectNotReady)},
-	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnreachable},
-)
+var untilBegun = append(slices.Clip(lasting), ofPodsAndGates(blockingPod, gateUnreachable)...)
 
 // beforeGrant are the checks before a grant. RecordUnreadable is one check in two parts: an unreadable progress blocks new grants alone.
 // Of the checks of single nodes, gates come last: they are asked only for nodes that nothing else blocks.
-var beforeGrant = append(slices.Clip(lasting),
-	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
-	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
-	check{v1alpha1.ReasonRingWaits, "the earlier rings of spec.order are done, or there are none", ringWaits},
-	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
-	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPodOrUnknown},
-	check{v1alpha1.ReasonAlertFiring, "no gate has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
-	check{v1alpha1.ReasonObjectNotReady, "no expression of gates.objects is false", gateReports(v1alpha1.GateNotReady, v1alpha1.ReasonObjectNotReady)},
-	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnknown},
-)
+var beforeGrant = slices.Concat(lasting, []check{
+	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
+	{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
+	{v1alpha1.ReasonRingWaits, "the earlier rings of spec.order are done, or there are none", ringWaits},
+}, ofPodsAndGates(blockingPodOrUnknown, gateUnknown))
+
+// ofPodsAndGates are the checks of the pods on the node and of gates. An answer that is missing blocks a new grant, and cancels none.
+func ofPodsAndGates(blockingPod, unreachable func(v view, n *Node) *Blocked) []check {
+	return []check{
+		{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
+		{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
+		{v1alpha1.ReasonAlertFiring, "no gate has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
+		{v1alpha1.ReasonObjectNotReady, "no expression of gates.objects is false", gateReports(v1alpha1.GateNotReady, v1alpha1.ReasonObjectNotReady)},
+		{v1alpha1.ReasonGateUnreachable, "every gate has answered", unreachable},
+	}
+}
 
 // turn are the checks of nodes that have passed all others, one node after the other: each depends on which nodes were chosen before.
 var turn = []check{
