@@ -17,9 +17,8 @@ type Blocked struct {
 	// Until is the instant at which it ends by itself; zero: it needs an action.
 	Until time.Time
 
-	// check is the reason that names the check which blocks, and place its number in the order; view.first sets them.
+	// check is the reason that names the check which blocks; view.first sets it.
 	check v1alpha1.Reason
-	place int
 	// shortLived: it ends within seconds, and is not written on nodes.
 	shortLived bool
 }
@@ -118,14 +117,14 @@ var (
 )
 
 // reaches reports whether all checks before a place have passed. Nil: all checks have.
-func (o *Blocked) reaches(place int) bool { return o == nil || o.place >= place }
+func (o *Blocked) reaches(place int) bool { return o == nil || places[o.check] >= place }
 
 // first is why the first check that does not pass blocks the node; nil: all pass.
 func (v view) first(checks []check, n *Node) *Blocked {
 	for _, c := range checks {
 		if o := c.blocks(v, n); o != nil {
 			is := *o
-			is.check, is.place = c.reason, places[c.reason]
+			is.check = c.reason
 			return &is
 		}
 	}
