@@ -204,23 +204,23 @@ func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 // policy may ignore.
 func agentBlocks(v view, n *Node) *Blocked {
 	for _, o := range n.BlockedBy {
-		if !ignores(v.Policy, o.Reason) {
+		if ignoredBy(v.Policy, o.Reason) == "" {
 			return &Blocked{Reason: o.Reason, Message: o.Message}
 		}
 	}
 	return nil
 }
 
-// ignores reports whether the policy ignores a reason of the agent.
-func ignores(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) bool {
+// ignoredBy is the field of spec.reboot that ignores a reason of the agent. Empty: the reason counts.
+func ignoredBy(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) string {
 	reboot := policy.Spec.RebootOrDefault()
-	switch reason {
-	case v1alpha1.ReasonInhibited:
-		return reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore
-	case v1alpha1.ReasonCoordinatorConflict:
-		return reboot.CoordinatorsOrDefault() == v1alpha1.CoordinatorsIgnore
+	switch {
+	case reason == v1alpha1.ReasonInhibited && reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore:
+		return "inhibitors"
+	case reason == v1alpha1.ReasonCoordinatorConflict && reboot.CoordinatorsOrDefault() == v1alpha1.CoordinatorsIgnore:
+		return "coordinators"
 	}
-	return false
+	return ""
 }
 
 func recordUnreadable(_ view, n *Node) *Blocked {

@@ -275,16 +275,13 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 		return urgently("spec.urgent ignores windows", v1alpha1.UrgentIgnoresWindows)
 	default:
 		for _, o := range n.BlockedBy {
-			if o.Reason == reason && ignores(f.Policy, reason) {
-				return o.Message + "; spec.reboot." + ignoredBy[reason] + " ignores that"
+			if field := ignoredBy(f.Policy, reason); o.Reason == reason && field != "" {
+				return o.Message + "; spec.reboot." + field + " ignores that"
 			}
 		}
 	}
 	return ""
 }
-
-// ignoredBy are the fields of spec.reboot that may ignore what an agent reports against a reboot.
-var ignoredBy = map[v1alpha1.Reason]string{v1alpha1.ReasonInhibited: "inhibitors", v1alpha1.ReasonCoordinatorConflict: "coordinators"}
 
 // ignoresHours states why windows or blackouts do not count for a node, and until when.
 func (f *fleet) ignoresHours(n *Node) string {
