@@ -186,6 +186,10 @@ func TestReboots_WhyBlocked(t *testing.T) {
 				`{"reason":"Inhibited","message":"dpkg"},{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
 		},
+		"inhibitor, where coordinators are ignored (behaviour 57)": {
+			one(policy("workers", ignoresCoordinators), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`))),
+			v1alpha1.ReasonInhibited, "dpkg",
+		},
 		"coordinator that is ignored (behaviour 57)": {
 			situation: one(policy("workers", ignoresCoordinators), needy("worker-1",
 				agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
