@@ -436,12 +436,6 @@ func troubles() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.lost = true })),
 			script:   []act{{2 * time.Hour, "somebody repairs the machine of worker-1", func(c *cluster) { c.hosts["worker-1"].backAt = c.now }}},
 		},
-		"node-deleted-mid-reboot": {
-			about:    "The Node of worker-1 is deleted while the machine is down: its slot is free (behaviour 25).",
-			policies: []*v1alpha1.RebootPolicy{policy("workers")},
-			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.lost = true })),
-			script:   []act{{10 * minute, "an administrator deletes Node worker-1", deleteNode("worker-1")}},
-		},
 		"drain-failed-and-backs-off": {
 			about: "The drain of worker-1 fails twice: it is back in service at once, and tried again 5 and then 10 minutes later; " +
 				"worker-2 does not wait for it (behaviour 38).",
