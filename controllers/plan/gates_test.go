@@ -415,17 +415,3 @@ func TestReboots_DrainableFirst(t *testing.T) {
 	s := one(p, needy("a", stuck, needsSince(9*minute)), needy("b", needsSince(3*minute)), needy("c", needsSince(5*minute)), needy("d", stuck, cordoned))
 	same(t, "granted", []string{"d", "c", "b", "a"}, names(s.plan().Granted))
 }
-
-// TestReboots_HostileReport: whatever somebody writes for the agent, what is reported fits into a status and a grant.
-func TestReboots_HostileReport(t *testing.T) {
-	p := policy("workers")
-	long := strings.Repeat("\x01ß", 500)
-	node := needy("worker-1", replies(p, kept(long, long)))
-	decisions := one(p, node).plan().Decisions
-	if len(decisions) != 1 || decisions[0].Reason != v1alpha1.ReasonUndrainablePod {
-		t.Fatalf("got %v", decisions)
-	}
-	if n := len(decisions[0].Message); n > 600 {
-		t.Errorf("the message has %d bytes", n)
-	}
-}

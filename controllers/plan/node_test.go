@@ -97,13 +97,14 @@ func bare(options ...func(*host)) *corev1.Node {
 // FuzzNodeOf: whatever is written into the annotations, nothing panics, it permits nothing (behaviour 54), and what is reported of it
 // can be written. One node's agent must not stop the reboots of all.
 func FuzzNodeOf(f *testing.F) {
-	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null", "true", "")
+	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1","at":"2026-06-01T21:00:00Z"}`, "null", "true", "")
 	f.Add("", "[]", `{"blockedBy":[{"reason":"Inhibited"}]}`, "failed: disk", "repaired")
 	f.Add("", "", `{"blockedBy":[{"reason":"a b","message":"\ud800"},{"reason":"`+strings.Repeat("x", 65)+`"}]}`, "false", strings.Repeat("x", 600))
-	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<"}`, "", "", "")
-	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 600) + `"}]}`
-	f.Add(plan.PreflightOf(policy("workers", waitsForPods)), "", `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
-	f.Add("", "", `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
+	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<","at":"2026-06-01T21:00:00Z"}`, "", "", "")
+	const ended = `{"seq":1,"phase":"Aborted","bootID":"b","at":"2026-06-01T21:00:00Z"}`
+	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 1000) + `"}]}`
+	f.Add(plan.PreflightOf(policy("workers", waitsForPods)), ended, `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
+	f.Add("", ended, `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
 	f.Fuzz(func(t *testing.T, grant, progress, report, answer, value string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
 			annotated(v1alpha1.AnnotationReport, report), annotated(v1alpha1.AnnotationHooks, report), annotated("x.io/hook", answer),
