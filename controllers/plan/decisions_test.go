@@ -358,11 +358,7 @@ func TestResponsible(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := situation{policies: tc.policies, hosts: []*host{tc.host}}.snapshot()
-			policies := make([]v1alpha1.RebootPolicy, len(tc.policies))
-			for i, p := range tc.policies {
-				policies[i] = *p
-			}
-			same(t, "responsible", tc.want, plan.Responsible(policies, s.Governor, s.Nodes[0]))
+			same(t, "responsible", tc.want, plan.Responsible(values(tc.policies), s.Governor, s.Nodes[0]))
 		})
 	}
 }

@@ -168,8 +168,7 @@ func ledgerOf(reboots []plan.Reboot) []v1alpha1.LedgerEntry {
 func TestReboots_KeepsAQuorum(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, e := range p.Granted {
-			i := slices.IndexFunc(snapshot.Nodes, func(n *plan.Node) bool { return n.Name == e.Node })
-			if !snapshot.Nodes[i].ControlPlane {
+			if !nodeNamed(snapshot, e.Node).ControlPlane {
 				continue
 			}
 			for _, n := range snapshot.Nodes {

@@ -131,20 +131,12 @@ func TestShared_Owner(t *testing.T) {
 		{[]*v1alpha1.RebootPolicy{workers, gpu}, []string{"cpu-1", "cpu-2"}, []string{"gpu-1"}},
 		{[]*v1alpha1.RebootPolicy{gpu, workers}, []string{"gpu-1"}, []string{"cpu-1", "cpu-2"}},
 	} {
-		p := situation{policies: tc.policies, hosts: hosts}.plan()
+		s := situation{policies: tc.policies, hosts: hosts}.snapshot()
+		p := plan.Of(s)
 		same(t, tc.policies[0].Name+": reboots and entries of others", [][]string{tc.reboots, tc.rest}, [][]string{names(ledgerOf(p.Reboots)), names(p.Others)})
 		same(t, tc.policies[0].Name+": the ledger", workers.Status.Grants, p.Entries())
-		for _, policy := range []string{"workers", "gpu"} {
-			node := map[string]string{"workers": "cpu-1", "gpu": "gpu-1"}[policy]
-			s := situation{policies: tc.policies, hosts: hosts}.snapshot()
-			all := []v1alpha1.RebootPolicy{*tc.policies[0], *tc.policies[1]}
-			for _, n := range s.Nodes {
-				if n.Name == node {
-					if got := plan.Responsible(all, s.Governor, n); got != policy {
-						t.Errorf("responsible for %s is %q", node, got)
-					}
-				}
-			}
+		for node, policy := range map[string]string{"cpu-1": "workers", "gpu-1": "gpu"} {
+			same(t, "responsible for "+node, policy, plan.Responsible(values(tc.policies), s.Governor, nodeNamed(s, node)))
 		}
 	}
 }

@@ -33,10 +33,7 @@ func (s situation) snapshot() plan.Snapshot {
 	if s.window != nil {
 		snapshot.Window = *s.window
 	}
-	policies := make([]v1alpha1.RebootPolicy, len(s.policies))
-	for i, p := range s.policies {
-		policies[i] = *p
-	}
+	policies := values(s.policies)
 	snapshot.Governor = plan.NewGovernor(policies)
 	snapshot.Ledger = snapshot.Governor.LedgerOf(snapshot.Policy, policies)
 	for _, h := range s.hosts {
