@@ -48,11 +48,6 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"b"},
 			map[string]string{"a": busy("zone=y")},
 		},
-		"the limit holds inside the domain": {
-			one(policy("workers", atMost("1"), domains("zone")), needy("a", x), needy("b", x)),
-			[]string{"a"},
-			map[string]string{"b": "BudgetExhausted: waiting for its turn: at most 1 of the nodes may be unavailable at once"},
-		},
 		"nodes without the label are one domain, the last": {
 			one(zoned(), needy("a"), needy("b"), needy("c", x)), []string{"c"}, map[string]string{"a": busy("zone=x"), "b": busy("zone=x")},
 		},
