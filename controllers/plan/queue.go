@@ -48,6 +48,20 @@ func compareClasses(a, b candidate) int {
 		compareBools(b.overdue, a.overdue), compareBools(a.served, b.served))
 }
 
+// precedence is why the node ahead goes before another one of its ring, whatever their domains.
+func (v view) precedence(n *Node) string {
+	ahead, other := v.candidate(v.ahead), v.candidate(n)
+	switch {
+	case ahead.urgent && !other.urgent:
+		return "its request is urgent"
+	case !ahead.unused && other.unused:
+		return "the last grant of " + n.Name + " ended without a reboot"
+	case ahead.overdue && !other.overdue:
+		return "it is past its deadline"
+	}
+	return n.Name + " was rebooted since it needs it"
+}
+
 // compareCandidates orders nodes by these keys:
 //
 //  1. the ring, earlier ones first

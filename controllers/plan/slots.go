@@ -285,20 +285,6 @@ func domainBusy(v view, n *Node) *Blocked {
 		v.ahead.Name, v.precedence(n), domainLabel(v.Policy.Spec.TopologyKey(), own))
 }
 
-// precedence is why the node ahead goes before another one of its ring, whatever their domains.
-func (v view) precedence(n *Node) string {
-	ahead, other := v.candidate(v.ahead), v.candidate(n)
-	switch {
-	case ahead.urgent && !other.urgent:
-		return "its request is urgent"
-	case !ahead.unused && other.unused:
-		return "the last grant of " + n.Name + " ended without a reboot"
-	case ahead.overdue && !other.overdue:
-		return "it is past its deadline"
-	}
-	return n.Name + " was rebooted since it needs it"
-}
-
 func domainLabel(key, domain string) string {
 	if domain == "" {
 		return "no label " + key
