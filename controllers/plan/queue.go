@@ -14,14 +14,13 @@ type candidate struct {
 	ring int
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
-	// urgent: the policy allows its urgent request. unused: its last grant ended without a reboot. overdue: the node is past its deadline. down: it
-	// is unavailable already. guarded: its drain could only end by its time-out.
+	// urgent: the policy allows its urgent request. unused: its last grant ended without a reboot. overdue: the node is past its deadline.
+	// served: it was rebooted since it needs it. down: it is unavailable already. guarded: its drain could only end by its time-out.
 	urgent, unused, overdue, served, down, guarded bool
 	// since is when its wait began.
 	since time.Time
 }
 
-// candidate is what decides when the turn of a node comes.
 func (f *fleet) candidate(n *Node) candidate {
 	return candidate{
 		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
@@ -42,24 +41,23 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// compareClasses orders nodes by the first five keys of compareCandidates.
-func compareClasses(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(a.unused, b.unused),
-		compareBools(b.overdue, a.overdue), compareBools(a.served, b.served))
-}
-
-// precedence is why the node ahead goes before another one of its ring, whatever their domains.
+// precedence is why the node ahead goes before another one of its ring, whatever their domains: by keys 2 to 5 of compareCandidates.
+// Empty: it does not.
 func (v view) precedence(n *Node) string {
-	ahead, other := v.candidate(v.ahead), v.candidate(n)
-	switch {
+	if v.ahead == nil {
+		return ""
+	}
+	switch ahead, other := v.candidate(v.ahead), v.candidate(n); {
 	case ahead.urgent && !other.urgent:
 		return "its request is urgent"
 	case !ahead.unused && other.unused:
 		return "the last grant of " + n.Name + " ended without a reboot"
 	case ahead.overdue && !other.overdue:
 		return "it is past its deadline"
+	case !ahead.served && other.served:
+		return n.Name + " was rebooted since it needs it"
 	}
-	return n.Name + " was rebooted since it needs it"
+	return ""
 }
 
 // compareCandidates orders nodes by these keys:
@@ -77,8 +75,9 @@ func (v view) precedence(n *Node) string {
 //  10. control-plane nodes last
 //  11. the name
 func compareCandidates(a, b candidate) int {
-	return cmp.Or(compareClasses(a, b), compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain),
-		compareBools(b.down, a.down), compareBools(a.guarded, b.guarded), a.since.Compare(b.since),
+	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(a.unused, b.unused),
+		compareBools(b.overdue, a.overdue), compareBools(a.served, b.served), compareBools(a.domain == "", b.domain == ""),
+		cmp.Compare(a.domain, b.domain), compareBools(b.down, a.down), compareBools(a.guarded, b.guarded), a.since.Compare(b.since),
 		compareBools(a.node.ControlPlane, b.node.ControlPlane), cmp.Compare(a.node.Name, b.node.Name))
 }
 

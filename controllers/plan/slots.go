@@ -278,11 +278,11 @@ func domainBusy(v view, n *Node) *Blocked {
 		return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
 			domainLabel(v.Policy.Spec.TopologyKey(), slices.Min(others)))
 	}
-	if v.ahead == nil || compareClasses(v.candidate(v.ahead), v.candidate(n)) == 0 {
-		return nil
+	if why := v.precedence(n); why != "" {
+		return blocked(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s that are being rebooted are back",
+			v.ahead.Name, why, domainLabel(v.Policy.Spec.TopologyKey(), own))
 	}
-	return blocked(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s that are being rebooted are back",
-		v.ahead.Name, v.precedence(n), domainLabel(v.Policy.Spec.TopologyKey(), own))
+	return nil
 }
 
 func domainLabel(key, domain string) string {
