@@ -167,7 +167,7 @@ func (l left) rank() int {
 	switch {
 	case l.reason == v1alpha1.ReasonGranted:
 		return 1
-	case passes[l.reason]:
+	case needNoAction[l.reason]:
 		return 2
 	}
 	return 0

@@ -73,14 +73,14 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 		}
 	}
 	slices.SortFunc(blocked, func(a, b v1alpha1.BlockedNodes) int {
-		return cmp.Or(compareBools(passes[a.Reason], passes[b.Reason]), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(compareBools(needNoAction[a.Reason], needNoAction[b.Reason]), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
 	return blocked
 }
 
-// passes are the reasons that need no action: they end by themselves, or a person has asked for them. In the status they come
+// needNoAction are the reasons that need no action: they end by themselves, or a person has asked for them. In the status they come
 // last, because `kubectl get` shows the first one only.
-var passes = map[v1alpha1.Reason]bool{
+var needNoAction = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,
 	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonRingWaits: true, v1alpha1.ReasonBlockingPod: true, v1alpha1.ReasonWaitingForHook: true,
 	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
