@@ -8,8 +8,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// UrgentName is the name of the window that spec.urgent opens.
-const UrgentName = "urgent"
+// urgentName is the name of the window that spec.urgent opens.
+const urgentName = "urgent"
 
 // horizon is how far ahead State reports openings and closings. What lies beyond is reported when it comes nearer.
 const horizon = 400 * 24 * time.Hour
@@ -151,7 +151,7 @@ func (s Schedule) urgently(now time.Time) State {
 	if state.Open {
 		state.Urgent = true
 		if state.Name == "" {
-			state.Name = UrgentName
+			state.Name = urgentName
 		}
 		state.ClosesAt = s.across(now, state.ClosesAt, after.Open, after.ClosesAt)
 	} else {
