@@ -74,7 +74,7 @@ func labelsOf(name, policy string, keys ...string) (found []string) {
 	return found
 }
 
-// seriesOf is how many gauges there are of a policy; counters and histograms stay, as they must.
+// seriesOf is how many series there are of a policy.
 func seriesOf(policy string) (n int) {
 	forSeries(func(_ string, labels map[string]string, _ float64) {
 		if labels["policy"] == policy {
