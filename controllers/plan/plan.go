@@ -5,16 +5,12 @@
 //
 // A plan names three kinds of writes, and the order in which they may happen is what keeps the limit:
 //
-//	finish, cancel, publish  on Nodes: only for entries that are in the ledger already
-//	release, adopt, grant    in the ledger (policy status), in one compare-and-swap
-//	conditions               on waiting Nodes: reports, which permit nothing
+//	begin hooks, publish, cancel, finish  on Nodes: only for entries that are in the ledger already
+//	grant, adopt, withdraw, release       in the ledger (policy status), in one compare-and-swap
+//	conditions and node markers           on Nodes: reports, which permit nothing
 //
 // The caller applies the first kind, plans again, applies the second, plans again, until a plan has nothing left to do.
-// The life of one grant:
-//
-//	grant ──► publish ──► (agent: Draining) ──► (agent: Rebooting) ──► new boot ID, settled ──► finish ──► release
-//	            │                │
-//	            └──── cancel ────┴──► (agent: Aborted, or cannot start any more) ─────────────────────────► release
+// docs/design.md shows the states of one granted reboot.
 package plan
 
 import (
