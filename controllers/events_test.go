@@ -319,7 +319,7 @@ func TestObserveReleases(t *testing.T) {
 	entry := v1alpha1.LedgerEntry{Node: "n1", Seq: 7, BootID: "1", At: at(0), NeedSince: since, OSVersion: "1.0"}
 	back := func() *plan.Node {
 		return &plan.Node{
-			Name: "n1", Required: corev1.ConditionFalse, BootID: "2", MaintenanceSince: at(5).Time, Labels: map[string]string{v1alpha1.LabelOSVersion: "2.0"},
+			Name: "n1", Required: corev1.ConditionFalse, BootID: "2", MaintenanceSince: at(5).Time, OSVersion: "2.0",
 			Record: protocol.Record{
 				Grant:    &protocol.Grant{Policy: "p", Seq: 7, BootID: "1", State: protocol.GrantFinished, At: at(6), Need: v1alpha1.ReasonUpdateStaged},
 				Progress: &protocol.Progress{Seq: 7, BootID: "1", Phase: protocol.PhaseRebooting, At: at(3), DrainStartedAt: &began},

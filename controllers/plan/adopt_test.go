@@ -130,12 +130,12 @@ func TestReboots_Adopt(t *testing.T) {
 func TestPlan_Ledger(t *testing.T) {
 	p := one(policy("workers", atMost("9"), holding(3, entry("a", 1), entry("b", 2), entry("c", 3))),
 		needy("a", grant(1, protocol.GrantActive)), newHost("b", grant(2, protocol.GrantFinished)), needy("c", grant(3, protocol.GrantActive)),
-		needy("d", grant(4, protocol.GrantActive)), needy("e"),
+		needy("d", grant(4, protocol.GrantActive)), needy("e", label(v1alpha1.LabelOSVersion, "1.0")),
 	).plan()
 	found := entry("d", 4)
 	found.WithdrawnAt = &metav1.Time{Time: evening}
 	granted := entry("e", 5)
-	granted.NeedSince = metav1.NewTime(evening.Add(-time.Hour))
+	granted.NeedSince, granted.OSVersion = metav1.NewTime(evening.Add(-time.Hour)), "1.0"
 	same(t, "ledger", []v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, granted}, p.Ledger())
 }
 

@@ -80,7 +80,7 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 		return nil
 	}
 	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)
-	past.ToVersion = n.Labels[v1alpha1.LabelOSVersion]
+	past.ToVersion = n.OSVersion
 	past.Reboot = lasted(p.At.Time, n.MaintenanceSince, most)
 	past.Settle = lasted(n.MaintenanceSince, n.Grant.At.Time, most)
 	return past

@@ -268,7 +268,7 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 			continue
 		}
 		e := d.f.tagged(protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now), n)
-		e.NeedSince, e.OSVersion = n.needSince(), n.Labels[v1alpha1.LabelOSVersion]
+		e.NeedSince, e.OSVersion = n.needSince(), n.OSVersion
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
 }
