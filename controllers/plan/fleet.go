@@ -87,7 +87,8 @@ type fleet struct {
 	conflicts map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
 	controlPlane []*Node
-	// entries are those of this policy in its ledger, and orphans the nodes with a grant that is outstanding and that the ledger has lost.
+	// entries are those of this policy in its ledger, and inEntry the names of their nodes. orphans are the nodes with a grant that is
+	// outstanding and that the ledger has lost.
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
 	orphans []*Node
