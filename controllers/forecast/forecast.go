@@ -202,8 +202,6 @@ func foremost(stays []Stay) string {
 	return string(most.Reason) + ": " + most.Message
 }
 
-func byNode(a, b Stay) int { return cmp.Compare(a.Node, b.Node) }
-
 // due are the nodes of the policy that become due by their uptime before an instant. One whose uptime is over, although its agent
 // has not reported it yet, is due now.
 func due(s plan.Snapshot, end time.Time) []Due {

@@ -152,7 +152,7 @@ func (u *future) stays() []Stay {
 			stays = append(stays, Stay{Node: name, Reason: v1alpha1.ReasonPolicyConflict, Message: plan.ConflictMessage(rivals)})
 		}
 	}
-	slices.SortFunc(stays, byNode)
+	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })
 	return stays
 }
 
