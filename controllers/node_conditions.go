@@ -36,7 +36,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.Index[d.Node]
-		if !ok || d.ShortLived || same(s.Nodes[i].Permitted, d) && same(s.Nodes[i].Failed, d.RebootFailed()) && s.Nodes[i].Preflight == d.Preflight && !d.PlanOver {
+		if !ok || d.ShortLived || same(s.Nodes[i].Permitted, d) && same(s.Nodes[i].Failed, d.RebootFailed()) && s.Nodes[i].Preflight == d.Preflight && !d.RemovePlanned {
 			continue
 		}
 		if wait := w.conditionRefusals.waits(d.Node, w.clock.Now()); wait > 0 {
@@ -82,7 +82,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *plan.Node,
 		patch.Condition(w.condition(v1alpha1.NodeRebootPermitted, d, n.Permitted))
 	}
 	w.writeFailed(patch, n, d.RebootFailed())
-	if d.PlanOver {
+	if d.RemovePlanned {
 		patch.RemoveCondition(corev1.NodeMaintenancePlanned)
 	}
 	annotate(patch, v1alpha1.AnnotationPreflight, n.Preflight, d.Preflight)

@@ -23,8 +23,8 @@ type Decision struct {
 	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the previous boot. A
 	// health controller must not power it off, because an inhibitor may hold the reboot up.
 	MachineLost bool
-	// PlanOver reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
-	PlanOver bool
+	// RemovePlanned reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
+	RemovePlanned bool
 	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
 	Preflight string
 }
@@ -109,13 +109,13 @@ func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
 // waits is that a node has to wait.
 func (n *Node) waits(o *Blocked) Decision {
 	return Decision{
-		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, PlanOver: n.Planned != nil,
+		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, RemovePlanned: n.Planned != nil,
 	}
 }
 
 // noAnswer is that a node shows no answer any more, and whether it shows one.
 func (n *Node) noAnswer() (Decision, bool) {
-	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()
+	return Decision{Node: n.Name, RemovePlanned: n.Planned != nil}, n.showsAnswer()
 }
 
 // ConflictMessage states why a node waits that several policies select with the same priority.

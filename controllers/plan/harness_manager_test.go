@@ -352,7 +352,7 @@ func (c *cluster) decide(h *host, d plan.Decision) {
 		current != nil && current.Status == d.Status && current.Reason == string(d.Reason) && current.Message == d.Message
 	failed, should := conditionOf(h.node, v1alpha1.NodeRebootFailed), d.RebootFailed()
 	shown = shown && (failed != nil) == (should.Status != "")
-	if shown && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight && !d.PlanOver {
+	if shown && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight && !d.RemovePlanned {
 		return
 	}
 	c.update(h, func(node *corev1.Node) {
@@ -361,7 +361,7 @@ func (c *cluster) decide(h *host, d plan.Decision) {
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 		}
 		removeCondition(node, v1alpha1.NodeRebootFailed)
-		if d.PlanOver {
+		if d.RemovePlanned {
 			removeCondition(node, corev1.NodeMaintenancePlanned)
 		}
 		if should.Status != "" {
