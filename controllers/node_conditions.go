@@ -185,7 +185,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 			break
 		}
 		written++
-		switch err := w.writeMark(ctx, s, s.Nodes[i], m); {
+		switch err := w.writeMarker(ctx, s, s.Nodes[i], m); {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; writing its markers again", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
@@ -199,7 +199,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 	return all, errors.Join(errs...)
 }
 
-func (w *nodeWriter) writeMark(ctx context.Context, s *state, n *plan.Node, m plan.Markers) error {
+func (w *nodeWriter) writeMarker(ctx context.Context, s *state, n *plan.Node, m plan.Markers) error {
 	patch := nodepatch.New(n.ResourceVersion)
 	if m.RemoveAnnotations || m.RemoveExclusion {
 		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)

@@ -168,7 +168,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", bootID(strings.Repeat("x", 65)))),
 			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
 		},
-		"agent that objects (behaviour 46)": {
+		"agent that blocks it (behaviour 46)": {
 			one(policy("workers"), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
 			v1alpha1.ReasonInhibited, "dpkg: upgrading",
 		},

@@ -202,7 +202,7 @@ func TestExplain(t *testing.T) {
 	cases := map[string]struct {
 		snapshot plan.Snapshot
 		reason   v1alpha1.Reason
-		// check objects, after so many passed.
+		// check blocks, after so many passed.
 		check  v1alpha1.Reason
 		passed int
 		until  time.Time
@@ -211,12 +211,12 @@ func TestExplain(t *testing.T) {
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
-		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 29, due: true},
+		"nothing blocks":              {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 29, due: true},
 		"a closed window": {
 			snapshot: one(policy("workers"), needy("worker-1")).in(closed).snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
 		},
-		"a check that objects for another reason than its name": {
+		"a check that blocks for another reason than its name": {
 			snapshot: one(policy("cp", selects("pool", "cp")), needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)).with(policy("other", selects("pool", "other"))).snapshot(),
 			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 23,
 		},
@@ -376,14 +376,14 @@ func TestExplain_IsThePlan(t *testing.T) {
 			if e.Due != granted {
 				t.Fatalf("node %s: due %t, granted %t\n%v", n.Name, e.Due, granted, s)
 			}
-			objecting := 0
+			blocking := 0
 			for _, c := range e.Checks {
 				if c.Result == plan.Blocks {
-					objecting++
+					blocking++
 				}
 			}
-			if waits := e.Reboot == nil && e.Decision.Status == corev1.ConditionFalse; waits != (objecting == 1) || objecting > 1 {
-				t.Fatalf("node %s: %d checks object, decision %+v\n%v", n.Name, objecting, e.Decision, s)
+			if waits := e.Reboot == nil && e.Decision.Status == corev1.ConditionFalse; waits != (blocking == 1) || blocking > 1 {
+				t.Fatalf("node %s: %d checks block, decision %+v\n%v", n.Name, blocking, e.Decision, s)
 			}
 		}
 	})

@@ -52,8 +52,8 @@ func (c *cluster) checkIdempotent(name string, p plan.Plan) {
 	}
 }
 
-// checkMarks: once they are written there are none to write, and who is not held carries what its condition reports.
-func (c *cluster) checkMarks(name string) {
+// checkMarkers: once they are written there are none to write, and who is not held carries what its condition reports.
+func (c *cluster) checkMarkers(name string) {
 	if c.random != nil {
 		return
 	}

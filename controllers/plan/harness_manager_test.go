@@ -328,7 +328,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	}
 	c.putStatus(name, p)
 	c.writeMarkers(name, p.Markers)
-	c.checkMarks(name)
+	c.checkMarkers(name)
 	c.due[name] = p.Next
 	c.shown[name] = policyLine(p)
 	policy := c.policies[name]

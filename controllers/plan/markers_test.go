@@ -16,8 +16,8 @@ import (
 
 const active, over = protocol.GrantActive, protocol.GrantFinished
 
-// TestReboots_Marks: who carries the pending taint, and who loses what a grant has left.
-func TestReboots_Marks(t *testing.T) {
+// TestReboots_Markers: who carries the pending taint, and who loses what a grant has left.
+func TestReboots_Markers(t *testing.T) {
 	annotation := withAnnotations(v1alpha1.AnnotationScaleDownDisabled)
 	on := func(name string) plan.Markers {
 		return plan.Markers{Node: name, Pending: corev1.TaintEffectPreferNoSchedule}

@@ -243,7 +243,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{10, "deleting", deleting},
 		{10, "no boot ID", bootID("")},
 		{10, "paused", annotated(v1alpha1.AnnotationPaused, "true")},
-		{10, "objects", agentBlocking(`{"reason":"Inhibited"}`)},
+		{10, "blocked", agentBlocking(`{"reason":"Inhibited"}`)},
 		{10, "conflicts", agentBlocking(`{"reason":"Inhibited"},{"reason":"CoordinatorConflict"}`)},
 		{4, "pending", pending},
 		{8, "keeps pods off", podsOff},

@@ -155,7 +155,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		},
 		"the node is not Ready any more": shown(
 			cancelsGrant(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),
-		"the agent objects (behaviour 46)": shown(
+		"the agent blocks it (behaviour 46)": shown(
 			cancelsGrant(v1alpha1.ReasonInhibited, "dpkg"), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)),
 		"locksmithd has started since (behaviour 57)": shown(
 			cancelsGrant(v1alpha1.ReasonCoordinatorConflict, "locksmithd"), agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)),
