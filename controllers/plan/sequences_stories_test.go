@@ -339,18 +339,21 @@ func owners() map[string]sequence {
 }
 
 func clocks() map[string]sequence {
-	nightly := func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Windows = []v1alpha1.Window{{Name: "nightly", Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	opens := func(name, start string, duration time.Duration) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Windows = []v1alpha1.Window{{Name: name, Start: start, Duration: metav1.Duration{Duration: duration}}}
+		}
 	}
-	freeze := func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-06-02", To: "2026-06-03", Reason: "the quarter ends"}}
+	noon := opens("noon", "12:00", time.Hour)
+	frozen := func(blackout v1alpha1.Blackout) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) { p.Spec.Blackouts = []v1alpha1.Blackout{blackout} }
 	}
-	pauseUntil := metav1.NewTime(evening.Add(30 * minute))
+	freeze := frozen(v1alpha1.Blackout{Name: "freeze", From: "2026-06-02", To: "2026-06-03", Reason: "the quarter ends"})
 	return map[string]sequence{
 		"window-closing-in-between": {
 			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: cancelled " +
 				"until the next night. worker-4 asks when there is no time left for a reboot (behaviours 35, 36).",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), nightly, drainTimeout(2*time.Hour))},
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), opens("nightly", "22:00", time.Hour), drainTimeout(2*time.Hour))},
 			hosts: []*host{
 				needy("worker-1", drains(minute)), newHost("worker-2", slow(270*time.Second)), needy("worker-3", drains(70*minute), needsSince(3*time.Hour)),
 				newHost("worker-4"),
@@ -363,11 +366,9 @@ func clocks() map[string]sequence {
 		"window-over-midnight": {
 			about: "The window is open from 22:00 for four hours. worker-1 takes until 01:52 and worker-2 is still begun; then, however " +
 				"long worker-1 took, the first half of the next window is for reboots (behaviours 30, 31).",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", drainTimeout(5*time.Hour), func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Windows = []v1alpha1.Window{{Name: "night", Start: "22:00", Duration: metav1.Duration{Duration: 4 * time.Hour}}}
-			})},
-			hosts: append(hosts(needy, "worker-2 worker-3"), needy("worker-1", drains(228*minute), needsSince(2*time.Hour))),
-			lasts: 24*time.Hour + 20*minute,
+			policies: []*v1alpha1.RebootPolicy{policy("workers", drainTimeout(5*time.Hour), opens("night", "22:00", 4*time.Hour))},
+			hosts:    append(hosts(needy, "worker-2 worker-3"), needy("worker-1", drains(228*minute), needsSince(2*time.Hour))),
+			lasts:    24*time.Hour + 20*minute,
 		},
 		"blackout": {
 			about:    "A blackout begins at midnight: what drains is finished, nothing starts until the day after.",
@@ -378,10 +379,8 @@ func clocks() map[string]sequence {
 		"deadline-ignores-windows": {
 			about: "A deadline of a day that ignores windows: the one of worker-1 ends at 22:10, in a blackout, and it goes at midnight, long before the " +
 				"window at noon; that of worker-2 at 00:30. worker-3 waits for the window, and its message names it.",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), ignoresWindows, func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "month-end", From: "2026-06-01", To: "2026-06-02"}}
-				p.Spec.Windows = []v1alpha1.Window{{Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
-			})},
+			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), ignoresWindows, noon,
+				frozen(v1alpha1.Blackout{Name: "month-end", From: "2026-06-01", To: "2026-06-02"}))},
 			hosts: []*host{
 				needy("worker-1", needsSince(24*time.Hour-10*minute)), needy("worker-2", needsSince(24*time.Hour-150*minute)), needy("worker-3"),
 			},
@@ -390,10 +389,8 @@ func clocks() map[string]sequence {
 		"urgent": {
 			about: "The policy is paused in a blackout, and no window is open. It is urgent from 22:10 to 22:40, without all three: worker-1 and " +
 				"worker-2 go, one at a time as ever. worker-3 asks when too little time is left, and waits.",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", paused(nil, "audit"), func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "month-end", From: "2026-06-01", To: "2026-06-03"}}
-				p.Spec.Windows = []v1alpha1.Window{{Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
-			})},
+			policies: []*v1alpha1.RebootPolicy{policy("workers", paused(nil, "audit"), noon,
+				frozen(v1alpha1.Blackout{Name: "month-end", From: "2026-06-01", To: "2026-06-03"}))},
 			hosts: append(hosts(needy, "worker-1 worker-2"), newHost("worker-3")),
 			script: []act{
 				{10 * minute, "an administrator makes it urgent until 22:40", edits("workers", urgent(evening.Add(40*minute), "Windows", "Blackouts", "Pause"))},
@@ -404,10 +401,8 @@ func clocks() map[string]sequence {
 		"urgent-request": {
 			about: "No window is open. worker-2 is requested as urgent and goes at once; worker-1, which has waited longer, does not. Its request " +
 				"becomes urgent while the policy is paused: it waits until that ends.",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent, func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Windows = []v1alpha1.Window{{Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
-			})},
-			hosts: []*host{needy("worker-1", needsSince(3*time.Hour)), needy("worker-2"), newHost("worker-3")},
+			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent, noon)},
+			hosts:    []*host{needy("worker-1", needsSince(3*time.Hour)), needy("worker-2"), newHost("worker-3")},
 			script: []act{
 				{10 * minute, "somebody asks for worker-2, urgently", changes("worker-2", sets(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))},
 				{20 * minute, "an administrator pauses the policy", edits("workers", paused(nil, "incident"))},
@@ -420,9 +415,7 @@ func clocks() map[string]sequence {
 			about:    "The policy is paused until 22:30: worker-1 finishes, worker-2 had not begun and is cancelled, worker-3 waits (behaviour 22).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
-			script: []act{{minute, "an administrator pauses the policy until 22:30", edits("workers", func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Pause = &v1alpha1.Pause{Reason: "Black Friday", Until: &pauseUntil}
-			})}},
+			script:   []act{{minute, "an administrator pauses the policy until 22:30", edits("workers", paused(new(at(30*minute)), "Black Friday"))}},
 		},
 	}
 }
@@ -433,7 +426,7 @@ func troubles() map[string]sequence {
 			about: "worker-1 never comes back: it fails after 30 minutes, its slot stays taken, the policy goes on with the other. " +
 				"Two hours later somebody repairs the machine (behaviours 26, 47).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
-			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.lost = true })),
+			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), isLost)),
 			script:   []act{{2 * time.Hour, "somebody repairs the machine of worker-1", func(c *cluster) { c.hosts["worker-1"].backAt = c.now }}},
 		},
 		"drain-failed-and-backs-off": {
@@ -504,11 +497,9 @@ func people() map[string]sequence {
 			},
 		},
 		"dry-run": {
-			about: "A dry run reports who would go now and who would wait; then it is meant.",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Mode = v1alpha1.ModeDryRun
-			})},
-			hosts: hosts(needy, "worker-1 worker-2"),
+			about:    "A dry run reports who would go now and who would wait; then it is meant.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", dryRun)},
+			hosts:    hosts(needy, "worker-1 worker-2"),
 			script: []act{{10 * minute, "an administrator sets mode Enforce", edits("workers", func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Mode = v1alpha1.ModeEnforce
 			})}},
