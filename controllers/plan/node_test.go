@@ -109,12 +109,9 @@ func FuzzNodeOf(f *testing.F) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
 			annotated(v1alpha1.AnnotationReport, report), annotated(v1alpha1.AnnotationHooks, report), annotated("x.io/hook", answer),
 			annotated(v1alpha1.AnnotationPreflight, grant))
-		hooked := func(p *v1alpha1.RebootPolicy) {
-			p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"x.io/hook"}}
-		}
 		for _, s := range []situation{
 			one(policy("workers"), h), one(policy("workers", holding(1, entry("a", 1))), h),
-			one(policy("workers", hooked, holding(1, entry("a", 1))), h), one(policy("workers", resume(value)), h),
+			one(policy("workers", hooked("x.io/hook"), holding(1, entry("a", 1))), h), one(policy("workers", resume(value)), h),
 			one(policy("workers", waitsForPods), h),
 		} {
 			p := s.plan()

@@ -475,10 +475,7 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 		"then it is withdrawn":                 {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true},
 		"one that is not refused is published": {want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}},
 		"hooks that cannot be asked are no reason to wait longer": {
-			policy: func(p *v1alpha1.RebootPolicy) {
-				p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/ok"}}
-			},
-			refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, withdraws: true,
+			policy: hooked("example.com/ok"), refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, withdraws: true,
 		},
 		"nor is a reason against the reboot": {
 			node: []func(*host){annotated(v1alpha1.AnnotationPaused, "true")}, refused: 5 * minute,
