@@ -58,6 +58,8 @@ type Reboot struct {
 	NeedsGates bool
 	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
 	Refused string
+	// crowdedOut is why it is cancelled for want of room. Nil: it is not, or for another reason.
+	crowdedOut *Blocked
 }
 
 // backAt is when the rebooted node was back in service. Zero: it is not, or the grant ended in another way.
@@ -140,20 +142,12 @@ func hooked(reason v1alpha1.Reason) bool {
 // appears reports whether the node is shown its grant for the first time.
 func (t Reboot) appears() bool { return t.Action == PublishGrant && !t.Rebooting() }
 
-// cancelWhere cancels a grant that the node has not been shown yet, where something blocks it.
+// cancelWhere cancels a grant that the node has not been shown yet, where there is no room for it.
 func (t Reboot) cancelWhere(o *Blocked) Reboot {
 	if o != nil && t.appears() {
-		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
+		t.Action, t.Reason, t.Message, t.crowdedOut = CancelGrant, o.Reason, o.Message, o
 	}
 	return t
-}
-
-// crowdedOut is why it is cancelled for want of room. Nil: it is not, or for another reason.
-func (t Reboot) crowdedOut() *Blocked {
-	if t.Action != CancelGrant || t.Reason != v1alpha1.ReasonControlPlaneGuard && t.Reason != v1alpha1.ReasonBudgetExhausted {
-		return nil
-	}
-	return &Blocked{Reason: t.Reason, Message: t.Message}
 }
 
 // Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted, and
@@ -170,7 +164,7 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 			if i < 0 {
 				return f.reboot(held)
 			}
-			return f.reboot(held).cancelWhere(p.Reboots[i].crowdedOut())
+			return f.reboot(held).cancelWhere(p.Reboots[i].crowdedOut)
 		}
 	}
 	for _, n := range f.unlisted {

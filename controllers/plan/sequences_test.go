@@ -21,7 +21,7 @@ var (
 )
 
 var planOptions = []cmp.Option{
-	cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, plan.Node{}),
+	cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, plan.Node{}, plan.Reboot{}, plan.Blocked{}),
 	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
 }
 
