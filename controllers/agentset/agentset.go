@@ -29,8 +29,8 @@ import (
 const (
 	// Name is the DaemonSet's, made by hand or by the manager: there is one.
 	Name = "reboot-operator-agent"
-	// ManagedBy is the label of a DaemonSet that a program manages.
-	ManagedBy = "app.kubernetes.io/managed-by"
+	// managedBy is the label of a DaemonSet that a program manages.
+	managedBy = "app.kubernetes.io/managed-by"
 	// Manager is its value on the DaemonSet that the manager owns. Set it by hand to hand over a DaemonSet to the manager.
 	Manager = "reboot-operator-manager"
 
@@ -82,8 +82,8 @@ func (t Template) Next(o Observation) (Step, error) {
 	wanted, unreadable := assign(o.Policies, o.Nodes)
 	step := Step{Held: unreadable}
 	switch {
-	case set != nil && set.Labels[ManagedBy] != Manager:
-		if !wanted.Nowhere() || len(unreadable) > 0 {
+	case set != nil && set.Labels[managedBy] != Manager:
+		if !wanted.nowhere() || len(unreadable) > 0 {
 			step.Foreign = foreign(set)
 		}
 		return step, nil
@@ -92,32 +92,32 @@ func (t Template) Next(o Observation) (Step, error) {
 	case set != nil && len(unreadable) > 0:
 		wanted = wanted.with(placementOf(set))
 	}
-	if wanted.Nowhere() {
+	if wanted.nowhere() {
 		step.Delete = set != nil
 		return step, nil
 	}
 	var err error
-	step.Apply, err = t.DaemonSet(wanted)
+	step.Apply, err = t.daemonSet(wanted)
 	return step, err
 }
 
 func foreign(set *appsv1.DaemonSet) string {
 	return fmt.Sprintf("DaemonSet %[1]s/%[2]s was not made by the manager and is left alone: delete it, or hand it over by "+
 		"`kubectl label daemonset -n %[1]s %[2]s %[3]s=%[4]s --overwrite`; or run the manager without --manage-agents",
-		set.Namespace, set.Name, ManagedBy, Manager)
+		set.Namespace, set.Name, managedBy, Manager)
 }
 
 // placementOf is where the DaemonSet runs agents now.
-func placementOf(set *appsv1.DaemonSet) Placement {
+func placementOf(set *appsv1.DaemonSet) placement {
 	affinity := set.Spec.Template.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return Placement{Everywhere: true}
+		return placement{Everywhere: true}
 	}
-	return Placement{Terms: affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms}
+	return placement{Terms: affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms}
 }
 
-// DaemonSet is the whole of what the manager wants, and so owns. An error means that the manifest is not one.
-func (t Template) DaemonSet(p Placement) (*appsv1ac.DaemonSetApplyConfiguration, error) {
+// daemonSet is the whole of what the manager wants, and so owns. An error means that the manifest is not one.
+func (t Template) daemonSet(p placement) (*appsv1ac.DaemonSetApplyConfiguration, error) {
 	set := &appsv1ac.DaemonSetApplyConfiguration{}
 	if err := yaml.UnmarshalStrict([]byte(t.Manifest), set); err != nil {
 		return nil, fmt.Errorf("reading the manifest of the agents: %w", err)
@@ -134,11 +134,11 @@ func (t Template) DaemonSet(p Placement) (*appsv1ac.DaemonSetApplyConfiguration,
 	}
 	pod.Containers[i].WithImage(t.Image).WithArgs(t.Args...)
 	pod.Affinity = affinity(p)
-	return set.WithName(Name).WithNamespace(t.Namespace).WithLabels(map[string]string{ManagedBy: Manager, partOf: product}), nil
+	return set.WithName(Name).WithNamespace(t.Namespace).WithLabels(map[string]string{managedBy: Manager, partOf: product}), nil
 }
 
 // affinity is nil where agents run everywhere. The manifest's nodeSelector holds beside it.
-func affinity(p Placement) *corev1ac.AffinityApplyConfiguration {
+func affinity(p placement) *corev1ac.AffinityApplyConfiguration {
 	if p.Everywhere {
 		return nil
 	}

@@ -41,28 +41,28 @@ func TestNext(t *testing.T) {
 	// made is the DaemonSet as the manager made it for some policies.
 	made := func(policies []v1alpha1.RebootPolicy) *appsv1.DaemonSet {
 		p, _ := assign(policies, nil)
-		set, err := template.DaemonSet(p)
+		set, err := template.daemonSet(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return typed(t, set)
 	}
 	byHand := made(everything)
-	delete(byHand.Labels, ManagedBy)
+	delete(byHand.Labels, managedBy)
 	byAnother := made(everything)
-	byAnother.Labels[ManagedBy] = "Helm"
+	byAnother.Labels[managedBy] = "Helm"
 	terminating := made(poolA)
 	terminating.DeletionTimestamp = &metav1.Time{}
 	const leftAlone = "DaemonSet elsewhere/reboot-operator-agent was not made by the manager and is left alone: delete it, or hand it over " +
 		"by `kubectl label daemonset -n elsewhere reboot-operator-agent app.kubernetes.io/managed-by=reboot-operator-manager --overwrite`; " +
 		"or run the manager without --manage-agents"
 	type want struct {
-		Nodes   *Placement // nil: it is not written
+		Nodes   *placement // nil: it is not written
 		Delete  bool
 		Foreign string
 		Held    []string
 	}
-	in := func(terms ...corev1.NodeSelectorTerm) *Placement { return &Placement{Terms: terms} }
+	in := func(terms ...corev1.NodeSelectorTerm) *placement { return &placement{Terms: terms} }
 	for name, tc := range map[string]struct {
 		given Observation
 		want  want
@@ -70,7 +70,7 @@ func TestNext(t *testing.T) {
 		"no policy, no DaemonSet: nothing":      {Observation{}, want{}},
 		"the first policy brings the DaemonSet": {Observation{Policies: poolA}, want{Nodes: in(term(matchA))}},
 		"a policy that selects all nodes": {
-			Observation{Policies: everything, DaemonSet: made(poolA)}, want{Nodes: &Placement{Everywhere: true}},
+			Observation{Policies: everything, DaemonSet: made(poolA)}, want{Nodes: &placement{Everywhere: true}},
 		},
 		"the last policy takes it away": {Observation{DaemonSet: made(poolA)}, want{Delete: true}},
 		"but not from an attempt that outlives it": {
@@ -95,7 +95,7 @@ func TestNext(t *testing.T) {
 		},
 		"nor where agents ran everywhere": {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken, poolA[0]}, DaemonSet: made(everything)},
-			want{Nodes: &Placement{Everywhere: true}, Held: []string{"broken"}},
+			want{Nodes: &placement{Everywhere: true}, Held: []string{"broken"}},
 		},
 		"and brings nobody one": {Observation{Policies: []v1alpha1.RebootPolicy{broken}}, want{Held: []string{"broken"}}},
 	} {
@@ -130,7 +130,7 @@ func TestDaemonSetIsTheManifestButForImageNodesAndOwner(t *testing.T) {
 	template := template
 	template.Args = []string{"--engines=sentinel", "--identity=serviceaccount"}
 	terms := []corev1.NodeSelectorTerm{term(in("pool", "a")), named("n1")}
-	got, err := template.DaemonSet(Placement{Terms: terms})
+	got, err := template.daemonSet(placement{Terms: terms})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestDaemonSetIsTheManifestButForImageNodesAndOwner(t *testing.T) {
 }
 
 func TestDaemonSetEverywhereHasNoAffinity(t *testing.T) {
-	got, err := template.DaemonSet(Placement{Everywhere: true})
+	got, err := template.daemonSet(placement{Everywhere: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Placement reports where agents run. The zero value is nowhere.
-type Placement struct {
+// placement reports where agents run. The zero value is nowhere.
+type placement struct {
 	// Everywhere is every node; there are no terms then.
 	Everywhere bool
 	// Terms select nodes, each by itself; in one order whatever the order of the policies, and none twice.
 	Terms []corev1.NodeSelectorTerm
 }
 
-// Nowhere reports whether no node is asked for: there is no policy, and no attempt without one.
-func (p Placement) Nowhere() bool { return !p.Everywhere && len(p.Terms) == 0 }
+// nowhere reports whether no node is asked for: there is no policy, and no attempt without one.
+func (p placement) nowhere() bool { return !p.Everywhere && len(p.Terms) == 0 }
 
 // assign is the union of what the policies select and of the nodes in the middle of an attempt. It also names the policies
 // whose selector cannot be read.
-func assign(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p Placement, unreadable []string) {
+func assign(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p placement, unreadable []string) {
 	var selectors []labels.Selector
 	for i := range policies {
 		selector, err := policies[i].Spec.NodeSelector.Selector()
@@ -38,7 +38,7 @@ func assign(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p Placement,
 		}
 		selectors = append(selectors, selector)
 		if selector.Empty() {
-			return Placement{Everywhere: true}, nil
+			return placement{Everywhere: true}, nil
 		}
 		p.Terms = append(p.Terms, termOf(selector))
 	}
@@ -72,16 +72,16 @@ func NeedsAgent(node *corev1.Node) bool {
 }
 
 // with adds the nodes of another placement.
-func (p Placement) with(other Placement) Placement {
-	return Placement{
+func (p placement) with(other placement) placement {
+	return placement{
 		Everywhere: p.Everywhere || other.Everywhere,
 		Terms:      append(slices.Clone(p.Terms), other.Terms...),
 	}.normal()
 }
 
-func (p Placement) normal() Placement {
+func (p placement) normal() placement {
 	if p.Everywhere {
-		return Placement{Everywhere: true}
+		return placement{Everywhere: true}
 	}
 	slices.SortFunc(p.Terms, func(a, b corev1.NodeSelectorTerm) int { return cmp.Compare(text(a), text(b)) })
 	p.Terms = slices.CompactFunc(p.Terms, func(a, b corev1.NodeSelectorTerm) bool { return text(a) == text(b) })

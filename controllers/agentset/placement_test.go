@@ -61,18 +61,18 @@ func TestPlacement(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policies   []v1alpha1.RebootPolicy
 		nodes      []corev1.Node
-		want       Placement
+		want       placement
 		unreadable []string
 	}{
 		"no policy: nowhere": {},
 		"a policy without a selector: everywhere": {
 			policies: []v1alpha1.RebootPolicy{policy("a", nil)},
-			want:     Placement{Everywhere: true},
+			want:     placement{Everywhere: true},
 		},
 		"beside one policy that selects everything no other counts": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a")), policy("b", &v1alpha1.LabelSelector{}), policy("c", broken)},
 			nodes:    []corev1.Node{node("n1", "z", record(protocol.GrantActive, protocol.PhaseDraining))},
-			want:     Placement{Everywhere: true},
+			want:     placement{Everywhere: true},
 		},
 		"labels and every operator, by key, and values in order": {
 			policies: []v1alpha1.RebootPolicy{policy("a", &v1alpha1.LabelSelector{
@@ -84,7 +84,7 @@ func TestPlacement(t *testing.T) {
 					{Key: "d", Operator: metav1.LabelSelectorOpDoesNotExist},
 				},
 			})},
-			want: Placement{Terms: []corev1.NodeSelectorTerm{term(
+			want: placement{Terms: []corev1.NodeSelectorTerm{term(
 				in("a", ""),
 				corev1.NodeSelectorRequirement{Key: "d", Operator: corev1.NodeSelectorOpDoesNotExist},
 				corev1.NodeSelectorRequirement{Key: "e", Operator: corev1.NodeSelectorOpExists},
@@ -102,15 +102,15 @@ func TestPlacement(t *testing.T) {
 					MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "pool", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}}},
 				}),
 			},
-			want: Placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a")), term(in("pool", "b"))}},
+			want: placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a")), term(in("pool", "b"))}},
 		},
 		"a policy that is being deleted counts until it is gone: its grants are not over": {
 			policies: []v1alpha1.RebootPolicy{deleting},
-			want:     Placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a"))}},
+			want:     placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a"))}},
 		},
 		"a selector that cannot be read is named": {
 			policies:   []v1alpha1.RebootPolicy{policy("c", broken), policy("b", broken), policy("a", matching("pool", "a"))},
-			want:       Placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a"))}},
+			want:       placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a"))}},
 			unreadable: []string{"b", "c"},
 		},
 		"a node that no policy selects any more keeps its agent until its attempt is over (behaviour 64)": {
@@ -127,13 +127,13 @@ func TestPlacement(t *testing.T) {
 				node("done", "z", record(protocol.GrantFinished, protocol.PhaseRebooting)),
 				node("garbled", "z", map[string]string{v1alpha1.AnnotationProgress: "{"}),
 			},
-			want: Placement{Terms: []corev1.NodeSelectorTerm{
+			want: placement{Terms: []corev1.NodeSelectorTerm{
 				named("aborting"), named("draining"), named("garbled"), named("granted"), named("rebooting"), term(in("pool", "a")),
 			}},
 		},
 		"an attempt whose policy was removed by force keeps its agent": {
 			nodes: []corev1.Node{node("n1", "a", record(protocol.GrantActive, protocol.PhaseDraining)), node("n2", "a", nil)},
-			want:  Placement{Terms: []corev1.NodeSelectorTerm{named("n1")}},
+			want:  placement{Terms: []corev1.NodeSelectorTerm{named("n1")}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
