@@ -120,11 +120,11 @@ func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }
 
 // Enter is a new entry for a node, in a ledger whose highest number is given.
 func Enter(ledger int64, r Record, node, bootID string, now time.Time) v1alpha1.LedgerEntry {
-	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: NextSeq(ledger, r), BootID: bootID, At: metav1.NewTime(now)}
+	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: nextSeq(ledger, r), BootID: bootID, At: metav1.NewTime(now)}
 }
 
-// NextSeq is the sequence number of a new grant: above every number the ledger and the node have seen.
-func NextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }
+// nextSeq is the sequence number of a new grant: above every number the ledger and the node have seen.
+func nextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }
 
 // grantOf is the grant of an entry in the ledger of a policy. The policy that granted is another one where that one shares the
 // limit.

@@ -67,7 +67,7 @@ func TestRecord(t *testing.T) {
 			_, got.Publish = Publish(tc.record, e, "workers", now)
 			_, got.Cancel = Cancel(tc.record, e, "workers", now)
 			_, got.Finish = Finish(tc.record, e, "workers", tc.bootID, now)
-			got.Releasable, got.Outstanding, got.Next, got.Finished = Releasable(tc.record, e), tc.record.Outstanding(), NextSeq(0, tc.record), tc.record.Finished(e.Seq)
+			got.Releasable, got.Outstanding, got.Next, got.Finished = Releasable(tc.record, e), tc.record.Outstanding(), nextSeq(0, tc.record), tc.record.Finished(e.Seq)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
