@@ -140,7 +140,7 @@ func runScenario(s *scenario, hosts ...string) []string {
 			s.t.Errorf("node %s was rebooted %d times, want %d", n.Name, got, s.reboots())
 		}
 	}
-	s.judge(ctx, watched, policy, nodes)
+	s.judge(ctx, watched)
 	s.cleanUp(policy, nodes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,24 +234,10 @@ func (s *scenario) watch(ctx context.Context) *feed.Feed {
 	return seen
 }
 
-// judge judges all that was seen, as soon as the nodes and the policy are seen as they are now.
-func (s *scenario) judge(ctx context.Context, seen *feed.Feed, policy *v1alpha1.RebootPolicy, nodes []*crashedHost) {
+// judge judges all that was seen, as soon as that is everything as it is now.
+func (s *scenario) judge(ctx context.Context, seen *feed.Feed) {
 	s.t.Helper()
-	var history []judge.Change
-	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		present := []client.Object{&v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}}
-		for _, m := range nodes {
-			present = append(present, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
-		}
-		for _, object := range present {
-			if err := s.api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-				return false, err
-			}
-		}
-		var err error
-		history, err = seen.History(present...)
-		return history != nil, err
-	})
+	history, err := seen.Await(ctx)
 	must(s.t, err)
 	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
 	cordons := 0

@@ -96,7 +96,7 @@ func (f *Feed) Await(ctx context.Context) (history []judge.Change, err error) {
 			}
 			present = append(present, objects...)
 		}
-		history, err = f.History(present...)
+		history, err = f.history(present)
 		return history != nil, err
 	})
 	return history, err
@@ -119,9 +119,9 @@ func (f *Feed) Since(n int) []judge.Change {
 	return slices.Clone(f.records[n:])
 }
 
-// History is all that was seen, in the order of the store, as soon as it has the present revision of each object. Until then it is nil;
+// history is all that was seen, in the order of the store, as soon as it has the present revision of each object. Until then it is nil;
 // an error means that this never comes.
-func (f *Feed) History(present ...client.Object) ([]judge.Change, error) {
+func (f *Feed) history(present []client.Object) ([]judge.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, object := range present {
