@@ -70,7 +70,7 @@ func (r release) image(name string) error {
 func (r release) chart() error {
 	number := strings.TrimPrefix(r.version, "v")
 	folder := filepath.Join(r.root, "config", "chart")
-	var files []file
+	var packed rack.Archive
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -84,13 +84,13 @@ func (r release) chart() error {
 			text = bytes.Replace(text, []byte("\nversion: 0.0.0\n"), []byte("\nversion: "+number+"\n"), 1)
 			text = bytes.Replace(text, []byte("\nappVersion: unreleased\n"), []byte("\nappVersion: "+r.version+"\n"), 1)
 		}
-		files = append(files, file{name: path.Join("reboot-operator", filepath.ToSlash(inner)), text: text, mode: 0o644})
+		packed.Add(path.Join("reboot-operator", filepath.ToSlash(inner)), text, 0o644)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("reading the chart: %w", err)
 	}
-	_, err = r.archive("reboot-operator-"+number+".tgz", files...)
+	_, err = r.write("reboot-operator-"+number+".tgz", &packed)
 	return err
 }
 
@@ -130,23 +130,15 @@ func (r release) pluginArchive(name string, license []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.archive(name, file{program, text, 0o755}, file{"LICENSE", license, 0o644})
+	var packed rack.Archive
+	packed.Add(program, text, 0o755)
+	packed.Add("LICENSE", license, 0o644)
+	return r.write(name, &packed)
 }
 
-// file is one of an archive.
-type file struct {
-	name string
-	text []byte
-	mode int64
-}
-
-// archive writes a packed archive, and returns its checksum.
-func (r release) archive(name string, files ...file) (string, error) {
-	var a rack.Archive
-	for _, f := range files {
-		a.Add(f.name, f.text, f.mode)
-	}
-	packed, err := a.Pack()
+// write writes an archive, packed, and returns its checksum.
+func (r release) write(name string, archive *rack.Archive) (string, error) {
+	packed, err := archive.Pack()
 	if err := errors.Join(err, os.WriteFile(filepath.Join(r.out, name), packed, 0o600)); err != nil {
 		return "", fmt.Errorf("packing %s: %w", name, err)
 	}
