@@ -15,8 +15,6 @@ import (
 
 // Request is one request that the API server answered, refused or began to stream.
 type Request struct {
-	// At is when it was received.
-	At time.Time
 	// User is who authenticated.
 	User string
 	// As is the user it was impersonated as. Empty: none.
@@ -86,7 +84,7 @@ func isCounted(e *auditv1.Event) bool {
 }
 
 func requestOf(e *auditv1.Event) Request {
-	r := Request{At: e.RequestReceivedTimestamp.Time, User: e.User.Username, Verb: e.Verb, Resource: e.RequestURI}
+	r := Request{User: e.User.Username, Verb: e.Verb, Resource: e.RequestURI}
 	if e.ImpersonatedUser != nil {
 		r.As = e.ImpersonatedUser.Username
 	}
