@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -54,7 +53,6 @@ type Rack struct {
 	// power ends when the rack is taken down.
 	power context.Context //nolint:containedctx // it is the life of all machines
 	cut   context.CancelFunc
-	stop  sync.Once
 }
 
 // Start sets a rack up and switches its machines on. It first removes what an earlier one has left behind whose process was
@@ -162,12 +160,6 @@ func (r *Rack) Err() error {
 
 // Stop powers the machines off, removes everything there was, and returns when it is gone.
 func (r *Rack) Stop() error {
-	var err error
-	r.stop.Do(func() { err = r.takeDown() })
-	return err
-}
-
-func (r *Rack) takeDown() error {
 	r.cut()
 	var errs []error
 	// It must work after the caller's context has ended: that is when it is called.
