@@ -69,7 +69,7 @@ var strikes = map[What]func(injector, Fault) bool{
 	ResumePolicy: edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Pause = nil }),
 	DryRun:       edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Mode = v1alpha1.ModeDryRun }),
 	Enforce:      edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Mode = v1alpha1.ModeEnforce }),
-	EndHalt:      edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { endHalt(policy) }),
+	EndHalt:      edit(endHalt),
 }
 
 func ofHost(strike func(injector, *host, Fault) bool) func(injector, Fault) bool {
@@ -122,7 +122,7 @@ func (i injector) relabel(h *host, d Fault) bool {
 
 func resume(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPaused) }
 
-func endHalt(policy *v1alpha1.RebootPolicy) {
+func endHalt(policy *v1alpha1.RebootPolicy, _ Fault) {
 	if meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionHalted) {
 		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationResume, "because")
 	}
