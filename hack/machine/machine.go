@@ -161,17 +161,16 @@ func (m *Machine) Halt(boot string, event judge.MachineEvent) bool {
 	return true
 }
 
-// Scrap takes the machine away, with what was staged on it. False: there was none.
-func (m *Machine) Scrap() bool {
+// Scrap takes the machine away, with what was staged on it.
+func (m *Machine) Scrap() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.scrapped {
-		return false
+		return
 	}
 	m.up, m.scrapped, m.reports = false, true, nil
 	m.staged++
 	m.record(judge.Scrapped, "")
-	return true
 }
 
 // Provide brings another machine of the same name, with the newest version. It has no power yet.

@@ -32,7 +32,7 @@ func (h *host) runAgent(p *process.Process) {
 		Host: reboot.Host{
 			BootIDFile: h.bootIDFile, Root: noHostRoot, Logind: logind{h, p, w.random("logind", h.name, p.Name)}, Coordinators: machine.Alone{},
 		},
-		Client: process.NewClient(p, "reconcile", cache, false), Live: process.NewLive(p, "live"),
+		Client: process.NewClient(p, cache, false), Live: process.NewLive(p, "live"),
 		Policies: policies{process.NewLive(p, "policies"), process.NewLive(p, "lookout")},
 		Drainer:  func(string) reboot.Drainer { return pods }, Looker: pods, Engines: []string{machine.Engine},
 		Recorder: &events.FakeRecorder{}, Clock: &h.Clock,

@@ -77,7 +77,7 @@ func (r *replica) runManager(p *process.Process) {
 	})
 	shell := process.NewShell(p, w.scheme, cache)
 	reconciler := &controllers.RebootPolicyReconciler{
-		Client: process.NewClient(p, "reconcile", cache, true), Live: process.NewLive(p, "live"),
+		Client: process.NewClient(p, cache, true), Live: process.NewLive(p, "live"),
 		Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces,
 		Controller: controller.Options{NewQueue: process.NewQueue(process.Pace{Pass: w.script.Pass})},

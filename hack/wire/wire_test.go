@@ -30,8 +30,8 @@ func server(t *testing.T) (address string, carried *atomic.Int64) {
 	return s.URL, carried
 }
 
-// send sends a request, and returns the code of the answer and its header. 0: there was none.
-func send(t *testing.T, through http.RoundTripper, method, url string) (code int, header http.Header) {
+// send sends a request, and returns the code of the answer. 0: there was none.
+func send(t *testing.T, through http.RoundTripper, method, url string) (code int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
 	if err != nil {
@@ -39,10 +39,10 @@ func send(t *testing.T, through http.RoundTripper, method, url string) (code int
 	}
 	resp, err := through.RoundTrip(req)
 	if err != nil {
-		return 0, nil
+		return 0
 	}
 	resp.Body.Close()
-	return resp.StatusCode, resp.Header
+	return resp.StatusCode
 }
 
 // watch begins a watch.
@@ -85,11 +85,11 @@ func TestWire_Cut(t *testing.T) {
 	if _, err := io.ReadAll(stream); err == nil {
 		t.Error("the watch goes on")
 	}
-	if code, _ := send(t, through, http.MethodGet, url); code != 0 || carried.Load() != 1 {
+	if code := send(t, through, http.MethodGet, url); code != 0 || carried.Load() != 1 {
 		t.Errorf("a request went through a cut line: code %d, %d were carried out", code, carried.Load())
 	}
 	line.Restore()
-	if code, _ := send(t, through, http.MethodGet, url); code != http.StatusOK {
+	if code := send(t, through, http.MethodGet, url); code != http.StatusOK {
 		t.Errorf("code %d after the line was restored", code)
 	}
 }
@@ -102,8 +102,7 @@ func TestWire_Hold(t *testing.T) {
 	line.Hold()
 	done := make(chan int, 1)
 	go func() {
-		code, _ := send(t, through, http.MethodGet, url)
-		done <- code
+		done <- send(t, through, http.MethodGet, url)
 	}()
 	select {
 	case code := <-done:
@@ -135,10 +134,10 @@ func TestMeddle(t *testing.T) {
 	var line wire.Wire
 	through := line.Wrap(http.DefaultTransport)
 	line.Meddle(wire.IsWrite, wire.Refuse)
-	if code, _ := send(t, through, http.MethodGet, url); code != http.StatusOK {
+	if code := send(t, through, http.MethodGet, url); code != http.StatusOK {
 		t.Errorf("code %d of a read", code)
 	}
-	if code, _ := send(t, through, http.MethodPatch, url); code != 0 || carried.Load() != 1 {
+	if code := send(t, through, http.MethodPatch, url); code != 0 || carried.Load() != 1 {
 		t.Errorf("a dead client wrote: code %d, %d were carried out", code, carried.Load())
 	}
 }

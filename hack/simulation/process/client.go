@@ -23,9 +23,9 @@ type Client struct {
 	consistent bool
 }
 
-// NewClient makes the client of one goroutine. Consistent: it reads its own writes.
-func NewClient(p *Process, party string, cache *Cache, consistent bool) *Client {
-	return &Client{line: lineOf(p, party), cache: cache, consistent: consistent}
+// NewClient makes the client of a process's reconciler. Consistent: it reads its own writes.
+func NewClient(p *Process, cache *Cache, consistent bool) *Client {
+	return &Client{line: lineOf(p, "reconcile"), cache: cache, consistent: consistent}
 }
 
 // Get implements client.Reader.
