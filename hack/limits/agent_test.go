@@ -189,12 +189,8 @@ func (h *host) asks() {
 func (h *host) shows(kind corev1.NodeConditionType, want string) {
 	h.t.Helper()
 	until(h.t, fmt.Sprintf("%s of %s to be %s", kind, h.Name, want), func() bool {
-		for _, c := range h.node().Status.Conditions {
-			if c.Type == kind {
-				return strings.HasPrefix(fmt.Sprintf("%s %s", c.Status, c.Reason), want)
-			}
-		}
-		return false
+		c := v1alpha1.NodeCondition(h.node().Status.Conditions, kind)
+		return strings.HasPrefix(string(c.Status)+" "+c.Reason, want)
 	})
 }
 

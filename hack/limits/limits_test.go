@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -89,13 +90,9 @@ func create(t *testing.T, o client.Object) {
 // until polls for what must come true within half a minute.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
-	for !is() {
-		select {
-		case <-limit:
-			t.Fatalf("waited for %s in vain", what)
-		case <-time.After(20 * time.Millisecond):
-		}
+	come := func(context.Context) (bool, error) { return is(), nil }
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, come); err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
 	}
 }
 
