@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/reboot-operator/reboot-operator/hack/document"
 )
 
 // value is one of values.yaml: what `helm install --set` takes, with the comment above it and its default.
@@ -31,12 +33,11 @@ func readme(chart string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var table strings.Builder
-	table.WriteString(before + heading + "\nGenerated from [values.yaml](values.yaml): `make manifests`.\n\n| value | default | means |\n|---|---|---|\n")
+	var rows [][]string
 	for _, v := range all {
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s |\n", v.name, v.fallback, v.comment)
+		rows = append(rows, []string{"`" + v.name + "`", "`" + v.fallback + "`", v.comment})
 	}
-	return []byte(table.String()), nil
+	return []byte(before + heading + "\nGenerated from [values.yaml](values.yaml): `make manifests`.\n\n" + document.Rows([]string{"value", "default", "means"}, rows)), nil
 }
 
 // values reads values.yaml, in which each value has its comment above it.
@@ -45,11 +46,11 @@ func values(path string) ([]value, error) {
 	if err != nil {
 		return nil, err // it names the file
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return valuesOf(document.Content[0], "")
+	return valuesOf(root.Content[0], "")
 }
 
 // valuesOf are those of a section: a mapping that is not in braces.
