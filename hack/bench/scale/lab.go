@@ -135,13 +135,3 @@ func spent(p *process.Process, run func() error) (time.Duration, error) {
 	after, err := p.CPU()
 	return after - before, err
 }
-
-// pause lets time pass.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

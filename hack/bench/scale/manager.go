@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 const (
@@ -125,11 +127,14 @@ func (m *managed) start(ctx context.Context, s *size) (err error) {
 
 // rest looks at the manager while no node needs a reboot.
 func (m *managed) rest(ctx context.Context, s *size) error {
-	if err := pause(ctx, m.options.settle); err != nil {
-		return err
+	if !pause.For(ctx, clock.RealClock{}, m.options.settle) {
+		return ctx.Err()
 	}
 	from, beaten := time.Now(), m.lab.beats.Load()
-	cpu, err := spent(s.manager, func() error { return pause(ctx, s.rest) })
+	cpu, err := spent(s.manager, func() error {
+		pause.For(ctx, clock.RealClock{}, s.rest)
+		return ctx.Err()
+	})
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/agents"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 // selected are the nodes that need reboots.
@@ -125,8 +127,8 @@ func (r *reboots) reboot(ctx context.Context, node *corev1.Node) error {
 	if err := r.play(ctx, node, agents.Start(time.Now()), agents.Commit(time.Now())); err != nil {
 		return err
 	}
-	if err := pause(ctx, r.down); err != nil {
-		return err
+	if !pause.For(ctx, clock.RealClock{}, r.down) {
+		return ctx.Err()
 	}
 	now := time.Now()
 	return r.play(ctx, node, agents.Boot(string(uuid.NewUUID())), agents.Report(observed(agents.UpToDate(now), "4593.2.0", now)))
