@@ -12,12 +12,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func label(name, key, value string) func(*story) {
-	return func(s *story) {
-		s.node(name, Admin, func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, key, value) })
-	}
-}
-
 // zones are those of the nodes a and b, where the limit of two keeps to one zone at a time.
 func zones(a, b string) func(*story) {
 	most := intstr.FromInt32(2)

@@ -71,7 +71,7 @@ func TestTake_Grant(t *testing.T) {
 		"an administrator takes it away":                {[]func(*story){drain, wiped(Admin)}, nil, nil},
 
 		"a grant of a policy that is gone comes into its ledger": {[]func(*story){
-			sharing(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = nil }), carriesOf("q", "a", 1), ofPool, late,
+			another, carriesOf("q", "a", 1), ofPool, late,
 			func(s *story) {
 				q := s.records[slices.IndexFunc(s.records, func(r Change) bool { return r.Name == "q" })]
 				q.At, q.Gone = s.now, true

@@ -215,18 +215,23 @@ func tainted(name string) func(*story) {
 	}
 }
 
-func labelled(name, pool string) func(*story) {
+func label(name, key, value string) func(*story) {
 	return func(s *story) {
-		s.node(name, Admin, func(n *corev1.Node) { n.Labels = map[string]string{"pool": pool} })
+		s.node(name, Admin, func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, key, value) })
 	}
 }
 
-// another is a policy with more priority for a pool.
-func another(s *story) {
-	p := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
-	p.Spec.Priority = 1
-	p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "q"}}
-	s.records = append(s.records, Change{At: s.now, Name: "q", By: Admin, Policy: p})
+func labelled(name, pool string) func(*story) { return label(name, "pool", pool) }
+
+// window is open on Sundays, from a time of the day on.
+func window(start string, d time.Duration, zone string) func(*story) {
+	return spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
+	})
+}
+
+func blackout(from, to string) func(*story) {
+	return spec(func(s *v1alpha1.RebootPolicySpec) { s.Blackouts = []v1alpha1.Blackout{{From: from, To: to}} })
 }
 
 // budgeted is a PodDisruptionBudget that keeps two pods, and lets those go that are named.
@@ -353,11 +358,6 @@ func TestRule(t *testing.T) {
 
 func TestTake(t *testing.T) {
 	const autumn = 217 * 24 * time.Hour // until the Sunday on which clocks in Berlin go from 3 to 2 o'clock
-	window := func(start string, d time.Duration, zone string) func(*story) {
-		return spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
-		})
-	}
 	cases := histories{
 		"one after the other":                                   {[]func(*story){reboot("a", 1), reboot("b", 2)}, nil},
 		"two at once and the limit is one":                      {[]func(*story){host("a", Staged), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2), commits("a", 1), host("a", Rebooted)}, []Rule{Unavailable, Limit}},
@@ -389,9 +389,7 @@ func TestTake(t *testing.T) {
 		"a start that is repeated, the second time":             {[]func(*story){window("02:30", 10*time.Minute, "Europe/Berlin"), passes(autumn + 95*time.Minute), grant("a", 1)}, []Rule{Window}},
 		"a grant in a pause":                                    {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} }), grant("a", 1)}, []Rule{Window}},
 		"a grant of a policy that only reports":                 {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }), grant("a", 1)}, []Rule{Window}},
-		"a grant in a blackout": {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-26", To: "2000-03-27"}}
-		}), passes(time.Hour), grant("a", 1)}, []Rule{Window}},
+		"a grant in a blackout":                                 {[]func(*story){blackout("2000-03-26", "2000-03-27"), passes(time.Hour), grant("a", 1)}, []Rule{Window}},
 	}
 	ignores := func(action v1alpha1.DeadlineAction) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) {
@@ -404,10 +402,8 @@ func TestTake(t *testing.T) {
 		"a grant outside a window, past the deadline that ignores it": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, nil},
 		"right before the deadline":                                   {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day - 10*time.Second), grant("a", 1)}, []Rule{Window}},
 		"past a deadline that only reports":                           {[]func(*story){hour, ignores(v1alpha1.DeadlineReports), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
-		"past a deadline, in a blackout": {[]func(*story){ignores(late), spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-27", To: "2000-03-28"}}
-		}), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
-		"the deadline of another node": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("b"), passes(day), grant("a", 1)}, []Rule{Window}},
+		"past a deadline, in a blackout":                              {[]func(*story){ignores(late), blackout("2000-03-27", "2000-03-28"), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
+		"the deadline of another node":                                {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("b"), passes(day), grant("a", 1)}, []Rule{Window}},
 		"a need that counts from its last reboot": {[]func(*story){
 			hour, ignores(late), needing("a"), passes(30 * time.Minute), grant("a", 1), carries("a", 1), drains("a", 1), commits("a", 1), joins("a", "again"), finishes("a", 1),
 			released("a"), passes(day - time.Minute), grant("a", 2),

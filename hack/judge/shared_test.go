@@ -25,6 +25,9 @@ func sharing(changes ...func(*v1alpha1.RebootPolicySpec)) func(*story) {
 	}
 }
 
+// another is that policy with a limit of its own.
+var another = sharing(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = nil })
+
 // granted is a grant of q in the ledger of p, and ofQ its entry.
 func granted(name string, seq int64) func(*story) {
 	return all(ofQ(name, seq), shows(name, protocol.Grant{Policy: "q", Ledger: "p", Seq: seq, State: protocol.GrantActive}))
@@ -36,7 +39,6 @@ func ofQ(name string, seq int64) func(*story) {
 
 func TestTake_SharedLimit(t *testing.T) {
 	paused := func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} }
-	alone := func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = nil }
 	atMost := func(n int32) func(*v1alpha1.RebootPolicySpec) {
 		return func(s *v1alpha1.RebootPolicySpec) { s.Concurrency.MaxUnavailable = new(intstr.FromInt32(n)) }
 	}
@@ -58,7 +60,7 @@ func TestTake_SharedLimit(t *testing.T) {
 				sharing(atMost(1)), drains("a", 1), drains("b", 2),
 			}, nil,
 		},
-		"in the ledger of a policy whose limit it does not share": {[]func(*story){mine, sharing(alone), granted("b", 1), drains("b", 1)}, []Rule{Window}},
+		"in the ledger of a policy whose limit it does not share": {[]func(*story){mine, another, granted("b", 1), drains("b", 1)}, []Rule{Window}},
 		"in its own ledger, and it shares another limit": {
 			[]func(*story){mine, sharing(), spec(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{Shared: "q"} }), grant("a", 1), drains("a", 1)}, []Rule{Window},
 		},

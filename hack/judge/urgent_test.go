@@ -33,12 +33,7 @@ func TestTake_Urgent(t *testing.T) {
 	allows := func(p v1alpha1.UrgentRequestPolicy) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) { s.Requests = &v1alpha1.Requests{Urgent: p} })
 	}
-	closed := spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Windows = []v1alpha1.Window{{Name: "w", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
-	})
-	frozen := spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-26", To: "2000-03-27"}}
-	})
+	closed, frozen := window("12:00", time.Hour, "UTC"), blackout("2000-03-26", "2000-03-27")
 	paused := spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })
 	dryRun := spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
 	const windows, blackouts, pause = v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts, v1alpha1.UrgentIgnoresPause
