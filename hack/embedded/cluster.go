@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// readyPoll is how often a program that is starting is asked whether it is ready.
+	// readyPoll is how often Await looks.
 	readyPoll = 50 * time.Millisecond
 	// patience is how long a program may take to be ready. It takes seconds on an idle machine.
 	patience = 3 * time.Minute
@@ -157,13 +157,14 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	})
 }
 
-// await polls until ready, and gives up at once when one of the cluster's programs has ended.
+// await gives up at once when one of the cluster's programs has ended.
 func (c *Cluster) await(ctx context.Context, what string, ready func(context.Context) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
-		return ready(ctx), c.Err()
-	})
+	return Await(ctx, what, patience, c.Err, ready)
+}
+
+// Await polls until something is ready, within a limit, and gives up at once when something has failed.
+func Await(ctx context.Context, what string, limit time.Duration, failed func() error, ready func(context.Context) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, readyPoll, limit, true, func(ctx context.Context) (bool, error) { return ready(ctx), failed() })
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", what, err)
 	}

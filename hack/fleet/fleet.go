@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -25,12 +24,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
-const (
-	// readyPoll is how often the fleet looks whether what it waits for is true.
-	readyPoll = 50 * time.Millisecond
-	// patience is how long anything may take that takes a second on an idle machine.
-	patience = 2 * time.Minute
-)
+// patience is how long anything may take that takes a second on an idle machine.
+const patience = 2 * time.Minute
 
 // Options states what fleet to simulate.
 type Options struct {
@@ -106,15 +101,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 
 // Await waits until something is true, for two minutes, and gives up when anything of the fleet has failed.
 func (f *Fleet) Await(ctx context.Context, what string, ready func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
-		return ready(), f.Err()
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, err)
-	}
-	return nil
+	return embedded.Await(ctx, what, patience, f.Err, func(context.Context) bool { return ready() })
 }
 
 // all reports whether something is true of every node.

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
@@ -97,12 +96,12 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 // awaitReady returns once the server reports that it is ready, or does not know us.
 func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := embedded.Await(t.Context(), "Prometheus to be ready", 2*time.Minute, s.running.ExitError, func(ctx context.Context) bool {
 		status, _, err := s.get(ctx, "/-/ready")
-		return err == nil && (status == http.StatusOK || status == http.StatusUnauthorized), s.running.ExitError()
+		return err == nil && (status == http.StatusOK || status == http.StatusUnauthorized)
 	})
 	if err != nil {
-		t.Fatalf("Prometheus does not become ready: %v. It shows:\n%s", err, s.running.Tail(100))
+		t.Fatalf("%v. It shows:\n%s", err, s.running.Tail(100))
 	}
 }
 

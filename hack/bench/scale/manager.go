@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -21,9 +21,9 @@ import (
 const (
 	// managerUser is who the manager is in clusters, so that its requests can be distinguished from all others.
 	managerUser = "system:serviceaccount:" + namespace + ":reboot-operator-manager"
-	// lookEvery is how often the test looks whether the manager has read all nodes, and startLimit how long that may take. rebootLimit is
-	// how long a reboot may take, from the need to its confirmation.
-	lookEvery, startLimit, rebootLimit = 100 * time.Millisecond, 2 * time.Minute, 10 * time.Second
+	// startLimit is how long it may take until the manager has read all nodes, and rebootLimit how long a reboot may take, from the need to
+	// its confirmation.
+	startLimit, rebootLimit = 2 * time.Minute, 10 * time.Second
 	// settle is how long the manager is left alone after its start before it counts as being at rest.
 	settle = 10 * time.Second
 )
@@ -108,14 +108,14 @@ func (m *managed) start(ctx context.Context, s *size) (err error) {
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(ctx, lookEvery, startLimit, true, func(ctx context.Context) (bool, error) {
+	failed := func() error { return errors.Join(s.manager.ExitError(), m.lab.cluster.Err()) }
+	err = embedded.Await(ctx, "the manager to know all nodes", startLimit, failed, func(ctx context.Context) bool {
 		var policy v1alpha1.RebootPolicy
 		err := m.lab.client.Get(ctx, client.ObjectKey{Name: policyName}, &policy)
-		counted := err == nil && policy.Status.ObservedGeneration == policy.Generation && int(policy.Status.Nodes.Reporting) == s.nodes && len(policy.Status.Grants) == 0
-		return counted, errors.Join(s.manager.ExitError(), m.lab.cluster.Err())
+		return err == nil && policy.Status.ObservedGeneration == policy.Generation && int(policy.Status.Nodes.Reporting) == s.nodes && len(policy.Status.Grants) == 0
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the manager to know all nodes: %w", err)
+		return err
 	}
 	s.synced = time.Since(from)
 	if s.started, err = s.manager.Memory(); err != nil {
