@@ -21,8 +21,6 @@ import (
 // confirmation is how long after a pod's end its kubelet removes it, where that has not happened.
 const confirmation = 300 * time.Millisecond
 
-var errNowhere = errors.New("no node takes pods")
-
 // workload is the pods of a schedule, and their ReplicaSet, scheduler, kubelets and garbage collector.
 type workload struct {
 	ctx     context.Context //nolint:containedctx // the life of the schedule
@@ -51,7 +49,7 @@ func (w *workload) addPod() {
 			}
 		}
 		if len(nodes) == 0 {
-			return errNowhere
+			return errors.New("no node takes pods")
 		}
 		now := int64(0)
 		return client.IgnoreAlreadyExists(w.objects.Create(w.ctx, &corev1.Pod{
