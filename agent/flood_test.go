@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // reconciles is how often the agents of this process have decided, and how many are about to.
@@ -77,7 +78,7 @@ var _ = Describe("A flood", func() {
 
 	It("of what logind signals is decided about in fewer passes than there are signals", func(ctx SpecContext) {
 		m := asking(ctx)
-		size := footprint.Times("FLOOD", 100)
+		size := testenv.Number("FLOOD", 100)
 		decided := flooded(m, "signals of logind about inhibitors", func(int) { m.Logind.SetInhibitors() })
 		Expect(decided).To(BeNumerically("<=", size))
 
@@ -133,7 +134,7 @@ var _ = Describe("A flood", func() {
 		m.tune = func(config *rest.Config) { config.QPS = 0 } // the agent's own limit
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		begin, size := time.Now(), footprint.Times("FLOOD", 100)
+		begin, size := time.Now(), testenv.Number("FLOOD", 100)
 		for i := range size {
 			Expect(m.Engine.Emit(hosttest.NeedReboot(fmt.Sprintf("5000.%d.0", i)))).To(Succeed())
 			Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())

@@ -95,7 +95,7 @@ var _ = Describe("A flood", func() {
 		decided := flooded("changes of one node's labels", func(i int) {
 			f.patch(f.nodes[0], map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/flood": strconv.Itoa(i)}}})
 		})
-		Expect(decided).To(BeNumerically("<=", footprint.Times("FLOOD", 100)))
+		Expect(decided).To(BeNumerically("<=", testenv.Number("FLOOD", 100)))
 	})
 
 	It("of Events wakes nobody", func() {

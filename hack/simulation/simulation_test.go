@@ -17,6 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // few is how many small worlds a plain run of the tests lives through, within atMost, but always as many as fewest. In those mostKinds
@@ -34,7 +35,7 @@ const (
 // through that one alone, and prints its story. NODES makes them large worlds of so many nodes. It fails where the time allows fewer
 // than SEEDS_AT_LEAST, or in small worlds a kind of fault hardly happens: a slow machine shows less than the run promises.
 func TestSimulation(t *testing.T) {
-	draw, worlds, often, nodes := Draw, "small worlds", oftenEnough, number("NODES", 0)
+	draw, worlds, often, nodes := Draw, "small worlds", oftenEnough, testenv.Number("NODES", 0)
 	if nodes > 0 {
 		draw = func(seed uint64) Script { return DrawLarge(seed, nodes) }
 		worlds, often = "large worlds", 0 // their scripts do not have all kinds
@@ -44,11 +45,11 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	s := seeds{
-		draw: draw, next: uint64(number("FIRST", 1)), left: number("SEEDS", few),
-		until: time.Now().Add(time.Duration(number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second),
+		draw: draw, next: uint64(testenv.Number("FIRST", 1)), left: testenv.Number("SEEDS", few),
+		until: time.Now().Add(time.Duration(testenv.Number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second),
 	}
 	s.live(t)
-	floor := number("SEEDS_AT_LEAST", 0)
+	floor := testenv.Number("SEEDS_AT_LEAST", 0)
 	switch lacks := s.figures.lacks(floor, 1); {
 	case floor > 0:
 		for _, what := range s.figures.lacks(floor, often) {
@@ -194,13 +195,6 @@ func live(t *testing.T, script Script, record func(judge.Change)) (result Result
 		t.Logf("its story: make simulation SEED=%d, and NODES=%d if it was a large one", script.Seed, len(script.Nodes))
 	}
 	return result
-}
-
-func number(variable string, fallback int) int {
-	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return n
-	}
-	return fallback
 }
 
 // TestSimulation_Replays: a seed has the same script again, which is how a failing one is replayed.

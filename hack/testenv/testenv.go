@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -52,6 +53,14 @@ func Assets() string {
 		return dir
 	}
 	return filepath.Join(Root(), "bin", "k8s")
+}
+
+// Number is what an environment variable sets, or else a number.
+func Number(variable string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return otherwise
 }
 
 // registered is how the registration went. It happens before anything runs: the scheme is everybody's, and has no lock.

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -133,7 +132,7 @@ type spec interface {
 // nothing behind.
 func Cycles(t spec, program string, few int, cycle func()) {
 	t.Helper()
-	cycles, gone := Times("REBOOTS", few), 0
+	cycles, gone := testenv.Number("REBOOTS", few), 0
 	through := func(n int) Footprint {
 		for range n {
 			cycle()
@@ -157,7 +156,7 @@ func Cycles(t spec, program string, few int, cycle func()) {
 // asked the API server. It returns how often it has decided and asked because of the flood.
 func Flood(t spec, program, what string, one func(i int), rest, asked func() int) (decisions, requests int) {
 	t.Helper()
-	size := Times("FLOOD", 100)
+	size := testenv.Number("FLOOD", 100)
 	for i := range size / 10 {
 		one(i)
 	}
@@ -227,12 +226,4 @@ func (l *Log) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	return l.To.Write(line)
-}
-
-// Times is how often something is done: what an environment variable sets, or few.
-func Times(variable string, few int) int {
-	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return n
-	}
-	return few
 }
