@@ -46,9 +46,6 @@ type Options struct {
 	RebootDuration time.Duration
 	// Step runs one named step of the start, and may report how it goes. Nil: just runs it.
 	Step func(name string, run func() error) error
-
-	// cluster is an empty cluster to live in, which is left empty. Nil: a new one, which ends with the fleet.
-	cluster *embedded.Cluster
 }
 
 // Fleet is a number of machines, and the operator on them.
@@ -64,11 +61,6 @@ type Fleet struct {
 
 	kubelet *kubelet
 	cancel  context.CancelFunc
-	// shared: the cluster is somebody else's. dir has the machines' files, manifests is what was applied, begun is when.
-	shared    bool
-	dir       string
-	manifests [][]byte
-	begun     time.Time
 	// background are the reboots that go on until cancel.
 	background sync.WaitGroup
 
@@ -86,7 +78,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 		o.Step = func(_ string, run func() error) error { return run() }
 	}
 	life, cancel := context.WithCancel(ctx)
-	f := &Fleet{cancel: cancel, Cluster: o.cluster, shared: o.cluster != nil, begun: time.Now()}
+	f := &Fleet{cancel: cancel}
 	err := f.start(life, o)
 	if err == nil {
 		return f, nil
@@ -164,7 +156,7 @@ func (f *Fleet) Err() error {
 	return errors.Join(errors.Join(f.errs...), f.Cluster.Err())
 }
 
-// Stop ends everything, the cluster too unless it is shared, and returns when all processes are gone.
+// Stop ends everything, and returns when all processes are gone.
 func (f *Fleet) Stop() {
 	f.cancel()
 	if f.kubelet != nil {
@@ -177,7 +169,7 @@ func (f *Fleet) Stop() {
 			_ = h.Bus.Stop()
 		}
 	}
-	if f.Cluster != nil && !f.shared {
+	if f.Cluster != nil {
 		f.Cluster.Stop()
 	}
 }

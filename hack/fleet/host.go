@@ -39,9 +39,9 @@ type Host struct {
 	running []*process.Process
 }
 
-// newHost puts a machine under an existing simulated node. Its files are in a folder of its own in dir.
-func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, engine Engine) (*Host, error) {
-	h := &Host{Machine: hosttest.Machine{Name: name, Root: filepath.Join(dir, name)}, Engine: engine, powered: make(chan struct{})}
+// newHost puts a machine under an existing simulated node. Its files are in a folder of its own.
+func newHost(ctx context.Context, cluster *embedded.Cluster, name string, engine Engine) (*Host, error) {
+	h := &Host{Machine: hosttest.Machine{Name: name, Root: filepath.Join(cluster.Dir, name)}, Engine: engine, powered: make(chan struct{})}
 	close(h.powered)
 	if err := os.MkdirAll(filepath.Join(h.Root, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of %q: %w", name, err)

@@ -34,13 +34,8 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if f.Cluster == nil {
-		if f.Cluster, err = embedded.Start(ctx, embedded.Options{Step: o.Step}); err != nil {
-			return err
-		}
-	}
-	if f.dir, err = os.MkdirTemp(f.Cluster.Dir, "fleet-"); err != nil {
-		return fmt.Errorf("making a folder for the fleet: %w", err)
+	if f.Cluster, err = embedded.Start(ctx, embedded.Options{Step: o.Step}); err != nil {
+		return err
 	}
 	for _, step := range []struct {
 		name string
@@ -67,7 +62,7 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 			if err := f.Cluster.AddNode(ctx, name); err != nil {
 				return err
 			}
-			f.Hosts[i], err = newHost(ctx, f.Cluster, f.dir, name, o.Engines[i%len(o.Engines)])
+			f.Hosts[i], err = newHost(ctx, f.Cluster, name, o.Engines[i%len(o.Engines)])
 			return err
 		})
 	}
@@ -102,14 +97,13 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := testenv.Kustomization(f.dir, folder, o.Components...); err != nil {
+	if err := testenv.Kustomization(f.Cluster.Dir, folder, o.Components...); err != nil {
 		return err
 	}
-	operator, err := f.Cluster.Kubectl(ctx, nil, "kustomize", f.dir)
+	operator, err := f.Cluster.Kubectl(ctx, nil, "kustomize", f.Cluster.Dir)
 	if err != nil {
 		return err
 	}
-	f.manifests = [][]byte{o.Workload, []byte(operator)}
 	if err := f.Cluster.ApplyManifest(ctx, []byte(operator)); err != nil {
 		return err
 	}

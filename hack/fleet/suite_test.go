@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -12,44 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
-
-// shared is the cluster of all tests, one after the other. Nil: the next test starts one.
-var shared *embedded.Cluster
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	code := m.Run()
-	if shared != nil {
-		shared.Stop()
-	}
-	os.Exit(code)
-}
-
-// emptyCluster is a cluster with nothing in it. What brings manifests is called when the test ends: they are deleted, as is all else. A
-// test that fails takes its cluster along and keeps the logs, so that it cannot fail the next one.
-func emptyCluster(t *testing.T, brings func() [][]byte) *embedded.Cluster {
-	t.Helper()
-	if shared == nil {
-		var err error
-		shared, err = embedded.Start(t.Context(), embedded.Options{})
-		must(t, err)
-	}
-	c := shared
-	t.Cleanup(func() {
-		if !t.Failed() {
-			err := c.Clear(context.WithoutCancel(t.Context()), brings()...)
-			if err == nil {
-				return
-			}
-			t.Error(err)
-		}
-		t.Logf("logs are in %s", c.Dir)
-		shared, c.KeepFiles = nil, true
-		c.Stop()
-	})
-	return c
+	m.Run()
 }
 
 // trial is a fleet in a test, and its policy.
@@ -59,23 +25,21 @@ type trial struct {
 	policy *Policy
 }
 
-// newTrial starts a fleet in an empty cluster: the programs that ship, and machines that are down for a moment only. In the end the
-// judge looks at all that has happened.
+// newTrial starts a fleet: the programs that ship, and machines that are down for a moment only. In the end the judge looks at all that
+// has happened. Where the test fails the logs stay.
 func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *trial {
 	t.Helper()
-	s := &trial{T: t}
-	o.cluster = emptyCluster(t, func() [][]byte { return s.fleet.manifests })
 	o.RebootDuration = 100 * time.Millisecond
-	ctx := context.WithoutCancel(t.Context()) // the managers have to see the end of their policies
+	s := &trial{T: t}
 	var err error
-	s.fleet, err = Start(ctx, o)
+	s.fleet, err = Start(context.WithoutCancel(t.Context()), o) // what the judge looks at goes on until the end
 	must(t, err)
 	t.Cleanup(func() {
-		defer s.fleet.Stop()
-		if !t.Failed() {
-			_, err := s.fleet.Cluster.Kubectl(ctx, nil, "delete", "rebootpolicies", "--all", "--timeout=1m")
-			must(t, err)
+		if t.Failed() {
+			t.Logf("logs are in %s", s.fleet.Cluster.Dir)
+			s.fleet.Cluster.KeepFiles = true
 		}
+		s.fleet.Stop()
 	})
 	t.Cleanup(func() { check(t, s.fleet) })
 	s.policy, err = s.fleet.ApplyPolicy(t.Context(), adapt)
