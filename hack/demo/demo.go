@@ -177,6 +177,5 @@ func (d *demo) keep(ctx context.Context) {
 
 // failed keeps the logs and reports where they are.
 func (d *demo) failed(err error) error {
-	d.fleet.Cluster.KeepFiles = true
-	return fmt.Errorf("%w\nlogs are in %s", err, d.fleet.Cluster.Dir)
+	return fmt.Errorf("%w\nlogs are in %s", err, d.fleet.Cluster.KeepLogs())
 }

@@ -183,7 +183,7 @@ func (c *Cluster) Address() string { return strings.TrimPrefix(c.server, "https:
 // Client is the administrator's typed client.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Stop ends every process of the cluster, and removes its files unless KeepFiles is set. It returns when all are gone.
+// Stop ends every process of the cluster, and removes its files unless KeepLogs was called. It returns when all are gone.
 func (c *Cluster) Stop() {
 	if c.Processes != nil {
 		// Stopping must work after the caller's context has ended: that is when it is called.

@@ -17,12 +17,17 @@ const (
 
 // folders are a cluster's files.
 type folders struct {
-	// Dir has the logs (NAME.log), the kubeconfigs and the audit log. Stop removes it unless KeepFiles is set.
-	Dir string
-	// KeepFiles keeps Dir after Stop.
-	KeepFiles bool
+	// Dir has the logs (NAME.log), the kubeconfigs and the audit log. Stop removes it unless KeepLogs was called.
+	Dir  string
+	kept bool
 	// data is etcd's.
 	data string
+}
+
+// KeepLogs keeps Dir after Stop, and returns its path.
+func (f *folders) KeepLogs() string {
+	f.kept = true
+	return f.Dir
 }
 
 // makeFolders makes Dir and the folder for etcd's data. It also removes those of starters that were killed: their
@@ -52,7 +57,7 @@ func makeFolder(parent string) (string, error) {
 func (f *folders) removeFolders() {
 	// What cannot be removed is swept by the next start.
 	_ = os.RemoveAll(f.data)
-	if !f.KeepFiles {
+	if !f.kept {
 		_ = os.RemoveAll(f.Dir)
 	}
 }

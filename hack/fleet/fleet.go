@@ -84,8 +84,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 		return f, nil
 	}
 	if f.Cluster != nil {
-		f.Cluster.KeepFiles = true
-		err = fmt.Errorf("%w\nlogs are in %s", err, f.Cluster.Dir)
+		err = fmt.Errorf("%w\nlogs are in %s", err, f.Cluster.KeepLogs())
 	}
 	f.Stop()
 	return nil, err

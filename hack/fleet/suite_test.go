@@ -36,8 +36,7 @@ func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("logs are in %s", s.fleet.Cluster.Dir)
-			s.fleet.Cluster.KeepFiles = true
+			t.Logf("logs are in %s", s.fleet.Cluster.KeepLogs())
 		}
 		s.fleet.Stop()
 	})

@@ -118,11 +118,8 @@ func (l *Worker) fail(err error) {
 	}
 }
 
-// KeepLogs keeps the worker's folder after its end, and returns its name.
-func (l *Worker) KeepLogs() string {
-	l.cluster.KeepFiles = true
-	return l.cluster.Dir
-}
+// KeepLogs keeps the worker's folder after its end, and returns its path.
+func (l *Worker) KeepLogs() string { return l.cluster.KeepLogs() }
 
 // Stop ends every process of the worker.
 func (l *Worker) Stop() {
