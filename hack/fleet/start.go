@@ -100,11 +100,7 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if err := testenv.Kustomization(f.Cluster.Dir, folder, o.Components...); err != nil {
 		return err
 	}
-	operator, err := f.Cluster.Kubectl(ctx, nil, "kustomize", f.Cluster.Dir)
-	if err != nil {
-		return err
-	}
-	if err := f.Cluster.ApplyManifest(ctx, []byte(operator)); err != nil {
+	if err := f.Cluster.Apply(ctx, f.Cluster.Dir); err != nil {
 		return err
 	}
 	// The workload may have a policy.
