@@ -24,8 +24,6 @@ const (
 	// startLimit is how long it may take until the manager has read all nodes, and rebootLimit how long a reboot may take, from the need to
 	// its confirmation.
 	startLimit, rebootLimit = 2 * time.Minute, 10 * time.Second
-	// settle is how long the manager is left alone after its start before it counts as being at rest.
-	settle = 10 * time.Second
 )
 
 // size is what was measured with one number of nodes.

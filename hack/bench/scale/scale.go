@@ -29,7 +29,7 @@ type options struct {
 var Part = figures.Part{
 	Name: "scale", About: "the manager on thousands of nodes: memory, CPU, requests, and how fast slots change hands",
 	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-		o := &options{nodes: []int{1000, 5000, 15000}, reboots: 300, slots: 10, down: time.Second, rest: 30 * time.Second, settle: settle}
+		o := &options{nodes: []int{1000, 5000, 15000}, reboots: 300, slots: 10, down: time.Second, rest: 30 * time.Second, settle: 10 * time.Second}
 		var sizes []size
 		err := inLab(ctx, o.slots, screen.Step, func(l *lab) (err error) {
 			sizes, err = o.measure(ctx, l, screen.Step)
