@@ -176,7 +176,7 @@ func judge(err error) answer {
 	status := api.Status()
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	a := answer{
-		verdict:    judgeStatus(status),
+		verdict:    judgeStatus(err, status),
 		message:    status.Message,
 		retryAfter: time.Duration(seconds) * time.Second,
 	}
@@ -186,17 +186,17 @@ func judge(err error) answer {
 	return a
 }
 
-func judgeStatus(status metav1.Status) verdict {
+func judgeStatus(err error, status metav1.Status) verdict {
 	switch {
 	case status.Code == http.StatusNotFound, status.Code == http.StatusConflict:
 		return gone
-	case budgetRefused(status):
+	case budgetRefused(err, status):
 		return refused
 	case strings.Contains(status.Message, several):
 		return crowded
 	case refusesOne(status.Message):
 		return failed
-	case status.Code == http.StatusForbidden && hasCause(status, corev1.NamespaceTerminatingCause):
+	case status.Code == http.StatusForbidden && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return leaving
 	case status.Code == http.StatusForbidden:
 		return denied
@@ -211,24 +211,9 @@ func judgeStatus(status metav1.Status) verdict {
 
 // budgetRefused reports whether the answer is a PodDisruptionBudget's. Its cause shows that. Servers before 1.37 give a 403 no cause,
 // so there the object it is about does.
-func budgetRefused(status metav1.Status) bool {
-	if hasCause(status, policyv1.DisruptionBudgetCause) {
-		return true
-	}
-	return status.Code == http.StatusForbidden && status.Details != nil &&
+func budgetRefused(err error, status metav1.Status) bool {
+	return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) || status.Code == http.StatusForbidden && status.Details != nil &&
 		status.Details.Group == policyv1.GroupName && status.Details.Kind == "poddisruptionbudget"
-}
-
-func hasCause(status metav1.Status, cause metav1.CauseType) bool {
-	if status.Details == nil {
-		return false
-	}
-	for _, c := range status.Details.Causes {
-		if c.Type == cause {
-			return true
-		}
-	}
-	return false
 }
 
 // Back-off between requests for one pod: it doubles from the first to the last.
