@@ -55,11 +55,10 @@ type Drainer struct {
 // would be a guess: a right is missing, or a rule cannot be read. All its goroutines have ended when it returns. It remembers
 // nothing: call it again after a crash.
 func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report func(Status)) error {
-	f, err := compile(q, d.Self)
+	r, err := d.newRun(node, q)
 	if err != nil {
 		return err
 	}
-	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change), followed: map[string]bool{}}
 	if err := r.drain(ctx, report); err != nil {
 		return fmt.Errorf("draining node %q: %w", node, err)
 	}
@@ -69,7 +68,7 @@ func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report fun
 // change is news from one of the run's goroutines. An error ends the drain.
 type change func(p *progress, now time.Time) error
 
-// run is one Drain call.
+// run is one call of Drain, Look or Follow.
 type run struct {
 	*Drainer
 	node    string
@@ -78,6 +77,11 @@ type run struct {
 	group   sync.WaitGroup
 	// followed are the namespaces whose budgets are followed.
 	followed map[string]bool
+}
+
+func (d *Drainer) newRun(node string, q PodRules) (*run, error) {
+	f, err := compile(q, d.Self)
+	return &run{Drainer: d, node: node, filter: f, changes: make(chan change), followed: map[string]bool{}}, err
 }
 
 func (r *run) drain(ctx context.Context, report func(Status)) error {

@@ -40,11 +40,10 @@ func (d *Drainer) Follow(ctx context.Context, node string, q PodRules, report fu
 }
 
 func (d *Drainer) look(ctx context.Context, node string, q PodRules, once bool, report func(Findings)) error {
-	f, err := compile(q, d.Self)
+	r, err := d.newRun(node, q)
 	if err != nil {
 		return err
 	}
-	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change), followed: map[string]bool{}}
 	if err := r.look(ctx, once, report); err != nil {
 		return fmt.Errorf("looking at the pods of node %q: %w", node, err)
 	}
