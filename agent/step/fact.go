@@ -52,13 +52,12 @@ func needsPolicy(o Observation) bool {
 	if o.Record.Grant == nil || o.Record.ProgressErr != nil || o.Drain.State == DrainRunning && o.Now.Before(o.Deadline()) {
 		return false
 	}
-	_, starts := protocol.Start(o.Record, o.BootID, true, o.Now)
 	_, commits := protocol.Commit(o.Record, o.BootID, o.Now)
 	calls := false
 	if o.InPhase(protocol.PhaseRebooting) {
 		_, calls = rebooting(o).(CallReboot)
 	}
-	return starts && !o.Paused || commits || calls
+	return mayStart(o) && !o.Paused || commits || calls
 }
 
 // needsVolumes reports whether it matters which volumes stay in use: once the drain is done, and the kubelet uses any.

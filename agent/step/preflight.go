@@ -85,7 +85,7 @@ func settles(o Observation, asked protocol.Preflight, look Look, value *protocol
 	return answered || !look.Gated && value != nil
 }
 
-// mayStart reports whether the agent looks, or has looked, because it may begin.
+// mayStart reports whether the node has an active grant for this boot that it has not used.
 func mayStart(o Observation) bool {
 	_, may := protocol.Start(o.Record, o.BootID, true, o.Now)
 	return may

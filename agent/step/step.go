@@ -98,7 +98,7 @@ func Next(o Observation) Step {
 // leave for nothing. Nor does it right after a boot.
 func resting(o Observation) Step {
 	switch {
-	case !mayStart(o), o.Paused, !o.asks(), inVain(o):
+	case !o.isDue():
 		return Idle{}
 	case o.hasJustBooted():
 		return Wait{Until: o.Now.Add(bootSettles - o.Uptime)}
@@ -122,11 +122,13 @@ func confirmed(o Observation) bool {
 	return o.Confirmed || !o.UnansweredSince.IsZero() && !o.Now.Before(o.UnansweredSince.Add(confirmPatience))
 }
 
-// mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
+// mayBegin reports whether only what is looked at right before can keep the agent from beginning: pods, engines and the host.
 func (o Observation) mayBegin() bool {
-	return mayStart(o) && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !inVain(o) && !o.hasJustBooted() &&
-		o.Policy != nil && protocol.Listed(o.Record, o.Entry)
+	return o.isDue() && !o.hasJustBooted() && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
 }
+
+// isDue reports whether the node needs a granted reboot, is not paused, and the reboot would not be in vain.
+func (o Observation) isDue() bool { return mayStart(o) && !o.Paused && o.asks() && !inVain(o) }
 
 // hasJustBooted reports whether the host may not have settled since its boot. Unknown is no.
 func (o Observation) hasJustBooted() bool { return o.Uptime > 0 && o.Uptime < bootSettles }
