@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/godbus/dbus/v5"
@@ -20,15 +19,12 @@ type COSOp int32
 
 // Operations of COS' update_engine.
 const (
-	COSError              COSOp = -1
-	COSIdle               COSOp = 0
-	COSCheckingForUpdate  COSOp = 1
-	COSUpdateAvailable    COSOp = 2
-	COSDownloading        COSOp = 3
-	COSVerifying          COSOp = 4
-	COSFinalizing         COSOp = 5
-	COSUpdatedNeedReboot  COSOp = 6
-	COSUpdatedButDeferred COSOp = 12
+	COSCheckingForUpdate COSOp = 1
+	COSUpdateAvailable   COSOp = 2
+	COSDownloading       COSOp = 3
+	COSVerifying         COSOp = 4
+	COSFinalizing        COSOp = 5
+	COSUpdatedNeedReboot COSOp = 6
 )
 
 // text is how GetStatus of the platforms before GetStatusAdvanced spells an operation.
@@ -61,8 +57,6 @@ type COSStatus struct {
 	Size int64
 	// IsInstall reports that downloadable content is being installed, and no update of the system.
 	IsInstall bool
-	// LastAttemptError is an error code of update_engine; 0 means none.
-	LastAttemptError int32
 }
 
 // COSNeedReboot is the status once a version is staged.
@@ -88,11 +82,10 @@ func (s COSStatus) message() []byte {
 	}
 	number(5, uint64(s.Size))
 	number(7, protowire.EncodeBool(s.IsInstall))
-	number(10, uint64(s.LastAttemptError))
 	return b
 }
 
-// body is the status as GetStatus and StatusUpdate report it, which know nothing of installs and errors.
+// body is the status as GetStatus and StatusUpdate report it, which know nothing of installs.
 func (s COSStatus) body() []any {
 	return Status{LastChecked: s.LastChecked, Progress: s.Progress, Op: s.Op.text(), Version: s.Version, Size: s.Size}.body()
 }
@@ -169,7 +162,7 @@ func (e *COSUpdateEngine) broadcast(status COSStatus) error {
 
 func (e *COSUpdateEngine) export(conn *dbus.Conn) error {
 	methods := map[string]any{
-		"SetStatus":              e.overrideStatus,
+		"SetStatus":              func(int32) *dbus.Error { return e.drive() },
 		"ResetStatus":            e.resetStatus,
 		"Update":                 func([]byte) *dbus.Error { return e.drive() },
 		"AttemptUpdate":          func(string, string) *dbus.Error { return e.drive() },
@@ -205,18 +198,6 @@ func (e *COSUpdateEngine) getStatus() (lastChecked, progress, op, version, size 
 	e.asked++
 	body := e.status.body()
 	return body[0], body[1], body[2], body[3], body[4], e.failure
-}
-
-// overrideStatus is what update_engine_client --set_status=6 calls.
-func (e *COSUpdateEngine) overrideStatus(op int32) *dbus.Error {
-	e.mu.Lock()
-	e.status.Op = COSOp(op)
-	status := e.status
-	e.mu.Unlock()
-	if err := e.broadcast(status); err != nil {
-		return namedError("org.chromium.UpdateEngine.Error.Failed", fmt.Sprintf("broadcasting: %v", err))
-	}
-	return nil
 }
 
 // resetStatus forgets a staged update and notifies nobody.

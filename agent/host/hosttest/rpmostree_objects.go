@@ -16,17 +16,13 @@ const (
 
 // export puts the objects on the connection: Sysroot and one operating system.
 func (r *RPMOSTree) export(conn *dbus.Conn) error {
-	sysroot := map[string]any{
-		"RegisterClient": r.registerClient, "Reload": r.reload,
-		"ReloadConfig": r.reload, "GetOS": r.getOS,
-	}
+	sysroot := map[string]any{"RegisterClient": r.registerClient, "Reload": r.reload}
 	system := map[string]any{"Upgrade": r.handleUpgrade, "AutomaticUpdateTrigger": r.automaticUpdateTrigger}
 	read := map[string]any{"Get": r.get, "GetAll": r.getAll}
 	return errors.Join(
 		conn.ExportMethodTable(sysroot, sysrootPath, sysrootInterface),
 		conn.ExportMethodTable(read, sysrootPath, propertiesIface),
 		conn.ExportMethodTable(system, osPath, osInterface),
-		conn.ExportMethodTable(read, osPath, propertiesIface),
 		r.watchClients(conn),
 	)
 }
@@ -55,12 +51,9 @@ func (r *RPMOSTree) propertiesOf(iface string) map[string]dbus.Variant {
 		}
 	case osInterface:
 		return map[string]dbus.Variant{
-			"BootedDeployment":       dbus.MakeVariant(orNone(r.deployments, booted)),
-			"DefaultDeployment":      dbus.MakeVariant(orNone(r.deployments, first)),
-			"RollbackDeployment":     dbus.MakeVariant(map[string]dbus.Variant{}),
-			"CachedUpdate":           dbus.MakeVariant(map[string]dbus.Variant{}),
-			"HasCachedUpdateRpmDiff": dbus.MakeVariant(false),
-			"Name":                   dbus.MakeVariant(osName),
+			"BootedDeployment":   dbus.MakeVariant(orNone(r.deployments, booted)),
+			"DefaultDeployment":  dbus.MakeVariant(orNone(r.deployments, first)),
+			"RollbackDeployment": dbus.MakeVariant(map[string]dbus.Variant{}),
 		}
 	}
 	return map[string]dbus.Variant{}
@@ -111,11 +104,4 @@ func (r *RPMOSTree) registerClient(sender dbus.Sender, options map[string]dbus.V
 func (r *RPMOSTree) reload() *dbus.Error {
 	r.called("Reload")
 	return nil
-}
-
-func (r *RPMOSTree) getOS(name string) (dbus.ObjectPath, *dbus.Error) {
-	if name != "" && name != osName {
-		return "/", namedError(errFailed, fmt.Sprintf("OS name %q not found", name))
-	}
-	return osPath, nil
 }

@@ -81,12 +81,9 @@ func (r *RPMOSTree) handleUpgrade(sender dbus.Sender, _ map[string]dbus.Variant)
 	return r.begin("Upgrade", string(sender), work)
 }
 
-func (r *RPMOSTree) automaticUpdateTrigger(sender dbus.Sender, options map[string]dbus.Variant) (bool, string, *dbus.Error) {
+// automaticUpdateTrigger is `rpm-ostree upgrade --check`, whatever its options.
+func (r *RPMOSTree) automaticUpdateTrigger(sender dbus.Sender, _ map[string]dbus.Variant) (bool, string, *dbus.Error) {
 	r.called("AutomaticUpdateTrigger")
-	mode, _ := options["mode"].Value().(string)
-	if mode != "check" {
-		return false, "", nil
-	}
 	address, failure := r.begin("AutomaticUpdateTrigger", string(sender), nil)
 	return failure == nil, address, failure
 }
