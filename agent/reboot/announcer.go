@@ -19,22 +19,22 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
-// Announcer emits the events of the agent's Node. Each function but notice and warn is called after the write, or the answer of logind,
+// announcer emits the events of the agent's Node. Each function but notice and warn is called after the write, or the answer of logind,
 // that justifies its events.
-type Announcer struct {
+type announcer struct {
 	recorder eventing.Recorder
 	// announced holds the last value of those events that are emitted once for each value.
 	announced map[string]string
 }
 
-// NewAnnouncer emits events through a recorder that acts as the node.
-func NewAnnouncer(recorder events.EventRecorder) *Announcer {
-	return &Announcer{recorder: eventing.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
+// newAnnouncer emits events through a recorder that acts as the node.
+func newAnnouncer(recorder events.EventRecorder) *announcer {
+	return &announcer{recorder: eventing.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
 }
 
 // notice reports what is in the way. It reports an unreadable record once for each of its values, and pods that hold up a drain once
 // for each set of them.
-func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
+func (a *announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
 	for key, err := range map[string]error{
 		v1alpha1.AnnotationGrant: o.Record.GrantErr, v1alpha1.AnnotationProgress: o.Record.ProgressErr,
 	} {
@@ -54,7 +54,7 @@ func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 }
 
 // once reports whether a value is another one than last time.
-func (a *Announcer) once(key, value string) bool {
+func (a *announcer) once(key, value string) bool {
 	last, announced := a.announced[key]
 	a.announced[key] = value
 	return !announced || last != value
@@ -74,7 +74,7 @@ func uids(pods []drain.Pod) string {
 }
 
 // reported emits what a write has changed in the need for a reboot.
-func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation) {
+func (a *announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation) {
 	a.waits(node, o)
 	before := o.Condition(v1alpha1.NodeRebootRequired)
 	after := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired)
@@ -88,7 +88,7 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 	}
 }
 
-func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress protocol.Progress) {
+func (a *announcer) begun(node *corev1.Node, o step.Observation, progress protocol.Progress) {
 	delete(a.announced, v1alpha1.EventEvictionBlocked)
 	policy := o.Record.Grant.Policy
 	if progress.Cordoned {
@@ -103,14 +103,14 @@ func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress protoc
 }
 
 // waits reports which volumes a drained node waits for, once for each wait: the condition shows what was reported last.
-func (a *Announcer) waits(node *corev1.Node, o step.Observation) {
+func (a *announcer) waits(node *corev1.Node, o step.Observation) {
 	before, after := o.Condition(corev1.NodeDrained), v1alpha1.NodeCondition(node.Status.Conditions, corev1.NodeDrained)
 	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {
 		a.event(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
 	}
 }
 
-func (a *Announcer) committed(node *corev1.Node, o step.Observation, next step.CommitReboot) {
+func (a *announcer) committed(node *corev1.Node, o step.Observation, next step.CommitReboot) {
 	progress := next.Progress
 	if len(next.Volumes) > 0 {
 		a.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
@@ -128,7 +128,7 @@ func (a *Announcer) committed(node *corev1.Node, o step.Observation, next step.C
 }
 
 // aborted announces the end of an attempt, and what became of the cordon: node is as the write left it.
-func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
+func (a *announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
 	p := next.Progress
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
 		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s", p.Message)
@@ -143,11 +143,11 @@ func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned 
 	a.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
 }
 
-func (a *Announcer) accepted(node *corev1.Node, o step.Observation) {
+func (a *announcer) accepted(node *corev1.Node, o step.Observation) {
 	a.event(node, v1alpha1.ReasonRebooting, "Reboot", "logind accepted the reboot (number %d)", o.Record.Progress.Seq)
 }
 
-func (a *Announcer) refused(node *corev1.Node, message string) {
+func (a *announcer) refused(node *corev1.Node, message string) {
 	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
 }
 
@@ -156,11 +156,11 @@ func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("Logind has not confirmed the reboot: %v.", err))
 }
 
-func (a *Announcer) event(node *corev1.Node, reason v1alpha1.Reason, action, note string, args ...any) {
+func (a *announcer) event(node *corev1.Node, reason v1alpha1.Reason, action, note string, args ...any) {
 	a.recorder.Eventf(node, nil, corev1.EventTypeNormal, string(reason), action, note, args...)
 }
 
-func (a *Announcer) warn(node *corev1.Node, reason v1alpha1.Reason, action, note string, args ...any) {
+func (a *announcer) warn(node *corev1.Node, reason v1alpha1.Reason, action, note string, args ...any) {
 	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, string(reason), action, note, args...)
 }
 
@@ -168,7 +168,7 @@ func (a *Announcer) warn(node *corev1.Node, reason v1alpha1.Reason, action, note
 var lasting = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.ReasonCoordinatorConflict}
 
 // blocked emits the event of a reason that an administrator has to end. One that was in the report before had its event then.
-func (a *Announcer) blocked(node *corev1.Node, before map[string]string) {
+func (a *announcer) blocked(node *corev1.Node, before map[string]string) {
 	earlier, _ := protocol.ParseAgentReport(before) // one that cannot be read has reported nothing
 	current, err := protocol.ParseAgentReport(node.Annotations)
 	if err != nil {

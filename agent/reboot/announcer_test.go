@@ -20,7 +20,7 @@ import (
 )
 
 // emitted are the events since the last time.
-func (a *Announcer) emitted() []string {
+func (a *announcer) emitted() []string {
 	var all []string
 	for recorder := a.recorder.EventRecorder.(*events.FakeRecorder); len(recorder.Events) > 0; {
 		all = append(all, <-recorder.Events)
@@ -29,7 +29,7 @@ func (a *Announcer) emitted() []string {
 }
 
 // warnings are those of them that are warnings.
-func (a *Announcer) warnings() []string {
+func (a *announcer) warnings() []string {
 	var all []string
 	for _, event := range a.emitted() {
 		if strings.HasPrefix(event, corev1.EventTypeWarning) {
@@ -65,7 +65,7 @@ func TestBlocked(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := NewAnnouncer(events.NewFakeRecorder(10))
+			a := newAnnouncer(events.NewFakeRecorder(10))
 			a.blocked(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
 			if diff := cmp.Diff(tc.want, a.emitted()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
@@ -83,7 +83,7 @@ func TestReported(t *testing.T) {
 	one := condition(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by sentinel.")
 	two := condition(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by update-engine, sentinel.")
 	needed := condition(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, `An administrator asks for a reboot: "Reported by me". `+"An update is staged. Reported by update-engine (asks), sentinel.")
-	a := NewAnnouncer(events.NewFakeRecorder(10))
+	a := newAnnouncer(events.NewFakeRecorder(10))
 	before := []corev1.NodeCondition(nil)
 	for _, after := range [][]corev1.NodeCondition{none, one, two, needed, needed, two} {
 		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: after}}
@@ -98,7 +98,7 @@ func TestReported(t *testing.T) {
 
 // TestNotice_NamesThePodsInTheWayInEachAttempt: once for each set of them, and again where a later attempt waits for the same ones.
 func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
-	a := NewAnnouncer(events.NewFakeRecorder(10))
+	a := newAnnouncer(events.NewFakeRecorder(10))
 	node, o := &corev1.Node{}, step.Observation{Record: inPhase(drainingPhase)}
 	blocked := []drain.Pod{{Namespace: "a", Name: "db-0", UID: "1", Reason: v1alpha1.EventEvictionBlocked, Message: "why"}}
 	for range 2 {
@@ -116,13 +116,13 @@ func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
 func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	api.keeps = true
-	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}}
+	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}}
 	reconcile := func(want ...string) {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, r.Events.emitted()); diff != "" {
+		if diff := cmp.Diff(want, r.announcer.emitted()); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	}
@@ -135,6 +135,6 @@ func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	if reconcile(); len(api.patches) != patches+1 {
 		t.Errorf("patches %q", api.patches)
 	}
-	r.Drains.last.DoneAt = now.Add(-time.Hour)
+	r.drains.last.DoneAt = now.Add(-time.Hour)
 	reconcile("Warning VolumesInUse the reboot goes on after 5m0s, though the kubelet still uses disk, other", "Normal Drained drained (number 1)")
 }

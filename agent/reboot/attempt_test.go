@@ -26,14 +26,14 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, granted())
-			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Deleted: 3}}
+			r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Deleted: 3}}
 			r.observer.call = call{seq: 1, Call: step.Call{AcceptedAt: now}}
 			r.observer.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
 			api.patchErr = patchErr
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, patchErr) || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}
-			if diff := cmp.Diff(step.Drain{}, r.Drains.of(1).Drain); diff != "" || r.observer.call != (call{}) || r.observer.claims.names != nil {
+			if diff := cmp.Diff(step.Drain{}, r.drains.of(1).Drain); diff != "" || r.observer.call != (call{}) || r.observer.claims.names != nil {
 				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.observer.call, r.observer.claims, diff)
 			}
 		})
@@ -102,11 +102,11 @@ func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Staying: tc.staying}}
+			r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Staying: tc.staying}}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}
-			if diff := cmp.Diff([]string{tc.want}, r.Events.emitted()); diff != "" {
+			if diff := cmp.Diff([]string{tc.want}, r.announcer.emitted()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
@@ -116,10 +116,10 @@ func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 // TestReconcile_EndsADrainRegardlessThoughAWriteFailed: the drain was stopped for the first write, and what it knew of the pods
 // that are left counts for the second one.
 func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-		r.change(func(c *Reconciler) { c.Drains, c.Clock = d, testclock.NewFakeClock(begun.Add(20*time.Minute)) })
+		r.change(func(c *Reconciler) { c.drains, c.Clock = d, testclock.NewFakeClock(begun.Add(20*time.Minute)) })
 		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		f.statuses = []drain.Status{{Remaining: 2}}
 		d.mustRun(t, 1)

@@ -103,7 +103,7 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 		if err == nil && result.RequeueAfter != time.Minute {
 			t.Errorf("looks again in %s, want a minute", result.RequeueAfter)
 		}
-		return r.Events.warnings()
+		return r.announcer.warnings()
 	}
 	steps := []struct {
 		what  string
@@ -178,7 +178,7 @@ func TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite(t *testing.T) {
 			r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 		}, string(v1alpha1.ReasonCoordinatorConflict)},
 		"a drained node, after its deadline": {inPhase(drainingPhase), func(r *Reconciler) {
-			r.Drains.last.seq, r.Drains.last.State = 1, step.DrainDone
+			r.drains.last.seq, r.drains.last.State = 1, step.DrainDone
 			r.Clock.(*testclock.FakeClock).SetTime(now.Add(time.Hour))
 		}, string(abortedPhase)},
 	} {

@@ -19,9 +19,9 @@ type Drainer interface {
 	Drain(ctx context.Context, node string, q drain.PodRules, report func(drain.Status)) error
 }
 
-// Drains runs the drain of the current attempt in the background, one at a time. What it knows is lost with the process:
+// drains runs the drain of the current attempt in the background, one at a time. What it knows is lost with the process:
 // the next one drains again.
-type Drains struct {
+type drains struct {
 	*background
 
 	node    string
@@ -33,11 +33,11 @@ type Drains struct {
 	last attempt
 }
 
-// NewDrains makes the Drains of a node; they begin when the manager they are added to does. A drainer is made for each drain, with the
+// newDrains makes the drains of a node; they begin when the manager they are added to does. A drainer is made for each drain, with the
 // name of the policy for which its evictions count. Wake is triggered when a drain ends, when the pods cannot be read or can again, and
 // when other pods hold it up.
-func NewDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *Drains {
-	return &Drains{background: newBackground("drain"), node: node, drainer: drainer, clock: clock, wake: wake}
+func newDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *drains {
+	return &drains{background: newBackground("drain"), node: node, drainer: drainer, clock: clock, wake: wake}
 }
 
 // attempt is the drain for one grant as far as this process knows.
@@ -52,7 +52,7 @@ type attempt struct {
 }
 
 // begin drains for a grant, once the drain before is over.
-func (d *Drains) begin(ctx context.Context, grant protocol.Grant, settings step.Settings) (drain func()) {
+func (d *drains) begin(ctx context.Context, grant protocol.Grant, settings step.Settings) (drain func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last.seq != grant.Seq {
@@ -68,7 +68,7 @@ func (d *Drains) begin(ctx context.Context, grant protocol.Grant, settings step.
 }
 
 // progress records how far the drain is.
-func (d *Drains) progress(status drain.Status) {
+func (d *drains) progress(status drain.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if (status.Unread == "") != (d.last.Unread == "") {
@@ -91,7 +91,7 @@ func (d *Drains) progress(status drain.Status) {
 
 // ended records how the drain ended. What one that was stopped has found out still counts: the write for which it was stopped
 // may fail, and is decided on anew. Only its waiting is over.
-func (d *Drains) ended(err error, stopped bool) {
+func (d *drains) ended(err error, stopped bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	end := step.Drain{Evicted: d.last.Evicted, Deleted: d.last.Deleted}
@@ -113,7 +113,7 @@ func (d *Drains) ended(err error, stopped bool) {
 }
 
 // of is what is known about the drain for a grant.
-func (d *Drains) of(seq int64) attempt {
+func (d *drains) of(seq int64) attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last.seq != seq {
@@ -123,26 +123,26 @@ func (d *Drains) of(seq int64) attempt {
 }
 
 // forget makes the next attempt begin with nothing known, whatever its number. No drain may run.
-func (d *Drains) forget() {
+func (d *drains) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = attempt{}
 }
 
 // run begins the drain for a grant, after it has ended the one that runs.
-func (d *Drains) run(ctx context.Context, grant protocol.Grant, settings step.Settings) error {
+func (d *drains) run(ctx context.Context, grant protocol.Grant, settings step.Settings) error {
 	return d.order(ctx, func(ctx context.Context) func() { return d.begin(ctx, grant, settings) })
 }
 
 // stop returns when no drain runs: nothing is evicted afterwards.
-func (d *Drains) stop(ctx context.Context) error {
+func (d *drains) stop(ctx context.Context) error {
 	if !d.running() {
 		return nil
 	}
 	return d.order(ctx, nil)
 }
 
-func (d *Drains) running() bool {
+func (d *drains) running() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.last.State == step.DrainRunning

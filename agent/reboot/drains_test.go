@@ -35,12 +35,12 @@ func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ drain.PodRules, rep
 	}
 }
 
-// inBubble runs a test with Drains that have begun, and their drainer.
-func inBubble(t *testing.T, test func(t *testing.T, d *Drains, f *fakeDrainer)) {
+// inBubble runs a test with drains that have begun, and their drainer.
+func inBubble(t *testing.T, test func(t *testing.T, d *drains, f *fakeDrainer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeDrainer{err: make(chan error, 1)}
-		d := NewDrains("n1", func(string) Drainer { return f }, clock.RealClock{}, NewWake("n1"))
+		d := newDrains("n1", func(string) Drainer { return f }, clock.RealClock{}, newWake("n1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- d.Start(ctx) }()
@@ -55,7 +55,7 @@ func inBubble(t *testing.T, test func(t *testing.T, d *Drains, f *fakeDrainer)) 
 	})
 }
 
-func (d *Drains) mustRun(t *testing.T, seq int64) {
+func (d *drains) mustRun(t *testing.T, seq int64) {
 	t.Helper()
 	settings := step.Settings{Drain: v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}}
 	if err := d.run(t.Context(), protocol.Grant{Seq: seq}, settings); err != nil {
@@ -64,7 +64,7 @@ func (d *Drains) mustRun(t *testing.T, seq int64) {
 	synctest.Wait()
 }
 
-func (d *Drains) mustBe(t *testing.T, seq int64, want step.Drain) {
+func (d *drains) mustBe(t *testing.T, seq int64, want step.Drain) {
 	t.Helper()
 	synctest.Wait()
 	if diff := cmp.Diff(want, d.of(seq).Drain); diff != "" {
@@ -86,7 +86,7 @@ func TestDrains_EndOfADrain(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+			inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 				t.Helper()
 				d.mustBe(t, 1, step.Drain{})
 				d.mustRun(t, 1)
@@ -114,7 +114,7 @@ func TestDrains_EndOfADrain(t *testing.T) {
 }
 
 func TestDrains_FailuresAddUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		for range 2 {
 			d.mustRun(t, 1)
@@ -131,7 +131,7 @@ func TestDrains_FailuresAddUp(t *testing.T) {
 
 // A pod that left before an error has left the node in this process all the same.
 func TestDrains_RememberThatAPodLeft(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		kept := []volume.Use{{Name: "disk"}}
 		f.statuses = []drain.Status{{Remaining: 1}, {Evicted: 1, Volumes: kept}}
@@ -150,7 +150,7 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 
 // Pods that were deleted before an error were deleted all the same; those that are being deleted do not count twice.
 func TestDrains_CountPodsThatAreForced(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		f.statuses = []drain.Status{{Remaining: 5}, {Remaining: 4, Deleted: 3, Deleting: 2}}
 		d.mustRun(t, 1)
@@ -165,7 +165,7 @@ func TestDrains_CountPodsThatAreForced(t *testing.T) {
 }
 
 func TestDrains_Stop(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		if err := d.stop(t.Context()); err != nil {
 			t.Errorf("stopping nothing: %v", err)
@@ -190,7 +190,7 @@ func TestDrains_Stop(t *testing.T) {
 
 // A drain knows what is left once it has read the pods itself, whatever one before it knew.
 func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		f.statuses = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
@@ -206,7 +206,7 @@ func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
 
 // TestDrains_WakeWhereThePodsCannotBeRead: once, and again when they can, so that the condition is right.
 func TestDrains_WakeWhereThePodsCannotBeRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, _ *fakeDrainer) {
 		t.Helper()
 		d.mustRun(t, 1)
 		for i, tc := range []struct {
@@ -231,7 +231,7 @@ func TestDrains_WakeWhereThePodsCannotBeRead(t *testing.T) {
 }
 
 func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Reason: "R", Message: "why"}}
 		f.statuses = []drain.Status{{Remaining: 3}}
@@ -251,7 +251,7 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 
 // A drain that is done reports which pods came back; the next one does not know of them.
 func TestDrains_ReportWhichPodsStay(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		f.statuses = []drain.Status{{Remaining: 1}, {Evicted: 1, Back: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}}}
 		d.mustRun(t, 1)
@@ -265,7 +265,7 @@ func TestDrains_ReportWhichPodsStay(t *testing.T) {
 }
 
 func TestDrains_OrderEndsWithItsContext(t *testing.T) {
-	d := NewDrains("n1", nil, clock.RealClock{}, NewWake("n1"))
+	d := newDrains("n1", nil, clock.RealClock{}, newWake("n1"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := d.run(ctx, protocol.Grant{Seq: 1}, step.Settings{}); !errors.Is(err, context.Canceled) {
@@ -275,7 +275,7 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 
 // What a condition reports of the pods in the way stays while they are the same pods, whatever the API server reports of them.
 func TestDrains_WaitsFor(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		pod := drain.Pod{Namespace: "a", Name: "db-0", Reason: v1alpha1.EventEvictionBlocked, Budgets: "db", Message: "needs 3 healthy pods and has 3"}
 		again := pod

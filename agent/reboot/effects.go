@@ -17,11 +17,11 @@ import (
 // written nowhere, because it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
 	if !d.KeepsDraining {
-		if err := r.Drains.stop(ctx); err != nil {
+		if err := r.drains.stop(ctx); err != nil {
 			return err
 		}
 	}
-	if err := r.Lookout.ask(ctx, d.Inspect); err != nil {
+	if err := r.lookout.ask(ctx, d.Inspect); err != nil {
 		return err
 	}
 	switch next := d.Next.(type) {
@@ -34,7 +34,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	case step.RepairRecord:
 		return r.writer.write(ctx, node, progressPatch(node, next.Progress))
 	case step.RunDrain:
-		if err := r.Drains.run(ctx, *o.Record.Grant, next.Settings); err != nil {
+		if err := r.drains.run(ctx, *o.Record.Grant, next.Settings); err != nil {
 			return err
 		}
 		r.Wake.Trigger()
@@ -60,7 +60,7 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 	r.observer.began(next.Progress)
 	ctrl.LoggerFrom(ctx).Info("Began to drain", "RebootPolicy", o.Record.Grant.Policy,
 		"seq", next.Progress.Seq, "bootID", o.BootID)
-	r.Events.begun(node, o, next.Progress)
+	r.announcer.begun(node, o, next.Progress)
 	return nil
 }
 
@@ -73,10 +73,10 @@ func (r *Reconciler) commitReboot(
 	if err := r.writer.commit(ctx, node, patch); err != nil {
 		return err
 	}
-	r.Events.reported(ctx, node, o)
+	r.announcer.reported(ctx, node, o)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason)
-	r.Events.committed(node, o, next)
+	r.announcer.committed(node, o, next)
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 	}
 	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason, "message", next.Progress.Message)
-	r.Events.aborted(node, next, uncordon)
+	r.announcer.aborted(node, next, uncordon)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	if err == nil {
 		r.observer.called(o.Record.Progress.Seq, step.Call{AcceptedAt: r.Clock.Now()})
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", o.Record.Progress.Seq, "bootID", o.BootID)
-		r.Events.accepted(node, o)
+		r.announcer.accepted(node, o)
 		r.Wake.Trigger()
 		return nil
 	}
@@ -118,7 +118,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	refused := step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
 	r.observer.called(o.Record.Progress.Seq, refused)
 	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", refused.Refusals)
-	r.Events.refused(node, refused.Message)
+	r.announcer.refused(node, refused.Message)
 	r.Wake.Trigger()
 	return nil
 }
@@ -133,7 +133,7 @@ func (r *Reconciler) writeNodeStatus(ctx context.Context, node *corev1.Node, o s
 	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
-	r.Events.reported(ctx, node, o)
-	r.Events.blocked(node, annotations)
+	r.announcer.reported(ctx, node, o)
+	r.announcer.blocked(node, annotations)
 	return nil
 }

@@ -27,8 +27,8 @@ type Reports struct {
 	again map[string]source.Again
 }
 
-// NewReports waits for the reports of the engines of these names.
-func NewReports(wake Wake, names ...string) *Reports {
+// newReports waits for the reports of the engines of these names.
+func newReports(wake Wake, names ...string) *Reports {
 	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}, again: map[string]source.Again{}}
 }
 
@@ -123,7 +123,7 @@ func (r *Reconciler) LogUpgradesLeft(ctx context.Context, policy string) {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whose upgrades these are")
 		return
 	}
-	r.Events.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+
+	r.announcer.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+
 		"AutomaticUpdatePolicy is %q. The agent upgrades nothing until it is none in /etc/rpm-ostreed.conf; or leave out "+
 		"--rpm-ostree-drive", policy)
 }

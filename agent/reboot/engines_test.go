@@ -16,8 +16,8 @@ import (
 )
 
 func TestReports_WaitForEachEngine(t *testing.T) {
-	wake := NewWake("n1")
-	r := NewReports(wake, "a", "b")
+	wake := newWake("n1")
+	r := newReports(wake, "a", "b")
 	a, b := engine.Report{Engine: "a", State: engine.NotNeeded}, engine.Report{Engine: "b", State: engine.Needed, Message: "B."}
 	for _, report := range []engine.Report{b, a} {
 		if got := r.all(); got != nil {
@@ -109,12 +109,12 @@ func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
 func TestLogUpgradesLeft(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	r.LogUpgradesLeft(t.Context(), "stage")
-	if got := r.Events.emitted(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got[0], `"stage"`) {
+	if got := r.announcer.emitted(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got[0], `"stage"`) {
 		t.Errorf("events %q", got)
 	}
 	api.getErr = errAPI
 	r.LogUpgradesLeft(t.Context(), "stage")
-	if got := r.Events.emitted(); len(got) > 0 {
+	if got := r.announcer.emitted(); len(got) > 0 {
 		t.Errorf("events %q about a Node that nobody knows", got)
 	}
 }

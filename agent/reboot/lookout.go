@@ -25,8 +25,8 @@ type Looker interface {
 	Follow(ctx context.Context, node string, q drain.PodRules, report func(drain.Findings)) error
 }
 
-// Lookout looks at the node's pods in the background, as long as the manager asks. Otherwise it does nothing.
-type Lookout struct {
+// lookout looks at the node's pods in the background, as long as the manager asks. Otherwise it does nothing.
+type lookout struct {
 	*background
 
 	node     string
@@ -42,14 +42,14 @@ type Lookout struct {
 	look  step.Look
 }
 
-// NewLookout makes the Lookout of a node; it begins when the manager it is added to does. Wake is triggered whenever something
+// newLookout makes the lookout of a node; it begins when the manager it is added to does. Wake is triggered whenever something
 // else is found than before.
-func NewLookout(node string, looker Looker, policies client.Reader, clock clock.Clock, wake Wake) *Lookout {
-	return &Lookout{background: newBackground("lookout"), node: node, looker: looker, policies: policies, clock: clock, wake: wake}
+func newLookout(node string, looker Looker, policies client.Reader, clock clock.Clock, wake Wake) *lookout {
+	return &lookout{background: newBackground("lookout"), node: node, looker: looker, policies: policies, clock: clock, wake: wake}
 }
 
 // run looks until ctx ends. The policy is read once, and again after an error: another answer is asked for when it changes.
-func (l *Lookout) run(ctx context.Context, asked protocol.Preflight) {
+func (l *lookout) run(ctx context.Context, asked protocol.Preflight) {
 	for ctx.Err() == nil {
 		failed, err := l.follow(ctx, asked.Policy)
 		if ctx.Err() != nil {
@@ -62,7 +62,7 @@ func (l *Lookout) run(ctx context.Context, asked protocol.Preflight) {
 }
 
 // follow looks until ctx ends, or an error, which is what is known then. A policy that cannot be read may have gates.
-func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, err error) {
+func (l *lookout) follow(ctx context.Context, policy string) (failed step.Look, err error) {
 	asking, err := policyNamed(ctx, l.policies, policy)
 	if err != nil {
 		failed = found(step.Settings{}, l.clock.Now(), drain.Findings{}, err)
@@ -75,7 +75,7 @@ func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, 
 }
 
 // once looks by itself, now. Where that finds what the look in the background has missed, the latter begins anew.
-func (l *Lookout) once(ctx context.Context, s step.Settings) step.Look {
+func (l *lookout) once(ctx context.Context, s step.Settings) step.Look {
 	findings, err := l.looker.Look(ctx, l.node, podRules(s))
 	look := found(s, l.clock.Now(), findings, err)
 	l.mu.Lock()
@@ -92,7 +92,7 @@ func missed(background, other step.Look) bool {
 	return background.Problem == "" && !reflect.DeepEqual(other, nothing) && !reflect.DeepEqual(other, background)
 }
 
-func (l *Lookout) put(look step.Look) {
+func (l *lookout) put(look step.Look) {
 	l.mu.Lock()
 	l.look = look
 	l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *Lookout) put(look step.Look) {
 }
 
 // of is what is known about a question.
-func (l *Lookout) of(asked *protocol.Preflight) step.Look {
+func (l *lookout) of(asked *protocol.Preflight) step.Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if asked == nil || l.asked == nil || *l.asked != *asked || l.again {
@@ -110,7 +110,7 @@ func (l *Lookout) of(asked *protocol.Preflight) step.Look {
 }
 
 // ask looks for the answer to a question from now on, or no more where it is nil.
-func (l *Lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
+func (l *lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	l.mu.Lock()
 	same := !l.again && (l.asked == nil) == (asked == nil) && (asked == nil || *l.asked == *asked)
 	l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *Lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	return err
 }
 
-func (l *Lookout) forget(asked *protocol.Preflight) {
+func (l *lookout) forget(asked *protocol.Preflight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked, l.again, l.look = asked, false, step.Look{}

@@ -97,13 +97,13 @@ var (
 	protected = step.Look{Guarded: namedPods(protects.Guarded)}
 )
 
-// onLookout runs a test with a Lookout that has begun.
-func onLookout(t *testing.T, name string, test func(t *testing.T, l *Lookout, f *looker, api *apiServer)) {
+// onLookout runs a test with a lookout that has begun.
+func onLookout(t *testing.T, name string, test func(t *testing.T, l *lookout, f *looker, api *apiServer)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, api := &looker{news: make(chan drain.Findings)}, &apiServer{policy: &v1alpha1.RebootPolicy{}}
-			l := NewLookout("n1", f, api, clock.RealClock{}, NewWake("n1"))
+			l := newLookout("n1", f, api, clock.RealClock{}, newWake("n1"))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- l.Start(ctx) }()
@@ -116,7 +116,7 @@ func onLookout(t *testing.T, name string, test func(t *testing.T, l *Lookout, f 
 	})
 }
 
-func (l *Lookout) mustAsk(t *testing.T, question *protocol.Preflight) {
+func (l *lookout) mustAsk(t *testing.T, question *protocol.Preflight) {
 	t.Helper()
 	if err := l.ask(t.Context(), question); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func (l *Lookout) mustAsk(t *testing.T, question *protocol.Preflight) {
 	synctest.Wait()
 }
 
-func (l *Lookout) mustKnow(t *testing.T, question protocol.Preflight, want step.Look) {
+func (l *lookout) mustKnow(t *testing.T, question protocol.Preflight, want step.Look) {
 	t.Helper()
 	synctest.Wait()
 	got := l.of(&question)
@@ -145,7 +145,7 @@ func (l *looker) mustBeOver(t *testing.T) {
 }
 
 func TestLookout(t *testing.T) {
-	onLookout(t, "one question is one read of the policy and one look, however often it is asked", func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+	onLookout(t, "one question is one read of the policy and one look, however often it is asked", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
 		t.Helper()
 		api.policy.Spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 		l.mustAsk(t, &asked)
@@ -158,7 +158,7 @@ func TestLookout(t *testing.T) {
 			t.Errorf("looked for %v, and read the policy %d times", f.asked, api.policyReads)
 		}
 	})
-	onLookout(t, "another question is looked for anew", func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+	onLookout(t, "another question is looked for anew", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
 		t.Helper()
 		f.finds = protects
 		l.mustAsk(t, &asked)
@@ -172,7 +172,7 @@ func TestLookout(t *testing.T) {
 			t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
 		}
 	})
-	onLookout(t, "what the look before finds while it ends is no answer to another question", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+	onLookout(t, "what the look before finds while it ends is no answer to another question", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		l.mustAsk(t, &asked)
 		other := protocol.Preflight{Policy: "workers", Revision: "r2"}
@@ -182,7 +182,7 @@ func TestLookout(t *testing.T) {
 		close(f.slow)
 		l.mustKnow(t, other, step.Look{})
 	})
-	onLookout(t, "nobody looks when nobody asks any more", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+	onLookout(t, "nobody looks when nobody asks any more", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		l.mustAsk(t, nil)
 		l.mustAsk(t, &asked)
@@ -190,7 +190,7 @@ func TestLookout(t *testing.T) {
 		f.mustBeOver(t)
 		l.mustKnow(t, asked, step.Look{})
 	})
-	onLookout(t, "nor after the order to end it has failed, once it succeeds", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+	onLookout(t, "nor after the order to end it has failed, once it succeeds", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		late, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -200,7 +200,7 @@ func TestLookout(t *testing.T) {
 		l.mustAsk(t, nil)
 		f.mustBeOver(t)
 	})
-	onLookout(t, "a look that fails is reported, and tried again", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+	onLookout(t, "a look that fails is reported, and tried again", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		f.err = errAPI
 		l.mustAsk(t, &asked)
@@ -209,7 +209,7 @@ func TestLookout(t *testing.T) {
 		<-time.After(step.LookRetry)
 		l.mustKnow(t, asked, protected)
 	})
-	onLookout(t, "a policy that cannot be read may have gates", func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+	onLookout(t, "a policy that cannot be read may have gates", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
 		t.Helper()
 		api.policyErr = errAPI
 		l.mustAsk(t, &asked)
@@ -218,7 +218,7 @@ func TestLookout(t *testing.T) {
 			t.Error("it looked under no policy")
 		}
 	})
-	onLookout(t, "begins anew after a look of one's own, which may find what this one has missed", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+	onLookout(t, "begins anew after a look of one's own, which may find what this one has missed", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		l.mustAsk(t, &asked)
 		f.finds = protects
@@ -228,7 +228,7 @@ func TestLookout(t *testing.T) {
 		l.mustKnow(t, asked, protected)
 	})
 	for name, finds := range map[string]drain.Findings{"nothing": {}, "what this one has found": protects} {
-		onLookout(t, "goes on after a look of one's own that finds "+name, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+		onLookout(t, "goes on after a look of one's own that finds "+name, func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 			t.Helper()
 			f.finds = protects
 			l.mustAsk(t, &asked)
@@ -237,7 +237,7 @@ func TestLookout(t *testing.T) {
 			l.mustKnow(t, asked, protected)
 		})
 	}
-	onLookout(t, "goes on after a look of one's own where this one has failed, and is tried again by itself", func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+	onLookout(t, "goes on after a look of one's own where this one has failed, and is tried again by itself", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		f.err = errAPI
 		l.mustAsk(t, &asked)
@@ -254,12 +254,12 @@ func TestReconcile_RestsWhileItIsHeldUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, api, logind := makeReconciler(t, granted())
 				api.keeps, logind.inhibitors = true, []host.Inhibitor{{Who: "dpkg"}}
-				r.Lookout.looker.(*looker).finds = finds
+				r.lookout.looker.(*looker).finds = finds
 				api.node.Annotations[v1alpha1.AnnotationPreflight] = asked.String()
 				api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
-				go func() { ended <- r.Lookout.Start(ctx) }()
+				go func() { ended <- r.lookout.Start(ctx) }()
 				rounds := 0
 				for ; rounds < 20 && len(r.Wake.triggers) > 0; rounds++ {
 					<-r.Wake.triggers
@@ -390,13 +390,13 @@ func TestReconcile_StartLook(t *testing.T) {
 	t.Run("nothing is in the way", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		reconcile(t, r)
-		if f := r.Lookout.looker.(*looker); len(f.asked) != 1 || len(api.patches) != 1 || !strings.Contains(api.patches[0], "unschedulable") {
+		if f := r.lookout.looker.(*looker); len(f.asked) != 1 || len(api.patches) != 1 || !strings.Contains(api.patches[0], "unschedulable") {
 			t.Errorf("looked %d times, and wrote %v", len(f.asked), api.patches)
 		}
 	})
 	t.Run("a pod is in the way: nothing begins, and it is looked for again after half a minute", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
-		f := r.Lookout.looker.(*looker)
+		f := r.lookout.looker.(*looker)
 		f.finds = drain.Findings{Kept: somePod("bare")}
 		for range 3 {
 			if result := reconcile(t, r); result.RequeueAfter != step.LookRetry {
@@ -414,7 +414,7 @@ func TestReconcile_StartLook(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		api.patchErr = conflict
 		reconcile(t, r)
-		f := r.Lookout.looker.(*looker)
+		f := r.lookout.looker.(*looker)
 		f.finds, api.patchErr = migrates, nil
 		reconcile(t, r)
 		if len(f.asked) != 2 || len(api.patches) != 1 {
@@ -434,7 +434,7 @@ func TestReconcile_StartLook(t *testing.T) {
 			r, api, _ := makeReconciler(t, grant)
 			change(api)
 			reconcile(t, r)
-			if f := r.Lookout.looker.(*looker); len(f.asked) > 0 {
+			if f := r.lookout.looker.(*looker); len(f.asked) > 0 {
 				t.Errorf("%s: it looked", name)
 			}
 		}

@@ -154,7 +154,7 @@ func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
 	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
 	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
 	r.writer.written, r.writer.writtenAt = begun, now
-	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainRunning}}
+	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainRunning}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.writer.written == nil {
 		t.Errorf("error %v, patches %q", err, api.patches)
 	}

@@ -23,8 +23,8 @@ type observer struct {
 	host     Host
 	live     client.Reader
 	policies client.Reader
-	drains   *Drains
-	lookout  *Lookout
+	drains   *drains
+	lookout  *lookout
 	reports  *Reports
 	clock    clock.PassiveClock
 

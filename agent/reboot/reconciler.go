@@ -112,14 +112,14 @@ type Reconciler struct {
 
 	// Wake causes a reconcile, as each of these parts does.
 	Wake Wake
-	// Drains empties the node.
-	Drains *Drains
-	// Lookout looks at the node's pods before that.
-	Lookout *Lookout
+	// drains empties the node.
+	drains *drains
+	// lookout looks at the node's pods before that.
+	lookout *lookout
 	// Reports holds what the engines report.
 	Reports *Reports
-	// Events emits events as the node.
-	Events *Announcer
+	// announcer emits events as the node.
+	announcer *announcer
 
 	writer   *nodeWriter
 	observer *observer
@@ -129,13 +129,13 @@ type Reconciler struct {
 
 // New puts an agent together: a Reconciler and its parts.
 func New(config Config) *Reconciler {
-	wake := NewWake(config.Node)
+	wake := newWake(config.Node)
 	r := &Reconciler{
 		Config: config, Wake: wake,
-		Drains:  NewDrains(config.Node, config.Drainer, config.Clock, wake),
-		Lookout: NewLookout(config.Node, config.Looker, config.Policies, config.Clock, wake),
-		Reports: NewReports(wake, config.Engines...),
-		Events:  NewAnnouncer(config.Recorder),
+		drains:    newDrains(config.Node, config.Drainer, config.Clock, wake),
+		lookout:   newLookout(config.Node, config.Looker, config.Policies, config.Clock, wake),
+		Reports:   newReports(wake, config.Engines...),
+		announcer: newAnnouncer(config.Recorder),
 	}
 	r.connect()
 	return r
@@ -145,14 +145,14 @@ func New(config Config) *Reconciler {
 func (r *Reconciler) connect() {
 	r.writer = &nodeWriter{name: r.Node, client: r.Client, live: r.Live, clock: r.Clock, wake: r.Wake}
 	r.observer = &observer{
-		node: r.Node, host: r.Host, live: r.Live, policies: r.Policies, drains: r.Drains,
-		lookout: r.Lookout, reports: r.Reports, clock: r.Clock,
+		node: r.Node, host: r.Host, live: r.Live, policies: r.Policies, drains: r.drains,
+		lookout: r.lookout, reports: r.Reports, clock: r.Clock,
 	}
 }
 
 // SetupWithManager adds the reconciler and its drains to a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := errors.Join(mgr.Add(r.Drains), mgr.Add(r.Lookout)); err != nil {
+	if err := errors.Join(mgr.Add(r.drains), mgr.Add(r.lookout)); err != nil {
 		return fmt.Errorf("adding the drains and the lookout: %w", err)
 	}
 	// What runs beside the controller reads the Node too, so the informer must not wait for the controller.
@@ -180,7 +180,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	node, err := r.writer.node(ctx)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, errors.Join(r.Drains.stop(ctx), r.Lookout.ask(ctx, nil))
+		return ctrl.Result{}, errors.Join(r.drains.stop(ctx), r.lookout.ask(ctx, nil))
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the Node: %w", err)
@@ -193,7 +193,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	for ; d.Missing != step.FactNone; d = step.Decide(o) {
 		r.observer.find(ctx, &o, d.Missing)
 	}
-	r.Events.notice(node, o, r.Drains.of(o.Record.Last().Seq).blocked)
+	r.announcer.notice(node, o, r.drains.of(o.Record.Last().Seq).blocked)
 	err = r.apply(ctx, node, o, d)
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "reason", err.Error())
@@ -226,8 +226,8 @@ type Wake struct {
 	triggers chan event.GenericEvent
 }
 
-// NewWake makes a Wake for the agent of a node. Nothing has triggered it yet.
-func NewWake(node string) Wake { return Wake{node: node, triggers: make(chan event.GenericEvent, 1)} }
+// newWake makes a Wake for the agent of a node. Nothing has triggered it yet.
+func newWake(node string) Wake { return Wake{node: node, triggers: make(chan event.GenericEvent, 1)} }
 
 // Trigger causes a reconcile that begins after now. It never blocks: one that is pending counts for this one.
 func (w Wake) Trigger() {

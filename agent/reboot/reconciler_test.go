@@ -273,7 +273,7 @@ func TestReconcile(t *testing.T) {
 			record: inPhase(drainingPhase),
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
-				r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
+				r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
 				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Second}, patches: 1,
@@ -356,7 +356,7 @@ func TestReconcile(t *testing.T) {
 
 func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
+	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
 	}
@@ -373,12 +373,12 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 func TestReconcile_ReadsThePolicyWhereItDecides(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
-	r.Drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
+	r.drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
 	got, err := r.Reconcile(t.Context(), ctrl.Request{})
 	if want := (ctrl.Result{RequeueAfter: 55 * time.Minute}); err != nil || got != want || api.policyReads != 0 {
 		t.Errorf("a drain runs: %v, %v, the policy was read %d times", got, err, api.policyReads)
 	}
-	r.Drains.last.Drain = step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}
+	r.drains.last.Drain = step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || api.policyReads != 1 {
 		t.Errorf("a drain is to be run: %v, the policy was read %d times", err, api.policyReads)
 	}
@@ -396,10 +396,10 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 	}
 	for name, end := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
+			inBubble(t, func(t *testing.T, d *drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-				r.change(func(c *Reconciler) { c.Drains = d })
+				r.change(func(c *Reconciler) { c.drains = d })
 				d.mustRun(t, 1)
 				end(api)
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || d.running() {
@@ -424,10 +424,10 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
+			inBubble(t, func(t *testing.T, d *drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, inPhase(tc.phase))
-				r.change(func(c *Reconciler) { c.Drains = d })
+				r.change(func(c *Reconciler) { c.drains = d })
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(step.Observation{BootID: boot, Record: inPhase(rebootingPhase)}).Conditions...)
@@ -472,9 +472,9 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 // TestEvent_IsCutToFit: the API server refuses longer notes.
 func TestEvent_IsCutToFit(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
-	r.Events.event(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
-	r.Events.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
-	for _, event := range r.Events.emitted() {
+	r.announcer.event(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
+	r.announcer.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
+	for _, event := range r.announcer.emitted() {
 		if got := len(event) - len("Warning A "); got > 1024 {
 			t.Errorf("a note of %d bytes", got)
 		}
@@ -542,7 +542,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, inPhase(tc.phase))
 			r.observer.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
-			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
+			r.drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
 			r.observer.call = call{seq: 1, Call: tc.call}
 			o := r.observed(t, api.node)
 			if api.policyReads != tc.reads || o.Policy == nil {
@@ -559,7 +559,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
-	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
+	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	r.observer.host.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {
 		t.Errorf("error %v, patches %q", err, api.patches)
@@ -618,7 +618,7 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 			if got := strings.Contains(api.patches[0], "unschedulable"); got != tc.uncordons || !strings.Contains(api.patches[0], "Aborted") {
 				t.Errorf("wrote %s", api.patches[0])
 			}
-			if got := r.Events.emitted(); len(got) != 1 || !strings.Contains(got[0], tc.event) {
+			if got := r.announcer.emitted(); len(got) != 1 || !strings.Contains(got[0], tc.event) {
 				t.Errorf("reported %q, want %q", got, tc.event)
 			}
 		})
