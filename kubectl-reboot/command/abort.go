@@ -23,7 +23,7 @@ the reboot, and this writes nothing.`,
 		Example: `  kubectl reboot abort n4
   kubectl reboot pause node/n4 --reason="disk swap" && kubectl reboot abort n4`,
 		Args:              atLeast("at least one node"),
-		ValidArgsFunction: named(0, s.nodeNames),
+		ValidArgsFunction: completeNames(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return w.each(cmd.Context(), args, findNode, byKind(func(n *corev1.Node) (string, error) { return abortDrain(s, n) }, nil))
 		},

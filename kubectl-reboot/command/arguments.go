@@ -188,8 +188,8 @@ func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Obje
 	return objects, err
 }
 
-// complete completes the values of a flag.
-func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+// completeFlag completes the values of a flag.
+func completeFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	// It fails for a flag that does not exist, or that is completed already: not by what a user does.
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err)
@@ -206,9 +206,9 @@ func (s *Session) contextNames(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), err
 }
 
-// named completes with the names that a function finds, except those that are there already. most is how many arguments there may be;
+// completeNames completes with the names that a function finds, except those that are there already. most is how many arguments there may be;
 // 0: any number.
-func named(most int, find func(ctx context.Context) ([]string, error)) cobra.CompletionFunc {
+func completeNames(most int, find func(ctx context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -31,7 +31,7 @@ timeline, and the history. The page follows the fleet, shows what your own right
 It is served on 127.0.0.1 until Ctrl-C, below a path that nobody can guess. Open the address that is printed.`,
 		Example: `  kubectl reboot dashboard
   kubectl reboot dashboard workers --port=8080`,
-		ValidArgsFunction: named(0, s.policyNames),
+		ValidArgsFunction: completeNames(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, names, err := s.fleetOf(cmd.Context(), args)
 			if err != nil {

@@ -37,7 +37,7 @@ ClusterRole reboot-operator-doctor gives the rights for all checks.`,
   kubectl reboot doctor n4
   kubectl reboot doctor -o json`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: named(1, s.nodeNames),
+		ValidArgsFunction: completeNames(1, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.rights = "ClusterRole reboot-operator-doctor gives the rights for all checks"
 			cluster, err := readCluster(cmd.Context(), s)

@@ -35,7 +35,7 @@ func (o *output) bind(cmd *cobra.Command, formats ...string) {
 	o.formats = formats
 	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+").")
-	complete(cmd, "output", oneOf(formats...))
+	completeFlag(cmd, "output", oneOf(formats...))
 }
 
 func (o *output) check() error {

@@ -33,7 +33,7 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
   kubectl reboot pause node/n4 --reason="disk swap"
   kubectl reboot pause --all --reason="incident 4711" --wait`,
 		Args:              w.arguments("a policy or a node"),
-		ValidArgsFunction: named(0, s.targetNames),
+		ValidArgsFunction: completeNames(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := pausing{pause: v1alpha1.Pause{Reason: reason}, all: w.all, now: s.Clock.Now()}
 			if until != "" {
@@ -149,7 +149,7 @@ Without a flag it ends what is in force. A policy that is paused and halted need
   kubectl reboot resume node/n4
   kubectl reboot resume --all --dry-run=client`,
 		Args:              w.arguments("a policy or a node"),
-		ValidArgsFunction: named(0, s.targetNames),
+		ValidArgsFunction: completeNames(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.now = s.Clock.Now()
 			r.pause = r.pause || w.all && !r.halt

@@ -32,7 +32,7 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
   kubectl reboot request n4 --reason="firmware update" --dry-run=server -o yaml
   kubectl reboot request n4 --reason=CVE-2026-12345 --urgent --wait`,
 		Args:              w.arguments("at least one node"),
-		ValidArgsFunction: named(0, s.nodeNames),
+		ValidArgsFunction: completeNames(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case strings.TrimSpace(reason) == "":

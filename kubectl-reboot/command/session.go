@@ -73,7 +73,7 @@ func (s *Session) Run(ctx context.Context, args []string) error {
 	root := s.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	for _, e := range each(err) {
+	for _, e := range split(err) {
 		fmt.Fprintln(s.ErrOut, "error: "+strings.TrimSpace(s.explained(e).Error()))
 	}
 	return err
@@ -103,7 +103,7 @@ Answers come from the planner that the manager runs, so there is one while no ma
 			cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
-	complete(root, "context", named(0, s.contextNames))
+	completeFlag(root, "context", completeNames(0, s.contextNames))
 	root.SetUsageTemplate(usage)
 	return root
 }
@@ -125,8 +125,8 @@ Flags:
 --kubeconfig, --context, --as and others choose the cluster and the user; kubectl options lists them.
 `
 
-// each splits joined errors. Each of them is a sentence.
-func each(err error) []error {
+// split takes joined errors apart. Each of them is a sentence.
+func split(err error) []error {
 	var joined interface{ Unwrap() []error }
 	switch {
 	case err == nil:

@@ -34,7 +34,7 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
 		Example: `  kubectl reboot status
   kubectl reboot status workers --watch
   kubectl reboot status -o wide`,
-		ValidArgsFunction: named(0, s.policyNames),
+		ValidArgsFunction: completeNames(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if follow && v.format != "" && v.format != asWide {
 				return errors.New("--watch shows text only: leave out --output")
@@ -110,7 +110,7 @@ the one reason why it waits, every check in its order, what has happened and wha
 		Example: `  kubectl reboot explain n4
   kubectl reboot explain n4 -o json`,
 		Args:              exactlyOne("the node"),
-		ValidArgsFunction: named(1, s.nodeNames),
+		ValidArgsFunction: completeNames(1, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := s.fleet(cmd.Context())
 			if err != nil {
@@ -142,7 +142,7 @@ nothing from elsewhere.`,
   kubectl reboot forecast workers -o wide
   kubectl reboot forecast workers -o svg > workers.svg
   kubectl reboot forecast -o html > forecast.html`,
-		ValidArgsFunction: named(0, s.policyNames),
+		ValidArgsFunction: completeNames(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return showForecast(cmd.Context(), s, args, o)
 		},
@@ -193,10 +193,10 @@ func windowsCommand(s *Session) *cobra.Command {
 that come in between. They are computed from the spec, here.`,
 		Example: `  kubectl reboot windows workers
   kubectl reboot windows workers --next 50 -o wide`,
-		ValidArgsFunction: named(0, s.policyNames),
+		ValidArgsFunction: completeNames(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if next < 1 || next > mostOpenings {
-				return errors.New("--next must be from 1 to 1000")
+				return fmt.Errorf("--next must be from 1 to %d", mostOpenings)
 			}
 			return showWindows(cmd.Context(), s, args, o, next)
 		},
@@ -231,7 +231,7 @@ func historyCommand(s *Session) *cobra.Command {
 remembers, which is at most the last 20 of each. Nodes that are gone are remembered, too.`,
 		Example: `  kubectl reboot history n4
   kubectl reboot history -o wide`,
-		ValidArgsFunction: named(0, s.nodeNames),
+		ValidArgsFunction: completeNames(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args = bare(nodeKinds, args...)
 			policies, err := s.policies(cmd.Context())
@@ -257,7 +257,7 @@ Without names it is all nodes of the cluster, also those that no policy governs.
 		Example: `  kubectl reboot report
   kubectl reboot report workers -o csv > workers.csv
   kubectl reboot report -l pool=blue -o json`,
-		ValidArgsFunction: named(0, s.policyNames),
+		ValidArgsFunction: completeNames(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runReport(cmd.Context(), s, args, selector, o)
 		},

@@ -47,13 +47,13 @@ func watch(ctx context.Context, s *Session, every time.Duration, show func(f fle
 		}
 		torn = 0
 		show(f, w.trouble())
-		w.wait(ctx, pause(f, every))
+		w.wait(ctx, untilNext(f, every))
 	}
 	return nil
 }
 
-// pause is how long only an event can change anything; 0: for ever.
-func pause(f fleet.Fleet, every time.Duration) time.Duration {
+// untilNext is how long only an event can change anything; 0: for ever.
+func untilNext(f fleet.Fleet, every time.Duration) time.Duration {
 	next := f.Next()
 	if next.IsZero() {
 		return every

@@ -45,8 +45,8 @@ func (w *writeOptions) bind(cmd *cobra.Command) {
 	w.print = genericclioptions.NewPrintFlags("")
 	w.print.AddFlags(cmd)
 	cmd.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "Must be none, server or client. Server: send the request and keep nothing; client: send nothing.")
-	complete(cmd, "output", oneOf(w.print.AllowedFormats()...))
-	complete(cmd, "dry-run", oneOf(dryRunNone, dryRunServer, dryRunClient))
+	completeFlag(cmd, "output", oneOf(w.print.AllowedFormats()...))
+	completeFlag(cmd, "dry-run", oneOf(dryRunNone, dryRunServer, dryRunClient))
 }
 
 func (w *writeOptions) check() error {
