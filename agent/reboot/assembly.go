@@ -75,7 +75,7 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 	}
 	// The drainers of policies differ in the name under which evictions are counted.
 	drainer := func(policy string) *drain.Drainer {
-		return &drain.Drainer{Pods: pods, Policy: budgets, Self: a.Self, Clock: a.Clock, Evictions: a.Metrics.Evicted(policy)}
+		return &drain.Drainer{Pods: pods, Policy: budgets, Self: a.Self, Clock: a.Clock, Evictions: a.Metrics.evicted(policy)}
 	}
 	r := New(Config{
 		Node: a.Node, Host: a.Host, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,

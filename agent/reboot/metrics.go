@@ -29,8 +29,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Evicted counts the answers to the evictions of a policy's drains.
-func (m *Metrics) Evicted(policy string) func(result string) {
+// evicted counts the answers to the evictions of a policy's drains.
+func (m *Metrics) evicted(policy string) func(result string) {
 	return func(result string) { m.evictions.WithLabelValues(policy, result).Inc() }
 }
 

@@ -488,7 +488,7 @@ func TestMetrics(t *testing.T) {
 	m.EngineUp("update-engine")(true)
 	m.EngineUp("rpm-ostree")(false)
 	m.Malformed("update-engine")()
-	m.Evicted("workers")("evicted")
+	m.evicted("workers")("evicted")
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func drainReported(o Observation) (message string, then time.Time) {
 	if o.Drain.State == DrainFailed {
 		follows = v1alpha1.DrainTimeoutAbort
 	}
-	message = drains(waitsFor(o.Drain), o.Deadline(), follows)
+	message = drains(waitsFor(o.Drain), o.deadline(), follows)
 	if o.holds(corev1.NodeDrainInProgress) {
 		return spaced(o, o.Condition(corev1.NodeDrainInProgress), drainEvery, message)
 	}

@@ -78,8 +78,8 @@ func uptime(o Observation) string {
 // until the first report after the boot, so a request is removed once. Another program may have written over it.
 func fulfilled(o Observation, request string) bool {
 	reported := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
-	maintained := o.Condition(corev1.NodeMaintenanceInProgress).Status == corev1.ConditionTrue
-	isFirst := o.holds(corev1.NodeMaintenanceInProgress) || maintained && o.Before != nil && o.Before.BootID != o.BootID
+	isFirst := o.holds(corev1.NodeMaintenanceInProgress) ||
+		o.is(corev1.NodeMaintenanceInProgress) && o.Before != nil && o.Before.BootID != o.BootID
 	return request != "" && reported && o.rebooted() && isFirst
 }
 

@@ -188,8 +188,8 @@ type Call struct {
 	Message   string
 }
 
-// Is reports whether a Node condition is True.
-func (o Observation) Is(kind corev1.NodeConditionType) bool {
+// is reports whether a Node condition is True.
+func (o Observation) is(kind corev1.NodeConditionType) bool {
 	return o.Condition(kind).Status == corev1.ConditionTrue
 }
 
@@ -234,8 +234,8 @@ func (o Observation) Settings() Settings {
 	return *o.Policy
 }
 
-// Deadline is when the drain of the current attempt has taken too long. drain.leadTime does not count.
-func (o Observation) Deadline() time.Time {
+// deadline is when the drain of the current attempt has taken too long. drain.leadTime does not count.
+func (o Observation) deadline() time.Time {
 	return o.evictsFrom().Add(o.Settings().Drain.TimeoutOrDefault())
 }
 

@@ -149,10 +149,10 @@ func draining(o Observation) Step {
 		return abort(o, v1alpha1.ReasonUndrainablePod, o.Drain.Message, true)
 	case o.Drain.State == DrainDone:
 		return drained(o, commit)
-	case !o.Now.Before(o.Deadline()):
+	case !o.Now.Before(o.deadline()):
 		return timedOut(o, commit)
 	case o.Drain.State == DrainRunning:
-		return Wait{Until: o.Deadline()}
+		return Wait{Until: o.deadline()}
 	}
 	return drainNow(o)
 }
@@ -187,7 +187,7 @@ func drainNow(o Observation) Step {
 		start = o.Now.Add(policyRetry)
 	}
 	if o.Now.Before(start) {
-		return Wait{Until: timing.Earliest(start, o.Deadline())}
+		return Wait{Until: timing.Earliest(start, o.deadline())}
 	}
 	return RunDrain{Settings: *o.Policy}
 }
@@ -221,8 +221,8 @@ func drained(o Observation, commit protocol.Progress) Step {
 	switch {
 	case !held:
 		return CommitReboot{Progress: commit, Volumes: waitedFor(o)}
-	case o.Now.Before(o.Deadline()):
-		return Wait{Until: timing.Earliest(o.Now.Add(heldUpRetry), o.Deadline())}
+	case o.Now.Before(o.deadline()):
+		return Wait{Until: timing.Earliest(o.Now.Add(heldUpRetry), o.deadline())}
 	}
 	return abort(o, why.Reason, why.Message, true)
 }
