@@ -121,6 +121,7 @@ func TestFulfilled(t *testing.T) {
 		"a later report":                              {makeObservation(requesting("new firmware"), rebootedBefore, reported), false},
 		"before the boot has ended":                   {makeObservation(requesting("new firmware"), goingDown, reported, up), false},
 		"a reboot by somebody else is not the answer": {makeObservation(requesting("new firmware"), reported, up), false},
+		"nor is one by hand, long after an answer":    {makeObservation(requesting("new firmware"), rebootedBefore, reported, recordedIn(otherBoot)), false},
 		"a maintenance of another program is no boot": {makeObservation(requesting("new firmware"), rebootedBefore, reported, theirs, recordedIn(boot)), false},
 		"and may have written over the agent's":       {makeObservation(requesting("new firmware"), rebootedBefore, reported, theirs, recordedIn(otherBoot)), true},
 	}.each(t, func(o Observation) bool { return fulfilled(o, labelled(o)) || fulfilled(o, request(o)) })
