@@ -49,7 +49,7 @@ func (o Observation) missing() Fact {
 // needsPolicy reports whether the next step may depend on the policy. It may when a drain may begin or end, and when logind is about to
 // be called. A drain that runs goes by the policy it began with, until its deadline.
 func needsPolicy(o Observation) bool {
-	if o.Record.Grant == nil || o.Record.ProgressErr != nil || o.Drain.State == DrainRunning && o.Now.Before(o.deadline()) {
+	if o.Record.Grant == nil || o.Drain.State == DrainRunning && o.Now.Before(o.deadline()) {
 		return false
 	}
 	_, commits := protocol.Commit(o.Record, o.BootID, o.Now)
