@@ -61,7 +61,7 @@ func needsPolicy(o Observation) bool {
 }
 
 // needsVolumes reports whether it matters which volumes stay in use: once the drain is done, and the kubelet uses any.
-func needsVolumes(o Observation) bool { return o.Drain.State == DrainDone && len(waitedFor(o)) > 0 }
+func needsVolumes(o Observation) bool { return len(waitedFor(o)) > 0 }
 
 // needsHost reports whether it matters now who keeps the host up, and who else reboots it. It does while the node asks for a reboot and
 // waits for a grant, and when it is drained.
