@@ -104,13 +104,11 @@ func (c *conversion) unneeded(name, why string) {
 }
 
 func (c *conversion) unconverted(name, why string) {
-	switch {
-	case c.flags.find(name) == nil:
-	case c.isDefault(name):
+	if c.isDefault(name) {
 		c.unneeded(name, "kured's default, which asks for nothing")
-	default:
-		c.note(&c.report.open, name, why)
+		return
 	}
+	c.note(&c.report.open, name, why)
 }
 
 // note does not report a flag whose value is not known: end does. The exception is nodeID, whose value is never in the manifest.

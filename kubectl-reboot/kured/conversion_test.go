@@ -73,6 +73,9 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 						t.Errorf("no step deals with it: %v", l)
 					}
 				}
+				if which == "the default" && len(c.report.open) > 0 {
+					t.Errorf("a default is left open: %v", c.report.open)
+				}
 			})
 		}
 	})
