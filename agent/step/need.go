@@ -90,9 +90,9 @@ func fulfilled(o Observation, request string) bool {
 //	sentinel (asks again after the reboot), rpm-ostree.
 const originIntro = "Reported by "
 
-// reportedEngines is what the engines have reported by now; nil where none has.
-func reportedEngines(o Observation) *protocol.Engines {
-	now := protocol.Engines{BootID: o.BootID}
+// reportedEngines is what the engines have reported by now.
+func reportedEngines(o Observation) []protocol.EngineRecord {
+	var reported []protocol.EngineRecord
 	for _, r := range o.Engines {
 		if r.State == engine.Absent {
 			continue
@@ -101,41 +101,34 @@ func reportedEngines(o Observation) *protocol.Engines {
 		if r.State == engine.Needed {
 			record.Asks, record.Again, record.Version, record.Running = true, asksAgain(o, r.Engine), r.Version, r.Running
 		}
-		if record.Asks && !r.Until.IsZero() {
+		if !r.Until.IsZero() {
 			record.Until = new(metav1.NewTime(r.Until))
 		}
-		now.Reported = append(now.Reported, record)
+		reported = append(reported, record)
 	}
-	if len(now.Reported) == 0 {
-		return nil
-	}
-	return &now
+	return reported
 }
 
 // engineRecord is what the next process of the agent reads of it; nil where that is nothing. An engine that has not answered in this
 // boot may not be on the host. One that was named must be Absent once it is not.
 func engineRecord(o Observation) *protocol.Engines {
-	engines := reportedEngines(o)
-	if engines == nil {
-		return nil
-	}
-	engines.Reported = slices.DeleteFunc(engines.Reported, func(r protocol.EngineRecord) bool {
+	reported := slices.DeleteFunc(reportedEngines(o), func(r protocol.EngineRecord) bool {
 		unknown := func(e engine.Report) bool { return e.Engine == r.Name && e.State == engine.Unknown }
 		return slices.ContainsFunc(o.Engines, unknown) && Before(o.Before, r.Name, o.BootID).State == ""
 	})
-	if len(engines.Reported) == 0 {
+	if len(reported) == 0 {
 		return nil
 	}
-	return engines
+	return &protocol.Engines{BootID: o.BootID, Reported: reported}
 }
 
-// origin is the sentence about them; empty for nil.
-func origin(engines *protocol.Engines) string {
-	if engines == nil {
+// origin is the sentence about them; empty where none has reported.
+func origin(engines []protocol.EngineRecord) string {
+	if len(engines) == 0 {
 		return ""
 	}
-	from := make([]string, len(engines.Reported))
-	for i, r := range engines.Reported {
+	from := make([]string, len(engines))
+	for i, r := range engines {
 		from[i] = r.Name + asks(r)
 	}
 	return originIntro + strings.Join(from, ", ") + "."

@@ -93,7 +93,7 @@ func needsNothing(l *looping) { hasReport(makeObservation().Engines[0])(l) }
 
 // reports is the agent's write of condition RebootRequired.
 func reports(l *looping) {
-	l.Conditions, l.Before = []corev1.NodeCondition{need(l.Observation)}, reportedEngines(l.Observation)
+	l.Conditions, l.Before = []corev1.NodeCondition{need(l.Observation)}, engineRecord(l.Observation)
 }
 
 // begins is an attempt as far as its drain, by a record that has been through the API server.
