@@ -177,11 +177,11 @@ func TestConvert_SentinelFiles(t *testing.T) {
 }
 
 func TestConvert_UnknownFlagsAreReported(t *testing.T) {
-	c, err := convert(makeInstallation("--period=1h", "--reboot-harder", "very", "--loud=yes", "-x", "--", "--concurrency=7"))
+	c, err := convert(makeInstallation("--period=1h", "--reboot-harder", "very", "--loud=yes", "lost", "-x", "--", "--concurrency=7"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"--reboot-harder very", "--loud=yes", "-x", `"--concurrency=7"`}
+	want := []string{"--reboot-harder very", "--loud=yes", `"lost"`, "-x", `"--concurrency=7"`}
 	var got []string
 	for _, l := range c.flags.stray {
 		got = append(got, l.what)
