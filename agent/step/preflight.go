@@ -3,8 +3,6 @@ package step
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -48,7 +46,7 @@ func (o Observation) startLook() Look {
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // no look is needed.
 func wantsLook(o Observation) *protocol.Preflight {
-	if o.Engines == nil || o.UnderWay() || need(o).Status != corev1.ConditionTrue {
+	if o.UnderWay() || !o.asks() {
 		return nil
 	}
 	return o.Asked
