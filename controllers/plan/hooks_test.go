@@ -56,6 +56,9 @@ func TestReboots_AskHooks(t *testing.T) {
 			0, cancelsGrant(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: failed: "+strings.Repeat("ä", 58)+"…"), answers("failed: "+strings.Repeat("ä", 100))),
 		"before the grant is published, nothing in time": before(
 			time.Hour, cancelsGrant(v1alpha1.ReasonHookTimedOut, "hooks have not approved by Mon 2026-06-01 23:00:00 UTC: example.com/a")),
+		"before the grant is published, asked by a leader whose clock is behind that of the one that granted: counted from the grant": {
+			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, -10*minute)), now: 50 * minute, want: waitsFor("example.com/a", time.Hour),
+		},
 		"before the grant is published, and the window closes meanwhile (behaviour 35)": closed,
 		"after the settling, whatever stale answers are (behaviour 51)": {
 			policy: asks, node: back(yes, phase(5, v1alpha1.HooksBefore, 0)), now: 10 * minute, want: begins(v1alpha1.HooksAfter),
