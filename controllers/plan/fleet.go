@@ -171,7 +171,7 @@ func (f *fleet) reboots() []Reboot {
 
 // reboot decides about one entry.
 func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
-	t := tracker{f: f, Reboot: Reboot{Entry: e, Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
+	t := tracker{f: f, Reboot: Reboot{Entry: f.dated(e), Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
 	t.track()
 	if t.Action.WritesNode() {
 		t.noteRefusal()
@@ -302,10 +302,15 @@ func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 // entry is the ledger entry that an outstanding record should have.
 func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry { return f.tagged(n.Entry(n.Name), n) }
 
-// tagged is an entry of the node with what this policy's ledger has beside the record. A time that is further ahead than any clock may
-// be is now: no deadline could count from it.
+// tagged is an entry of the node with what this policy's ledger has beside the record.
 func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *Node) v1alpha1.LedgerEntry {
 	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)
+	return f.dated(e)
+}
+
+// dated is an entry whose time is now where it is further ahead than any clock may be: no deadline could count from it. The clock of the
+// leader that wrote it was ahead.
+func (f *fleet) dated(e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
 	if e.At.Sub(f.Now) > clockAhead {
 		e.At = metav1.NewTime(f.Now)
 	}

@@ -85,7 +85,7 @@ type Plan struct {
 	// Next is the instant at which time alone changes the answer; zero: never.
 	Next time.Time
 
-	// notes: another policy's ledger has to know how far a reboot is. The policy's own does with the next write of its status.
+	// notes: another policy's ledger has to know how far a reboot is, or since when. The policy's own does with the next write of its status.
 	notes bool
 	// learned: Seq has grown by what is on Nodes, and the ledger must know before more can be adopted.
 	learned bool
@@ -129,7 +129,8 @@ func Begin(s Snapshot) *Draft {
 		d.plan.InLedgerOf, d.plan.Seq = s.Ledger.Name, max(d.plan.Seq, s.Ledger.Status.Seq)
 	}
 	for i, t := range d.plan.Reboots {
-		d.plan.notes = d.plan.notes || s.Ledger != nil && (t.Entry.RebootingAt == nil) != (f.entries[i].RebootingAt == nil)
+		was := f.entries[i]
+		d.plan.notes = d.plan.notes || s.Ledger != nil && ((t.Entry.RebootingAt == nil) != (was.RebootingAt == nil) || !t.Entry.At.Equal(&was.At))
 	}
 	for _, n := range f.unlisted {
 		d.plan.Unlisted = append(d.plan.Unlisted, f.reboot(f.entry(n)))

@@ -378,6 +378,51 @@ func TestReboots_UnderWay(t *testing.T) {
 	})
 }
 
+// A leader whose clock was days ahead has given the grant. The next one counts the deadlines from when it saw the entry first, and writes that
+// into the ledger, also into another policy's.
+func TestReboots_TheEntryIsOfTheFuture(t *testing.T) {
+	const ahead = 72 * time.Hour
+	active, late := grant(rebootSeq, protocol.GrantActive, grantedAt(ahead)), progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-time.Hour))
+	for name, tc := range map[string]struct {
+		node   []func(*host)
+		reason v1alpha1.Reason
+		after  time.Duration
+		policy []func(*v1alpha1.RebootPolicy)
+	}{
+		"hooks before the drain": {
+			options(phase(rebootSeq, v1alpha1.HooksBefore, -time.Hour)), v1alpha1.ReasonHookTimedOut, time.Hour, options(hooked("example.com/a")),
+		},
+		"draining":   {options(active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(-time.Hour))), v1alpha1.ReasonDrainTimedOut, 35 * minute, nil},
+		"rebooting":  {options(active, late, notReady), v1alpha1.ReasonRebootTimedOut, time.Hour, nil},
+		"unreadable": {options(active, annotated(v1alpha1.AnnotationProgress, "?")), v1alpha1.ReasonRebootTimedOut, time.Hour, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := entry("worker-1", rebootSeq)
+			e.At = at(ahead)
+			own := one(policy("workers", append(tc.policy, holding(rebootSeq, e))...), needy("worker-1", tc.node...))
+			first := own.plan()
+			e = first.Ledger()[0]
+			same(t, "when the grant was given", at(0), e.At)
+			own.policies[0].Status.Grants = first.Ledger()
+			own.now = evening.Add(tc.after - time.Second)
+			same(t, "overdue just before the deadline", time.Time{}, own.plan().Reboots[0].FailedAt)
+			own.now = evening.Add(tc.after)
+			r := own.plan().Reboots[0]
+			if r.Action == plan.CancelGrant { // the slot is given back at once
+				r.FailedAt = own.now
+			}
+			same(t, "reason", tc.reason, r.Reason)
+			same(t, "overdue", own.now, r.FailedAt)
+
+			e.Policy, e.At = "workers", at(ahead)
+			shared := one(policy("workers", append(tc.policy, sharing("others"))...), own.hosts...).with(policy("others", holding(rebootSeq, e)))
+			p := shared.plan()
+			same(t, "the other policy's ledger changes", true, p.LedgerChanges())
+			same(t, "when the grant was given, in the other policy's ledger", at(0), p.Ledger()[0].At)
+		})
+	}
+}
+
 // TestReboots_Over: when an entry leaves the ledger, and why it ended.
 func TestReboots_Over(t *testing.T) {
 	reboots := progress(rebootSeq, protocol.PhaseRebooting)
