@@ -60,6 +60,9 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	switch {
 	case o.Drain.State == DrainRunning && o.Drain.Failures > 0 && !o.Drain.Listed && o.Drain.Unread == "":
 		return nil // It may fail as before: what is reported of that stays.
+	case unreadPolicy(o) != "":
+		message := drains(unreadPolicy(o), o.deadline(), v1alpha1.DrainTimeoutAbort)
+		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, message)}
 	case drainGoesOn(o):
 		message, _ := drainReported(o)
 		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, message)}
@@ -67,6 +70,14 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 		return emptied(o)
 	}
 	return nil
+}
+
+// unreadPolicy states that no drain runs, because the policy cannot be read that specifies how. Empty: it was read, or the drain is done.
+func unreadPolicy(o Observation) string {
+	if o.Policy != nil || o.Record.Grant == nil || o.Drain.State == DrainDone {
+		return ""
+	}
+	return fmt.Sprintf("The node is not drained while policy %s cannot be read.", o.Record.Grant.Policy)
 }
 
 // drainGoesOn reports whether a drain runs, or has failed and waits to be tried again under a policy that is known.

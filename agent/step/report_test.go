@@ -252,6 +252,7 @@ func TestMaintenance(t *testing.T) {
 	deadline := begun.Add(20 * time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC")
 	until := " The drain may take until " + deadline + "; then the node is uncordoned and backs off."
 	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
+	unread := []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The node is not drained while policy workers cannot be read."+until)}
 	const disk = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
 	cases[[]corev1.NodeCondition]{
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
@@ -305,8 +306,10 @@ func TestMaintenance(t *testing.T) {
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
 		},
 		"one that failed, of a policy that cannot be read": {
-			makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "x"}), noPolicy), nil,
+			makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "x"}), noPolicy), unread,
 		},
+		"one that another process began, of a policy that cannot be read": {makeObservation(beingDrained, noPolicy), unread},
+		"one that was stopped because its grant is gone":                  {makeObservation(beingDrained, noPolicy, func(o *Observation) { o.Record.Grant = nil }), nil},
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
 		}},

@@ -5,7 +5,6 @@ package step
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -202,8 +201,8 @@ func (d Drain) triedAgain() time.Time {
 // be read, what is left is unknown.
 func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
-	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
-	message = engine.Shorten(strings.TrimSpace(message))
+	message := sentences(fmt.Sprintf("The drain took longer than %s.", spec.TimeoutOrDefault()), unreadPolicy(o), o.Drain.Message)
+	message = engine.Shorten(message)
 	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || !o.Drain.knows() {
 		return abort(o, v1alpha1.ReasonDrainTimedOut, message, true)
 	}

@@ -116,7 +116,7 @@ func TestNext_Draining(t *testing.T) {
 		"no policy, and still the drain is done": {makeObservation(beingDrained, noPolicy, done), commit(as)},
 		"no policy for long is a time-out": {
 			makeObservation(beingDrained, noPolicy, func(o *Observation) { o.Now = inTime }),
-			abortAt(inTime, v1alpha1.ReasonDrainTimedOut, "The drain took longer than 20m0s.", 1),
+			abortAt(inTime, v1alpha1.ReasonDrainTimedOut, "The drain took longer than 20m0s. The node is not drained while policy workers cannot be read.", 1),
 		},
 		"a pause does not stop it": {makeObservation(beingDrained, running, paused), Wait{inTime}},
 
