@@ -306,10 +306,11 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 	return r.nodes.noteAnswer(s, t.Entry.Node, err)
 }
 
-// finalize lets a policy go that is being deleted. It must have no grant left in any ledger, none of others in its own, and no hook of
-// its run to wait for. First the nodes lose what they carry for no policy any more: the manager may be uninstalled next.
+// finalize lets a policy go that is being deleted. It must have no grant left in any ledger or on any Node, none of others in its own, and
+// no hook of its run to wait for. First the nodes lose what they carry for no policy any more: the manager may be uninstalled next.
 func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
-	if s.Policy.DeletionTimestamp == nil || len(p.Ledger())+len(s.Policy.Status.Grants) > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+	grants := len(p.Ledger()) + len(p.Unlisted) + len(s.Policy.Status.Grants)
+	if s.Policy.DeletionTimestamp == nil || grants > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
 	all, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))

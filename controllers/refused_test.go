@@ -319,6 +319,32 @@ func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
 	}
 }
 
+// A policy that is being deleted stays for a reboot that neither its ledger nor its selector has any more: nobody else would end it.
+func TestReconcile_APolicyThatIsDeletedStaysForARebootThatItsLedgerHasLost(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	e := s.ledger()[0]
+	s.progress(t, e, protocol.PhaseRebooting)
+	change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
+		p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
+		p.Status.Grants, p.Status.Run = nil, nil
+	})
+	s.remove(t, s.policy())
+	passes := func() {
+		for range 2 * needy / conditionsPerPass {
+			s.pass(t)
+		}
+	}
+	passes()
+	if s.policy() == nil {
+		t.Fatal("the policy is gone in mid-reboot")
+	}
+	change(t, s, e.Node, func(node *corev1.Node) { node.Status.NodeInfo.BootID = "another" })
+	passes()
+	if grant := protocol.RecordOf(s.node(e.Node)).Grant; s.policy() != nil || grant.State != protocol.GrantFinished {
+		t.Errorf("policy %v, grant %v", s.policy(), grant)
+	}
+}
+
 // reported is what a policy specifies of its granted reboots, in its condition and in the metric.
 type reported struct {
 	Reason  v1alpha1.Reason
