@@ -56,8 +56,8 @@ func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	return "drain stopped", nil
 }
 
-// hasSlot reports whether the node has a grant, or its hooks are asked before it gets one.
+// hasSlot reports whether the node has a grant for this boot, or its hooks are asked before it gets one.
 func hasSlot(r protocol.Record, boot string) bool {
 	asked := r.Hooks != nil && r.Hooks.Stage == v1alpha1.HooksBefore && r.Hooks.BootID == boot
-	return asked || r.Grant != nil && r.Grant.State == protocol.GrantActive
+	return asked || r.Grant != nil && r.Grant.State == protocol.GrantActive && r.Grant.BootID == boot
 }

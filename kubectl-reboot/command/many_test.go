@@ -275,6 +275,10 @@ var _ = Describe("abort", func() {
 		p.commits(name)
 		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted: nothing stops that"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
+
+		By("naming no way back once the machine is")
+		p.patch(name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": "another"}}})
+		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
 	})
 
 	It("names the way back where hooks are asked before the drain", func() {
