@@ -38,12 +38,19 @@ func believed(at, earliest, latest time.Time) time.Time {
 // hasCome reports whether an instant that a manager has written has come: the clocks of two leaders differ by up to clockOff.
 func hasCome(at, now time.Time) bool { return at.Sub(now) <= clockOff }
 
-// LastReboot is when the operator last confirmed a reboot. Zero: it confirmed none, or the clock of the leader that wrote it was ahead.
+// LastReboot is when the operator last confirmed a reboot. Where the clock of the leader that wrote it was ahead, it is the last one of the
+// history that has come. Zero: none is known.
 func LastReboot(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
-	if last := policy.Status.LastRebootAt; last != nil && hasCome(last.Time, now) {
-		return last.Time
+	var last time.Time
+	if at := policy.Status.LastRebootAt; at != nil && hasCome(at.Time, now) {
+		last = at.Time
 	}
-	return time.Time{}
+	for _, past := range policy.Status.History {
+		if past.Result == v1alpha1.RebootSucceeded && hasCome(past.EndedAt.Time, now) {
+			last = timing.Latest(last, past.EndedAt.Time)
+		}
+	}
+	return last
 }
 
 // incredible states why the record of a node that the ledger does not hold is not believed, and until when; empty: it is believed.

@@ -235,6 +235,11 @@ func TestReboots_Halt(t *testing.T) {
 		"a success in the future hides no failure": {
 			one(strict(lastReboot(time.Hour)), needy("a", drainFailed(-2*minute))), haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
+		"nor does it bring one back that is older than the success before it": {
+			one(strict(lastReboot(time.Hour), func(p *v1alpha1.RebootPolicy) {
+				p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: "b", Result: v1alpha1.RebootSucceeded, EndedAt: at(-minute)})
+			}), needy("a", drainFailed(-2*minute))), healthy,
+		},
 		"a success by the clock of a leader that was a little ahead": {one(strict(lastReboot(minute)), needy("a", drainFailed(-2*minute))), healthy},
 		"a before-hook refused": {
 			one(strict(), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
