@@ -137,6 +137,15 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			needs: true, node: options(active), now: 5 * minute,
 			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
 		},
+		"the agent is silent, which sees the boot that the kubelet reports": {
+			needs: true, node: options(active, annotated(v1alpha1.AnnotationEngines, `{"bootID":"worker-1-boot-1"}`)), now: 5 * minute,
+			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
+		},
+		"the agent is silent, for it sees another boot than the kubelet, as in a container": {
+			needs: true, node: options(active, annotated(v1alpha1.AnnotationEngines, `{"bootID":"other"}`)), now: 5 * minute,
+			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node? "+
+				`Its last report is of boot "other", and the kubelet reports boot "worker-1-boot-1": both must read the same (--boot-id-file)`),
+		},
 		"the node was rebooted by hand (behaviour 50)": shown(
 			cancelsGrant(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"), bootID("worker-1-boot-2")),
 		"another policy of the same priority selects the node": {
