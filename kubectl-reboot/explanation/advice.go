@@ -2,7 +2,7 @@ package explanation
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -78,6 +78,14 @@ func AdviceFor(reason v1alpha1.Reason, node, policy string) Advice {
 	return a.about(node, policy)
 }
 
+// maxPriority is the highest one that the API server takes.
+const maxPriority = 1_000_000
+
+// ties reports whether another policy with the same priority selects the node. Control-plane nodes of two policies are a conflict without.
+func (p *Policy) ties() bool {
+	return p != nil && slices.ContainsFunc(p.Others, func(other Policy) bool { return other.Priority == p.Priority })
+}
+
 // advise is the advice for an explained node. No policy has priority free, or a higher one.
 func advise(e *Explanation, free int64) Advice {
 	policy := ""
@@ -86,7 +94,7 @@ func advise(e *Explanation, free int64) Advice {
 	}
 	switch e.Verdict {
 	case Waiting:
-		if e.Reason == v1alpha1.ReasonPolicyConflict && free <= math.MaxInt32 {
+		if e.Reason == v1alpha1.ReasonPolicyConflict && e.Policy.ties() && free <= maxPriority {
 			command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, policy, free)
 			return Advice{waits[e.Reason].Text, command}
 		}

@@ -1,12 +1,13 @@
 package explanation_test
 
 import (
-	"math"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
@@ -56,7 +57,7 @@ func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
 		"both have 1":                   {1, 1, 0, `{"spec":{"priority":2}}`},
 		"a third has the next":          {1, 1, 2, `{"spec":{"priority":3}}`},
 		"both are below 0":              {-5, -5, -9, `{"spec":{"priority":-4}}`},
-		"there is none above the third": {1, 1, math.MaxInt32, "kubectl edit rbp rival"},
+		"there is none above the third": {1, 1, 1000000, "kubectl edit rbp rival"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rival, third := prioritised("rival", priorities.rival), prioritised("third", priorities.third)
@@ -66,6 +67,15 @@ func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
 				t.Errorf("%s: %q, want %q in it", e.Reason, e.Advice.Command, priorities.want)
 			}
 		})
+	}
+}
+
+// TestOf_NoPriorityBringsControlPlaneNodesTogether: the policies select different nodes, and do not tie.
+func TestOf_NoPriorityBringsControlPlaneNodesTogether(t *testing.T) {
+	controlPlane := func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }
+	e := explain(t, policies(Policy("w"), Policy("other")), Node("n1", "w", controlPlane, Needs(time.Hour)), Node("n2", "other", controlPlane))
+	if e.Reason != v1alpha1.ReasonPolicyConflict || e.Advice.Command != "kubectl edit rbp w" {
+		t.Errorf("%s: %q", e.Reason, e.Advice.Command)
 	}
 }
 
