@@ -111,16 +111,19 @@ func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, mess
 }
 
 // emptied reports that the drain is over. One that ended by its time-out states which pods were left; one whose volumes are
-// waited for names them.
+// waited for names them, and one whose host is held up names who does that, and until when it is waited for.
 func emptied(o Observation) []corev1.NodeCondition {
 	reason, message := v1alpha1.EventDrained, left
 	_, waits := detached(o)
+	why, _ := heldUp(o)
 	switch p := o.Record.Last(); {
 	case p.Reason == v1alpha1.ReasonDrainTimedOut:
 		reason, message = string(v1alpha1.ReasonDrainTimedOut), p.Message
 	case waits && o.InPhase(protocol.PhaseDraining):
 		reason = v1alpha1.EventVolumesInUse
 		message, _ = volumesReported(o)
+	case why.Message != "" && o.InPhase(protocol.PhaseDraining):
+		message = fmt.Sprintf("%s The reboot waits until %s at most; then the node is uncordoned and backs off. %s", left, timing.Instant(o.deadline()), why.Message)
 	}
 	return []corev1.NodeCondition{
 		condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, reason, message),

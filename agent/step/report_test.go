@@ -253,6 +253,7 @@ func TestMaintenance(t *testing.T) {
 	until := " The drain may take until " + deadline + "; then the node is uncordoned and backs off."
 	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
 	unread := []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The node is not drained while policy workers cannot be read."+until)}
+	heldUpUntil := " The reboot waits until " + deadline + " at most; then the node is uncordoned and backs off. Blocked by x."
 	const disk = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
 	cases[[]corev1.NodeCondition]{
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
@@ -313,6 +314,17 @@ func TestMaintenance(t *testing.T) {
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
 		}},
+		"one that is done and whose host is held up": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainDone}), func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
+				condition(corev1.NodeDrainInProgress, no, "Drained", left+heldUpUntil), condition(corev1.NodeDrained, yes, "Drained", left+heldUpUntil),
+			},
+		},
+		"which it does not report past the point of no return": {
+			makeObservation(goingDown, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
+				condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+				condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
+			},
+		},
 		"one that is done and waits for volumes": {makeObservation(hasDrained, using("disk")), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "VolumesInUse", disk), condition(corev1.NodeDrained, yes, "VolumesInUse", disk),
 		}},
