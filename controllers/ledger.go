@@ -168,10 +168,11 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	return l.patchPolicy(ctx, s.Policy, before)
 }
 
-// hold puts the finalizer on a policy that may grant, and on the one with its ledger, before that can have an entry. Where it fails,
-// no entry may come in, and no run begin or end.
-func (l *ledgerWriter) hold(ctx context.Context, s *state) error {
-	if s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce || s.Policy.DeletionTimestamp != nil {
+// hold puts the finalizer on a policy that may grant or sees reboots to their end, and on the one with its ledger, before that can have an
+// entry. Where it fails, no entry may come in, and no run begin or end.
+func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
+	reports := s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce && len(p.Ledger())+len(p.Unlisted) == 0
+	if reports || s.Policy.DeletionTimestamp != nil {
 		return nil
 	}
 	for _, policy := range []*v1alpha1.RebootPolicy{s.Policy, s.Ledger} {

@@ -195,10 +195,7 @@ func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolic
 // converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;
 // a freed slot so goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
-	held := r.ledger.hold(ctx, s)
-	if apierrors.IsConflict(held) {
-		return plan.Plan{}, held
-	}
+	var held error // why the policy has no finalizer
 	tried := map[string]plan.Action{}
 	for range maxRounds {
 		draft := plan.Begin(s.Snapshot)
@@ -206,7 +203,10 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			continue
 		}
 		p := draft.Complete()
-		if held != nil && (p.RunMoves || len(p.Granted)+len(p.Adopted) > 0) {
+		if held == nil {
+			held = r.ledger.hold(ctx, s, p)
+		}
+		if apierrors.IsConflict(held) || held != nil && (p.RunMoves || len(p.Granted)+len(p.Adopted) > 0) {
 			return p, held
 		}
 		if !p.StatusMoves() {

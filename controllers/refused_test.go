@@ -345,6 +345,23 @@ func TestReconcile_APolicyThatIsDeletedStaysForARebootThatItsLedgerHasLost(t *te
 	}
 }
 
+// A policy that was removed by force and applied again to report only takes the reboot back that it has granted, and stays for it, too.
+func TestReconcile_APolicyThatOnlyReportsStaysForARebootThatItTakesBack(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	e := s.ledger()[0]
+	s.progress(t, e, protocol.PhaseRebooting)
+	change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
+		p.Finalizers, p.Spec.Mode, p.Status.Grants, p.Status.Run = nil, v1alpha1.ModeDryRun, nil, nil
+	})
+	for range 2 {
+		s.pass(t)
+	}
+	s.remove(t, s.policy())
+	if s.policy() == nil {
+		t.Fatal("the policy is gone in mid-reboot")
+	}
+}
+
 // reported is what a policy specifies of its granted reboots, in its condition and in the metric.
 type reported struct {
 	Reason  v1alpha1.Reason
