@@ -96,8 +96,10 @@ func started(policy string, p plan.Plan) string {
 // finished states how the run went, from what the status has kept of it.
 func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatus, now time.Time) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Policy %s is done: %s rebooted in %s", policy.Name,
-		message.Count(int(run.Rebooted), "node was", "nodes were"), now.Sub(run.StartedAt.Time).Round(time.Second))
+	fmt.Fprintf(&text, "Policy %s is done: %s rebooted", policy.Name, message.Count(int(run.Rebooted), "node was", "nodes were"))
+	if took := now.Sub(run.StartedAt.Time).Round(time.Second); took >= 0 { // else the clock of the leader that began was ahead
+		fmt.Fprintf(&text, " in %s", took)
+	}
 	if slowest, took := slowest(policy.Status.History, run.Seq); slowest != "" {
 		fmt.Fprintf(&text, "; %s took longest, %s", slowest, took)
 	}
