@@ -42,6 +42,17 @@ var (
 	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
 )
 
+// TestWantsLook: the agent looks at pods for the manager while the node asks for a reboot that has not begun.
+func TestWantsLook(t *testing.T) {
+	cases[*protocol.Preflight]{
+		"a reboot is needed":        {makeObservation(staged("1"), isAsked), &asked},
+		"nobody asks":               {makeObservation(staged("1")), nil},
+		"no reboot is needed":       {makeObservation(isAsked), nil},
+		"the reboot has begun":      {makeObservation(staged("1"), isAsked, beingDrained), nil},
+		"no engine is received yet": {makeObservation(staged("1"), isAsked, func(o *Observation) { o.Engines = nil }), nil},
+	}.each(t, wantsLook)
+}
+
 // TestNodeStatusOf_Preflight: what the agent answers about the pods, and when.
 func TestNodeStatusOf_Preflight(t *testing.T) {
 	const (
