@@ -35,7 +35,7 @@ const (
 	ReasonNoPolicy Reason = "NoPolicy"
 	// ReasonPolicyConflict means several policies of the same priority select the node, or not all control-plane nodes fall under one.
 	ReasonPolicyConflict Reason = "PolicyConflict"
-	// ReasonNodePaused means the node carries annotation reboot-operator.io/paused, with a value other than "false".
+	// ReasonNodePaused means the node carries annotation reboot-operator.io/paused, with a value that is neither empty nor "false".
 	ReasonNodePaused Reason = "NodePaused"
 	// ReasonInvalid means the spec has a value that admission should have refused, and the policy grants nothing. It is a reason
 	// of condition Accepted, too.
@@ -52,7 +52,7 @@ const (
 	ReasonWindowClosed Reason = "WindowClosed"
 	// ReasonWindowTooShort means what is left of the window is shorter than a reboot takes.
 	ReasonWindowTooShort Reason = "WindowTooShort"
-	// ReasonNodeUnavailable means the node is not Ready or is being deleted: a reboot would not be proved.
+	// ReasonNodeUnavailable means the node is not Ready, is being deleted, or reports no boot ID: a reboot could not be proved.
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
 	// ReasonUpdateNotApplied means two reboots for the same need left the node as it was. Its update rolls back, or what asks for the
 	// reboot survives it.
@@ -82,7 +82,7 @@ const (
 	ReasonGateUnreachable Reason = "GateUnreachable"
 	// ReasonControlPlaneGuard means another control-plane node is down or granted.
 	ReasonControlPlaneGuard Reason = "ControlPlaneGuard"
-	// ReasonDomainBusy means nodes of another topology domain are being rebooted.
+	// ReasonDomainBusy means nodes of another topology domain are being rebooted, or go first.
 	ReasonDomainBusy Reason = "DomainBusy"
 	// ReasonBudgetExhausted means maxUnavailable nodes are unavailable already.
 	ReasonBudgetExhausted Reason = "BudgetExhausted"
@@ -106,7 +106,7 @@ const (
 const (
 	// ReasonUpdateStaged means an update engine has installed an update that the next boot uses.
 	ReasonUpdateStaged Reason = "UpdateStaged"
-	// ReasonSentinelPresent means the host's reboot-required file exists.
+	// ReasonSentinelPresent means a file exists by which the host asks for a reboot, such as /run/reboot-required.
 	ReasonSentinelPresent Reason = "SentinelPresent"
 	// ReasonRequested means a reboot was requested, by annotation or label reboot-operator.io/reboot-requested.
 	ReasonRequested Reason = "Requested"
@@ -114,19 +114,19 @@ const (
 	ReasonMaxUptime Reason = "MaxUptime"
 	// ReasonUpToDate means nothing asks for a reboot.
 	ReasonUpToDate Reason = "UpToDate"
-	// ReasonEngineUnreachable means no update engine could be asked: unknown, which is never a need.
+	// ReasonEngineUnreachable means an update engine could not be asked, or none was found: unknown, which is never a need.
 	ReasonEngineUnreachable Reason = "EngineUnreachable"
 )
 
-// Why an attempt ended without a reboot: the reason in the progress annotation of phase Aborted, and of the conditions.
+// Why an attempt ended without a reboot, or does not go on: the reason of the progress, the conditions, the events or status.history.
 const (
 	// ReasonDrainTimedOut means pods were left when drain.timeout had passed.
 	ReasonDrainTimedOut Reason = "DrainTimedOut"
-	// ReasonCancelled means the manager cancelled the grant.
+	// ReasonCancelled means the grant was cancelled, removed or replaced, or the host was rebooted otherwise. It is no failure.
 	ReasonCancelled Reason = "Cancelled"
 	// ReasonUncordoned means the node was uncordoned while it was being drained.
 	ReasonUncordoned Reason = "Uncordoned"
-	// ReasonRebootRefused means logind refused to reboot.
+	// ReasonRebootRefused means logind has not confirmed the reboot. The agent tries again.
 	ReasonRebootRefused Reason = "RebootRefused"
 	// ReasonRebootTimedOut means the node was not Ready on a new boot ID within reboot.timeout.
 	ReasonRebootTimedOut Reason = "RebootTimedOut"

@@ -148,11 +148,11 @@ type WindowStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 	// closesAt is when the open window closes.
-	// Absent: never, or closed.
+	// Absent: not within 400 days, or closed.
 	// +optional
 	ClosesAt *metav1.Time `json:"closesAt,omitempty"`
 	// opensAt is the next opening.
-	// Absent: open, or never.
+	// Absent: open, or none within 400 days.
 	// +optional
 	OpensAt *metav1.Time `json:"opensAt,omitempty"`
 }
