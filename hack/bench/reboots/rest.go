@@ -99,11 +99,10 @@ func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest
 }
 
 func (r atRest) rows() []figures.Row {
-	hourly := float64(r.asked.Watches) * time.Hour.Seconds() / rest.Seconds() / nodes
 	return []figures.Row{
 		figures.Judged("largest agent", figures.Memory(r.memory), r.memory.Resident < goalMemory, "below "+figures.Mebibytes(goalMemory)),
 		figures.Judged("requests of all agents, beside watches", strconv.Itoa(r.asked.Work()), r.asked.Work() == 0, "none"),
-		figures.Figure("watches begun anew, by each agent in an hour", fmt.Sprintf("%.0f", hourly)),
+		figures.Figure("watches begun anew in that time, by each agent", fmt.Sprintf("%.1f", float64(r.asked.Watches)/nodes)),
 		figures.Figure("from D-Bus signal to RebootRequired: median", figures.QuantileText(r.detected, 0.5)),
 		figures.Figure("the same: longest", figures.QuantileText(r.detected, 1)),
 	}
