@@ -23,7 +23,7 @@ cp hack/site/config.mjs "$pages/.vitepress/"
 cp -r docs/. "$pages"
 rm -f "$pages"/*.go
 cp README.md "$pages/index.md"
-sed -i -E "s|\]\(docs/([^)]*)\)|](\1)|g; s|\]\(([^):#]+)\)|](@\1)|g; s#\]\(@([a-z/-]+\.(md|svg))\)#](\1)#g; s|\]\(@?examples/README\.md\)|](examples/README.md)|g; s|\]\(@([^)]*)\)|]($repository/\1)|g" "$pages/index.md"
+sed -i -E "s|\]\(docs/([^)]*)\)|](\1)|g; s|\]\(([^):#]+)\)|](@\1)|g; s#\]\(@([a-z0-9/-]+\.(md|svg))\)#](\1)#g; s|\]\(@?examples/README\.md\)|](examples/README.md)|g; s|\]\(@([^)]*)\)|]($repository/\1)|g" "$pages/index.md"
 sed -i -E "s|\]\(\.\./README\.md|](index.md|g; s|\]\(\.\./([^)]*)\)|]($repository/\1)|g; s|\]\(([a-z/-]+\.ya?ml)\)|]($repository/docs/\1)|g" "$pages"/*.md
 sed -i -E "s|\]\(\.\./([a-z-]+\.md[^)]*)\)|](@\1)|g; s|\]\(\.\./\.\./([^)]*)\)|]($repository/\1)|g; s|\]\(@|](../|g; s|\]\(([a-z/-]+\.ya?ml)\)|]($repository/docs/examples/\1)|g" "$pages/examples/README.md"
 
