@@ -168,8 +168,8 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	return l.patchPolicy(ctx, s.Policy, before)
 }
 
-// hold puts the finalizer on a policy that may grant or sees reboots to their end, and on the one with its ledger, before that can have an
-// entry. Where it fails, no entry may come in, and no run begin or end.
+// hold puts the finalizer on a policy that may grant, or that sees reboots to their end. It also puts it on the policy with its ledger,
+// before that ledger can have an entry. Where it fails, no entry may come in, and no run begin or end.
 func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
 	reports := s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce && len(p.Ledger())+len(p.Unlisted) == 0
 	if reports || s.Policy.DeletionTimestamp != nil {

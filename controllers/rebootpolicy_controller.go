@@ -306,8 +306,8 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 	return r.nodes.noteAnswer(s, t.Entry.Node, err)
 }
 
-// finalize lets a policy go that is being deleted. It must have no grant left in any ledger or on any Node, none of others in its own, and
-// no hook of its run to wait for. First the nodes lose what they carry for no policy any more: the manager may be uninstalled next.
+// finalize lets a policy go that is being deleted. No ledger and no Node may have a grant of it, and its own ledger none of others. No
+// hook of its run may be waited for. First the nodes lose what they carry for no policy any more: the manager may be uninstalled next.
 func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
 	grants := len(p.Ledger()) + len(p.Unlisted) + len(s.Policy.Status.Grants)
 	if s.Policy.DeletionTimestamp == nil || grants > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
@@ -325,8 +325,8 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 }
 
 // report reports what was decided: the status where the ledger did not change it already, conditions on the nodes, and markers. The status
-// comes first: a webhook that is down keeps each Node from being written, and then nothing else shows why. One that the API server refuses
-// keeps no Node from showing it.
+// comes first: while a webhook is down no Node can be written, and nothing else shows why. A status that the API server refuses keeps no
+// Node from being written.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
 	err := r.ledger.reportStatus(ctx, s, p)
 	if err == nil {

@@ -110,8 +110,8 @@ func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, mess
 	return shown.Message, then
 }
 
-// emptied reports that the drain is over. One that ended by its time-out states which pods were left; one whose volumes are
-// waited for names them, and one whose host is held up names who does that, and until when it is waited for.
+// emptied reports that the drain is over. After a time-out it states which pods were left, and while volumes are waited for it names
+// them. While the host is held up it names who does that, and until when it is waited for.
 func emptied(o Observation) []corev1.NodeCondition {
 	reason, message := v1alpha1.EventDrained, left
 	_, waits := detached(o)

@@ -19,7 +19,8 @@ import (
 const maxWhyBytes = 128
 
 // need is Node condition RebootRequired. An engine's need wins over an administrator's request, and that one over the uptime. The
-// message has all of them, and which engines reported. That no engine can be asked is Unknown, which is never a need.
+// message has all of them, and which engines reported. Where nothing asks and an engine cannot be asked, it is Unknown, which is never a
+// need.
 func need(o Observation) corev1.NodeCondition {
 	report := engine.Merge(o.Engines)
 	c := corev1.NodeCondition{

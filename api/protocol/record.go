@@ -149,7 +149,7 @@ func Uncordons(node *corev1.Node) bool { return RecordOf(node).Last().Cordoned &
 //
 // The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not, another program
 // or a person has taken the cordon over. An ancient entry names no manager. Where no other manager has the field, and without
-// managedFields, the record on the Node decides. It takes an administrator's cordon for the agent's in two cases only: both writes have
+// managedFields, the record on the Node decides. It takes an administrator's cordon for the agent's in two cases only. Both writes have
 // become ancient, or the administrator's has and the node is past the point of no return.
 func cordonIsAgents(node *corev1.Node) bool {
 	if !node.Spec.Unschedulable {

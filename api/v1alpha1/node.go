@@ -11,7 +11,7 @@ import (
 // corev1.NodeDrained, corev1.NodeMaintenanceInProgress, see IsAgents, and corev1.NodeMaintenancePlanned, see IsPlanned).
 const (
 	// NodeRebootRequired is written by the agent. True: the node needs a reboot, the reason states why and the message
-	// names the version. False: it does not. Unknown: the update engine cannot be asked.
+	// names the version. False: it does not. Unknown: an update engine cannot be asked, or none was found.
 	NodeRebootRequired corev1.NodeConditionType = "RebootRequired"
 	// NodeRebootPermitted is written by the manager, and only on nodes that need a reboot. True: granted. False: the
 	// reason is THE reason why not now.

@@ -260,8 +260,8 @@ func (d *Draft) nextRun() *v1alpha1.RunHooks {
 	return r.is
 }
 
-// ask begins a stage with a number of its own, which only grows. It is above those of the answers that are there: a policy that was deleted
-// and applied again counts from 0, and may have been applied with its annotations.
+// ask begins a stage with a number of its own, which only grows. It is above those of the answers that are there. A policy that was
+// deleted and applied again counts from 0, and its annotations may have been applied with it.
 func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 	for _, key := range keys {
 		number, _, _ := strings.Cut(d.f.Policy.Annotations[string(key)], ":")

@@ -282,8 +282,8 @@ func (t *tracker) began(latest time.Duration) time.Time {
 	return believed(t.Node.Progress.At.Time, published, published.Add(latest))
 }
 
-// sent is when the node passed the point of no return. That may be later than its drain may take by the policy of now, which is not always
-// the policy that the drain went by; it is not later than when a manager has first seen it.
+// sent is when the node passed the point of no return. It may be later than the policy lets a drain take: the drain may have gone by the
+// policy as it was before. It is not later than when a manager has first seen it.
 func (t *tracker) sent() time.Time {
 	at, published, seen := t.Node.Progress.At.Time, t.published(), t.f.Now
 	if t.Entry.RebootingAt != nil {

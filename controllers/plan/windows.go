@@ -75,8 +75,8 @@ func (v view) opening(at time.Time) string {
 const AssumedReboot = 5 * time.Minute
 
 // Reserve is how much of a window has to be left to begin a reboot. It is what one takes, but at most all of its time-outs and half of
-// the longest window. Slow reboots, or a node whose clock is wrong, could otherwise keep the policy from ever making another one, and
-// so from ever learning better.
+// the longest window. Otherwise slow reboots, or a node whose clock is wrong, could keep the policy from making another one, and then
+// its history would never change.
 func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
 	var longest time.Duration
 	for _, w := range policy.Spec.Windows {
