@@ -215,7 +215,7 @@ type RebootPolicySpec struct {
 // Concurrency limits how many nodes may be down at once.
 type Concurrency struct {
 	// maxUnavailable is the most nodes that may be unavailable at once, such as 2, or 10% of the selected nodes.
-	// A percentage rounds down, to at least 1.
+	// A percentage rounds down, to at least 1 and at most 1000.
 	// 0 and 0% allow none.
 	// Nodes that are unavailable for other reasons count: not Ready, cordoned by others, or being deleted.
 	// Absent: 1, or with shared the limit of that policy alone.

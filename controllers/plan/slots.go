@@ -15,8 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Limit is maxUnavailable in nodes. A percentage of the selected nodes rounds down, to at least 1; 0 and 0% allow none.
-// What cannot be read allows none either.
+// Limit is maxUnavailable in nodes. A percentage of the selected nodes rounds down, to at least 1 and at most MaxGrants; 0
+// and 0% allow none. What cannot be read allows none either.
 func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 	if maxUnavailable.Type == intstr.Int {
 		return max(maxUnavailable.IntVal, 0), nil
