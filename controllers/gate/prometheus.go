@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 }
 
 // ofStores are the warnings that are not about the query. Thanos, and Prometheus with remote storage, leave out what a store that is
-// down has, and report it in this way only. The order of several is random.
+// down has, and report it in this way only; see marked for VictoriaMetrics. The order of several is random.
 func ofStores(warnings []string) []string {
 	return slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return strings.HasPrefix(w, "PromQL ") })
 }
@@ -131,7 +132,23 @@ func open(address, version string, c credentials) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address cannot be used: %w", err)
 	}
-	return &server{version: version, credentials: c, connections: connections, api: promv1.NewAPI(client)}, nil
+	return &server{version: version, credentials: c, connections: connections, api: promv1.NewAPI(marked{client})}, nil
+}
+
+// marked reads what the library leaves out: VictoriaMetrics reports in a field of its own that some of its storage did not answer. It
+// becomes a warning, as other servers report it.
+type marked struct{ api.Client }
+
+// Do is api.Client's.
+func (m marked) Do(ctx context.Context, r *http.Request) (*http.Response, []byte, error) {
+	response, body, err := m.Client.Do(ctx, r)
+	var answer map[string]json.RawMessage
+	if err != nil || json.Unmarshal(body, &answer) != nil || string(answer["isPartial"]) != "true" {
+		return response, body, err
+	}
+	answer["warnings"] = json.RawMessage(`["isPartial is true: some of the storage did not answer"]`)
+	body, err = json.Marshal(answer)
+	return response, body, err
 }
 
 // errRedirected: credentials are for the address that was written down, and for no other.

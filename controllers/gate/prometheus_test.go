@@ -205,7 +205,10 @@ func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
 		"warnings about the query itself": {
 			`[]`, `"warnings": ["PromQL info: metric might not be a counter, name does not end in _total", "PromQL warning: mixed"]`, v1alpha1.GateClear, "",
 		},
-		"something blocks in what is there": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
+		"VictoriaMetrics has all":             {`[]`, `"isPartial": false`, v1alpha1.GateClear, ""},
+		"VictoriaMetrics misses a part of it": {`[]`, `"isPartial": true`, v1alpha1.GateUnreachable, "the answer may be incomplete: isPartial is true"},
+		"something blocks in the part it has": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, `"isPartial": true`, v1alpha1.GateFiring, `{job="api"} = 2`},
+		"something blocks in what is there":   {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
