@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -227,13 +228,13 @@ type what struct {
 // both emits an event on the Node and one on the policy, each related to the other. The references have no resourceVersion, so that an
 // event repeated within minutes becomes a series. A node that comes and goes makes no flood of events.
 func (a *announcer) both(s *state, n *plan.Node, w what, note string, args ...any) {
-	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy)
+	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy.Name, s.Policy.UID)
 	a.recorder.Eventf(node, p, w.kind, string(w.reason), w.action, note, args...)
 	a.recorder.Eventf(p, node, w.kind, string(w.reason), w.action, note, args...)
 }
 
-func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: p.Name, UID: p.UID}
+func policyReference(name string, uid types.UID) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: name, UID: uid}
 }
 
 func (a *announcer) observeGrant(s *state, n *plan.Node) {
@@ -281,7 +282,7 @@ func (a *announcer) lost(s *state, t plan.Reboot) {
 		return
 	}
 	a.failed(s, t.Entry.Node, "lost", t.Message)
-	a.recorder.Eventf(policyReference(s.Policy), nil, corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
+	a.recorder.Eventf(policyReference(s.Policy.Name, s.Policy.UID), nil, corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
 }
 
 // cancelledEarly is an attempt whose grant was cancelled before it disturbed the node, which status.history does not have.

@@ -11,12 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -396,5 +399,26 @@ func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {
 		if got := engineLabel(need); got != want {
 			t.Errorf("the engine of need %q is %q, want %q", need, got, want)
 		}
+	}
+}
+
+// regarding keeps what events are about.
+type regarding struct{ objects []runtime.Object }
+
+func (r *regarding) Eventf(object, _ runtime.Object, _, _, _, _ string, _ ...any) {
+	r.objects = append(r.objects, object)
+}
+
+// `kubectl describe` finds events by the UID.
+func TestEnded_IsAnEventThatPeopleFindOnThePolicy(t *testing.T) {
+	a, _, s := announcing(t)
+	s.Policy.UID, s.Policy.Spec.Notify = "workers-uid", []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "chat"}}}
+	recorder := &regarding{}
+	a.notifier = notify.New(secret.Reader{}, clock.RealClock{}, ended(recorder, a.metrics)) // which delivers nothing: at some time no more fit
+	for len(recorder.objects) == 0 {
+		a.notify(s.Policy, v1alpha1.NotifyHalted, "why")
+	}
+	if diff := cmp.Diff([]runtime.Object{policyReference(s.Policy.Name, s.Policy.UID)}, recorder.objects); diff != "" {
+		t.Errorf("the event is about (-want +got):\n%s", diff)
 	}
 }

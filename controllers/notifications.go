@@ -25,22 +25,21 @@ const named = 10
 // The clock is what it waits by.
 func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, metrics *Metrics, namespace string, clock clock.WithTicker) (*notify.Notifier, error) {
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: namespace}
-	n := notify.New(secrets, clock, func(m notify.Message, r notify.Result, err error) {
-		metrics.notified(m.Policy, string(m.Event), string(r))
-		if err != nil {
-			notificationFailed(recorder, m.Policy, err.Error())
-		}
-	})
+	n := notify.New(secrets, clock, ended(recorder, metrics))
 	if err := mgr.Add(n); err != nil {
 		return nil, fmt.Errorf("adding the notifier: %w", err)
 	}
 	return n, nil
 }
 
-// notificationFailed reports on a policy what could not be reported.
-func notificationFailed(recorder events.EventRecorder, policy, why string) {
-	about := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: policy}
-	recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", why)
+// ended counts how a message has ended, and reports on its policy what could not be reported.
+func ended(recorder events.EventRecorder, metrics *Metrics) func(m notify.Message, r notify.Result, err error) {
+	return func(m notify.Message, r notify.Result, err error) {
+		metrics.notified(m.Policy, string(m.Event), string(r))
+		if err != nil {
+			recorder.Eventf(policyReference(m.Policy, m.UID), nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", err.Error())
+		}
+	}
 }
 
 // notify sends what was written; nothing where the policy names no service.
@@ -51,7 +50,7 @@ func (a *announcer) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyE
 // notifyOfNode sends what was written about a node.
 func (a *announcer) notifyOfNode(policy *v1alpha1.RebootPolicy, node string, event v1alpha1.NotifyEvent, text string) {
 	if a.notifier != nil {
-		a.notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, Node: node, Text: text})
+		a.notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, UID: policy.UID, Node: node, Text: text})
 	}
 }
 

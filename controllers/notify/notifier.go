@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -35,8 +36,9 @@ var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 // Message is one thing to send.
 type Message struct {
 	Event v1alpha1.NotifyEvent
-	// Policy is whose nodes it is about, by name.
+	// Policy is whose nodes it is about, by name, and UID is its metadata.uid.
 	Policy string
+	UID    types.UID
 	// Node is the one that it is about. Empty: it is about the policy.
 	Node string
 	// Text is a sentence, or one per line.
