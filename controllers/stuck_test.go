@@ -102,8 +102,10 @@ var _ = Describe("A reboot that goes another way", func() {
 		Eventually(f.granted).Should(Equal([]string{byHand}))
 		Expect(f.grant(byHand).BootID).To(Equal(bootID(byHand, 2)))
 
-		By("losing it with the next boot by hand: the need outlives that, and a new grant is for that boot")
+		By("losing it with the next boot by hand: once its agent reports that the need outlives that, a new grant is for that boot")
 		f.status(byHand, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(byHand, 3)}})
+		Eventually(f.reason).WithArguments(byHand).Should(Equal("False NodeUnavailable"))
+		f.need(byHand)
 		Eventually(func() string { return f.grant(byHand).BootID }).Should(Equal(bootID(byHand, 3)))
 	})
 

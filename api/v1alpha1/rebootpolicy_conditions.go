@@ -52,7 +52,8 @@ const (
 	ReasonWindowClosed Reason = "WindowClosed"
 	// ReasonWindowTooShort means what is left of the window is shorter than a reboot takes.
 	ReasonWindowTooShort Reason = "WindowTooShort"
-	// ReasonNodeUnavailable means the node is not Ready, is being deleted, or reports no boot ID: a reboot could not be proved.
+	// ReasonNodeUnavailable means the node is not Ready, is being deleted, or reports no boot ID or another one than its agent: a reboot
+	// could not be proved.
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
 	// ReasonUpdateNotApplied means two reboots for the same need left the node as it was. Its update rolls back, or what asks for the
 	// reboot survives it.

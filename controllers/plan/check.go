@@ -186,6 +186,9 @@ func nodeUnavailable(_ view, n *Node) *Blocked {
 		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first")
 	case n.BootID == "":
 		return blocked(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved")
+	case n.OtherBoot != "":
+		return blocked(v1alpha1.ReasonNodeUnavailable, "the agent's last report is of boot %.64q, and the kubelet reports boot %q: the agent begins nothing "+
+			"before both are the same; where this stays, set --boot-id-file of the agent", n.OtherBoot, n.BootID)
 	}
 	return nil
 }

@@ -168,6 +168,14 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", bootID(strings.Repeat("x", 65)))),
 			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
 		},
+		"an agent that sees another boot than the kubelet, as in a container": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, `{"bootID":"other"}`))),
+			v1alpha1.ReasonNodeUnavailable, `the agent's last report is of boot "other", and the kubelet reports boot "worker-1-boot-1": the agent begins nothing ` +
+				"before both are the same; where this stays, set --boot-id-file of the agent",
+		},
+		"an agent that sees the boot of the kubelet": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, `{"bootID":"worker-1-boot-1"}`)))},
+		"an agent whose engines report no boot":      {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, "{}")))},
+		"an agent whose engines' record is nonsense": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, "?")))},
 		"agent that blocks it (behaviour 46)": {
 			one(policy("workers"), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
 			v1alpha1.ReasonInhibited, "dpkg: upgrading",

@@ -41,7 +41,9 @@ type Node struct {
 	Deleting bool
 	Deleter  string
 	Cordoned bool
-	BootID   string
+	// BootID is what the kubelet reports, and OtherBoot what the agent's last report is of, where that is another boot. No agent begins
+	// under a grant before its first report in the boot, nor under one that names another boot than it sees. Empty: it is not, or unknown.
+	BootID, OtherBoot string
 	// Pending is the effect of the pending taint: NoSchedule where there are two. Empty: the node carries none.
 	Pending corev1.TaintEffect
 
@@ -166,6 +168,9 @@ func (n *Node) readRecord(annotations map[string]string) {
 	}
 	if n.Progress != nil {
 		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
+	}
+	if engines, err := protocol.ParseEngines(annotations); err == nil && engines != nil && engines.BootID != n.BootID {
+		n.OtherBoot = engines.BootID
 	}
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	report, err := protocol.ParseAgentReport(annotations)

@@ -137,15 +137,6 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			needs: true, node: options(active), now: 5 * minute,
 			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
 		},
-		"the agent is silent, which sees the boot that the kubelet reports": {
-			needs: true, node: options(active, annotated(v1alpha1.AnnotationEngines, `{"bootID":"worker-1-boot-1"}`)), now: 5 * minute,
-			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
-		},
-		"the agent is silent, for it sees another boot than the kubelet, as in a container": {
-			needs: true, node: options(active, annotated(v1alpha1.AnnotationEngines, `{"bootID":"other"}`)), now: 5 * minute,
-			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node? "+
-				`Its last report is of boot "other", and the kubelet reports boot "worker-1-boot-1": both must read the same (--boot-id-file)`),
-		},
 		"the node was rebooted by hand (behaviour 50)": shown(
 			cancelsGrant(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"), bootID("worker-1-boot-2")),
 		"another policy of the same priority selects the node": {
@@ -164,6 +155,9 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		},
 		"the node is not Ready any more": shown(
 			cancelsGrant(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),
+		"the agent sees another boot than the kubelet": shown(
+			cancelsGrant(v1alpha1.ReasonNodeUnavailable, `the agent's last report is of boot "other", and the kubelet reports boot "worker-1-boot-1": the agent begins `+
+				"nothing before both are the same; where this stays, set --boot-id-file of the agent"), annotated(v1alpha1.AnnotationEngines, `{"bootID":"other"}`)),
 		"the agent blocks it (behaviour 46)": shown(
 			cancelsGrant(v1alpha1.ReasonInhibited, "dpkg"), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)),
 		"locksmithd has started since (behaviour 57)": shown(

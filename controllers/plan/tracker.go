@@ -131,19 +131,7 @@ func (t *tracker) awaitStart() {
 	if !t.f.Now.Before(t.Until) {
 		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
 		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", startTimeout)
-		if boot := t.agentsBoot(); boot != "" && boot != t.Entry.BootID {
-			t.Message += fmt.Sprintf(" Its last report is of boot %.64q, and the kubelet reports boot %q: both must read the same (--boot-id-file)", boot, t.Entry.BootID)
-		}
 	}
-}
-
-// agentsBoot is the boot in which the agent has reported last. Empty: unknown.
-func (t *tracker) agentsBoot() string {
-	reported, err := protocol.ParseEngines(t.Node.Annotations)
-	if err != nil || reported == nil {
-		return ""
-	}
-	return reported.BootID
 }
 
 // withdrawal is what cancels a grant that the agent has not begun to use. A drain that has begun is finished.
