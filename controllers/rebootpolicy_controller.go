@@ -103,6 +103,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	p, err := r.converge(ctx, s)
 	if err == nil {
 		r.ledger.noteAdopted(s.Policy.UID)
+		r.Metrics.observe(s.Policy, p, s.Window)
 		err = r.report(ctx, s, p)
 	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
 		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
@@ -114,7 +115,6 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	if err != nil {
 		return ctrl.Result{}, errors.Join(err, s.refused)
 	}
-	r.Metrics.observe(s.Policy, p, s.Window)
 	next := p.Next
 	if p.WaitsForGates {
 		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy))

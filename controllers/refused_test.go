@@ -154,7 +154,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 // webhookDown is what the API server answers where a webhook that it has to ask does not answer.
 var webhookDown = apierrors.NewInternalError(errors.New(`failed calling webhook "nodes.example.com": failed to call webhook: connection refused`))
 
-// Where the policy's status cannot be written the Nodes can: those that wait show why.
+// Where the policy's status cannot be written the Nodes can: those that wait show why, and so do the metrics.
 func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	for _, e := range s.policy().Status.Grants {
@@ -167,6 +167,9 @@ func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	}
 	if paused := s.paused(); paused != conditionsPerPass {
 		t.Errorf("%d nodes show that their policy is paused, want %d of a pass", paused, conditionsPerPass)
+	}
+	if blocked := s.reconciler.announce.measured(t, "blocked_nodes", "reason"); blocked[string(v1alpha1.ReasonPaused)] == 0 {
+		t.Errorf("the metrics show %v", blocked)
 	}
 }
 
