@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // gauges report the last plan of each policy. The series of a plan change at once: a scrape never finds some of them missing. How long
@@ -105,7 +106,7 @@ func (g *gauges) seriesOf(policy string, p plan.Plan, w window.State) []promethe
 	}
 	add(g.limit, float64(p.Limit))
 	add(g.open, boolean(w.Open))
-	add(g.next, seconds(w.Next))
+	add(g.next, seconds(timing.Earliest(w.OpensAt, w.ClosesAt)))
 	add(g.halted, boolean(p.Halt.Halted))
 	return series
 }

@@ -35,7 +35,7 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, Limit: 2, Halt: plan.Halt{Halted: true},
 		Gates:    []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
 		RunWaits: "backup", RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},
-	}, window.State{Open: true, Next: time.Unix(60, 0)})
+	}, window.State{Open: true, Next: time.Unix(30, 0), ClosesAt: time.Unix(60, 0)}) // before it closes, another window gives it its name
 	all := map[string]map[string]float64{
 		"nodes": {
 			"selected": 9, "reporting": 8, "reboot_required": 7, "permitted": 6, "rebooting": 5, "blocked": 4, "unavailable": 3, "failed": 2,
@@ -46,6 +46,10 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 	}
 	if diff := cmp.Diff(all, gauges()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	a.metrics.observe(s.Policy, plan.Plan{}, window.State{Next: time.Unix(30, 0), OpensAt: time.Unix(90, 0)})
+	if diff := cmp.Diff(map[string]map[string]float64{"window_next_transition_timestamp_seconds": {t.Name(): 90}}, gauges()); diff != "" {
+		t.Errorf("of a window that is closed (-want +got):\n%s", diff)
 	}
 	a.metrics.observe(s.Policy, plan.Plan{}, window.State{})
 	if diff := cmp.Diff(map[string]map[string]float64{}, gauges()); diff != "" {
