@@ -154,7 +154,7 @@ func (a *announcer) conditionChanged(policy *v1alpha1.RebootPolicy, was, is meta
 	case reason == v1alpha1.ReasonUrgent:
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Window", is.Message)
 		a.notify(policy, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s is %s", policy.Name, is.Message))
-	case reason == v1alpha1.ReasonPolicyConflict:
+	case is.Type == v1alpha1.ConditionAccepted && reason != v1alpha1.ReasonAccepted:
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Accept", is.Message)
 	case reason == v1alpha1.ReasonNodeWriteRefused:
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WriteNode", is.Message)

@@ -129,6 +129,9 @@ func TestPolicyEvents(t *testing.T) {
 		"a window opens":           {kind: v1alpha1.ConditionWindowOpen, was: no, is: yes},
 		"a window closes":          {kind: v1alpha1.ConditionWindowOpen, was: yes, is: no},
 		"another has its priority": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonPolicyConflict, want: []string{"Warning PolicyConflict"}},
+		"its spec is invalid":      {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonInvalid, want: []string{"Warning Invalid"}},
+		"it has no limit to share": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonSharedPolicyNotFound, want: []string{"Warning SharedPolicyNotFound"}},
+		"it is accepted":           {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonAccepted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := func(status metav1.ConditionStatus, accepted v1alpha1.Reason) *v1alpha1.RebootPolicy {
