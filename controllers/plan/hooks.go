@@ -311,9 +311,13 @@ func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	return stage
 }
 
-// mayPass reports whether what blocks the node ends by itself, at an unknown time.
+// mayPass reports whether what blocks the node ends by itself, at a time that the manager does not know.
 func (o *Blocked) mayPass() bool {
-	return o.check == v1alpha1.ReasonBackingOff || o.check == v1alpha1.ReasonBlockingPod || o.reaches(gateChecks)
+	switch o.check {
+	case v1alpha1.ReasonJustBooted, v1alpha1.ReasonBackingOff, v1alpha1.ReasonBlockingPod:
+		return true
+	}
+	return o.reaches(gateChecks)
 }
 
 // sameStage reports whether a run is at a stage already, or neither is there.

@@ -185,6 +185,7 @@ func TestPlan_RunHooks(t *testing.T) {
 		"a run that waits for a slot":      {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil)), needy("worker-1"), newHost("worker-2", notReady)), is(v1alpha1.RunIdle, nil), 0},
 		"a run that waited for an hour":    {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -time.Hour, nil)), needy("worker-1"), newHost("worker-2", notReady)), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"a run that waits for spacing":     {one(policy("workers", spacing(10*minute), lastReboot(-minute), runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1")), is(v1alpha1.RunRunning, nil), 0},
+		"a run whose node has just booted": {one(policy("workers", runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1", agentBlocking(`{"reason":"JustBooted"}`))), &v1alpha1.RunHooks{Stage: v1alpha1.RunIdle, Number: 7}, 0},
 		"a hook after the run is asked":    {one(policy("workers", runHooked, after), needy("worker-1")), is(v1alpha1.RunAfter, unset), 0},
 		"it has approved of its run":       {one(policy("workers", runHooked, after, answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0},
 		"it is to approve a deleted one":   {one(policy("workers", runHooked, after, deleted)), is(v1alpha1.RunAfter, unset), 0},

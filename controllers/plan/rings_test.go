@@ -62,6 +62,9 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"a node whose gate is being asked for the first time": {
 			workers(rings(), gated("burn")), []*host{needy("c", canary)}, nil, left("nodes of it are left"), 0,
 		},
+		"a node that has just booted": {
+			workers(rings()), []*host{needy("c", canary, agentBlocking(`{"reason":"JustBooted"}`))}, nil, left("nodes of it are left"), 0,
+		},
 		"a node that is down": {workers(rings()), []*host{needy("c", canary, notReady)}, nil, left("c is left (NodeUnavailable)"), 0},
 		"a node that a person has paused is not waited for": {
 			workers(rings()), []*host{needy("c", canary, paused, inhibited)}, []string{"worker-1"}, "", 0,

@@ -82,7 +82,8 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 // last, because `kubectl get` shows the first one only.
 var needNoAction = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,
-	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonRingWaits: true, v1alpha1.ReasonBlockingPod: true, v1alpha1.ReasonWaitingForHook: true,
+	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonJustBooted: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonRingWaits: true,
+	v1alpha1.ReasonBlockingPod: true, v1alpha1.ReasonWaitingForHook: true,
 	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
 }
 

@@ -64,13 +64,15 @@ func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
 func TestReboots_Blocked(t *testing.T) {
 	p := one(policy("workers", atMost("0")),
 		append(hosts(needy, "n7 n6 n5 n4 n3 n2 n1"), needy("p2", annotated(v1alpha1.AnnotationPaused, "true")),
-			needy("p1", annotated(v1alpha1.AnnotationPaused, "true")), needy("x", notReady), needy("y", agentBlocking(`{"reason":"Inhibited"}`)))...,
+			needy("p1", annotated(v1alpha1.AnnotationPaused, "true")), needy("x", notReady), needy("y", agentBlocking(`{"reason":"Inhibited"}`)),
+			needy("z", agentBlocking(`{"reason":"JustBooted"}`)))...,
 	).plan()
 	want := []v1alpha1.BlockedNodes{
 		{Reason: v1alpha1.ReasonInhibited, Count: 1, Nodes: []string{"y"}},
 		{Reason: v1alpha1.ReasonNodeUnavailable, Count: 1, Nodes: []string{"x"}},
 		{Reason: v1alpha1.ReasonBudgetExhausted, Count: 7, Nodes: []string{"n1", "n2", "n3", "n4", "n5"}},
 		{Reason: v1alpha1.ReasonNodePaused, Count: 2, Nodes: []string{"p1", "p2"}},
+		{Reason: v1alpha1.ReasonJustBooted, Count: 1, Nodes: []string{"z"}},
 	}
 	same(t, "blocked", want, p.Blocked)
 }
