@@ -97,6 +97,9 @@ func TestOf(t *testing.T) {
 	inhibited := func(n *plan.Node) {
 		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "backup"}}
 	}
+	justBooted := func(n *plan.Node) {
+		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonJustBooted, Message: "until soon"}}
+	}
 	active := protocol.GrantActive
 	canary, later := labelled("ring", "canary"), labelled("ring", "later")
 	waitsForPods := policy(spec(func(s *v1alpha1.RebootPolicySpec) {
@@ -125,6 +128,7 @@ func TestOf(t *testing.T) {
 		"one after the other": {
 			policy: policy(), nodes: []*plan.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
 		},
+		"a host that has just booted": {policy: policy(), nodes: []*plan.Node{needy("a", justBooted)}, goes: []string{"a 0–6"}},
 		"a dry run is as if it acted": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []*plan.Node{needy("a")}, goes: []string{"a 0–6"},
 		},

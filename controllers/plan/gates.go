@@ -155,19 +155,23 @@ func (c podCheck) result(n *Node) *protocol.PreflightReport {
 }
 
 // Supposing is for looking ahead: where nothing is known of the pods on a node, its agent is supposed to find nothing in the way.
-// Without gates.blockingPods a missing answer means just that, and the nodes are returned as they are. Their order stays.
+// Without gates.blockingPods a missing answer means just that. A host that has just booted is supposed to have been up for long enough: it
+// is within two minutes. The order of the nodes stays.
 func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
-	check := podCheckOf(policy)
-	if len(policy.Spec.BlockingPods()) == 0 {
-		return nodes
-	}
+	check, asks := podCheckOf(policy), len(policy.Spec.BlockingPods()) > 0
+	justBooted := func(b protocol.Blocker) bool { return b.Reason == v1alpha1.ReasonJustBooted }
 	supposed := slices.Clone(nodes)
 	for i, n := range supposed {
-		if check.result(n) == nil {
-			other := *n
-			other.PreflightReport = &protocol.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
-			supposed[i] = &other
+		silent := asks && check.result(n) == nil
+		if !silent && !slices.ContainsFunc(n.BlockedBy, justBooted) {
+			continue
 		}
+		other := *n
+		other.BlockedBy = slices.DeleteFunc(slices.Clone(n.BlockedBy), justBooted)
+		if silent {
+			other.PreflightReport = &protocol.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
+		}
+		supposed[i] = &other
 	}
 	return supposed
 }
