@@ -208,13 +208,18 @@ var gateReasons = map[v1alpha1.GateState]v1alpha1.Reason{
 	v1alpha1.GateUnreachable: v1alpha1.ReasonGateUnreachable,
 }
 
-// gateEvents emits a warning for each gate that blocks now and did not, or blocked for another cause, in the status before.
+// gateEvents emits which gates block now and did not, or blocked for another cause, in the status before. All of one reason are one warning:
+// several would become a series, which has the note of one of them.
 func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
+	notes := map[v1alpha1.Reason]string{}
 	for _, g := range after.Status.Gates {
 		same := func(b v1alpha1.GateStatus) bool { return b.Name == g.Name && b.State == g.State }
 		if reason, blocks := gateReasons[g.State]; blocks && !slices.ContainsFunc(before.Status.Gates, same) {
-			a.ofPolicy(after, corev1.EventTypeWarning, reason, "AskGate", fmt.Sprintf("gate %s: %s", g.Name, g.Message))
+			notes[reason] += "; gate " + g.Name + ": " + g.Message
 		}
+	}
+	for reason, note := range notes {
+		a.ofPolicy(after, corev1.EventTypeWarning, reason, "AskGate", strings.TrimPrefix(note, "; "))
 	}
 }
 

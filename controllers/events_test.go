@@ -245,6 +245,19 @@ func TestGateEvents(t *testing.T) {
 	}
 }
 
+// Events that differ in their notes alone become a series, which has the note of the first: gates that begin to block together are one event.
+func TestGateEvents_NameEachGate(t *testing.T) {
+	after := &v1alpha1.RebootPolicy{}
+	for _, name := range []string{"errors", "latency"} {
+		after.Status.Gates = append(after.Status.Gates, v1alpha1.GateStatus{Name: name, State: v1alpha1.GateFiring, Message: "high"})
+	}
+	r, recorder, _ := announcing(t)
+	r.gateEvents(&v1alpha1.RebootPolicy{}, after)
+	if got, want := <-recorder.Events, "Warning AlertFiring gate errors: high; gate latency: high"; got != want || len(recorder.Events) > 0 {
+		t.Errorf("%q and %d more, want %q", got, len(recorder.Events), want)
+	}
+}
+
 // TestGranted_Urgently: a reboot by an urgent request is reported on node and policy, where the policy allows it.
 func TestGranted_Urgently(t *testing.T) {
 	for allows, want := range map[v1alpha1.UrgentRequestPolicy][]string{
