@@ -35,15 +35,16 @@ func parseBootID(content string) (string, error) {
 	if len(id) > v1alpha1.MaxBootIDBytes {
 		return "", fmt.Errorf("it is longer than %d bytes", v1alpha1.MaxBootIDBytes)
 	}
-	if strings.ContainsFunc(id, func(r rune) bool { return !isAlphanumeric(r) && r != '-' }) {
+	if !isMadeOf(id, "-") {
 		return "", fmt.Errorf("%q has characters other than letters, digits and dashes", id)
 	}
 	return id, nil
 }
 
-func isAlphanumeric(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-}
+const alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// isMadeOf reports whether a text has no characters but letters, digits and some others.
+func isMadeOf(text, others string) bool { return strings.Trim(text, alphanumeric+others) == "" }
 
 // Uptime reads how long the host has been up from a file such as /proc/uptime. The kernel counts it by a monotonic clock,
 // so a wrong time of day changes nothing. Anything but a number of seconds that a duration can hold is an error, and 0.

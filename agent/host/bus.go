@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -129,7 +128,7 @@ func ErrorName(err error) string {
 	if !answered {
 		return ""
 	}
-	if name == "" || len(name) > maxErrorNameBytes || strings.ContainsFunc(name, isNoPartOfName) {
+	if name == "" || len(name) > maxErrorNameBytes || !isMadeOf(name, "._") {
 		return "org.freedesktop.DBus.Error.Failed"
 	}
 	return name
@@ -156,5 +155,3 @@ func NoOwner(err error) bool {
 	name := ErrorName(err)
 	return name == errServiceUnknown || name == errNameHasNoOwner
 }
-
-func isNoPartOfName(r rune) bool { return !isAlphanumeric(r) && r != '.' && r != '_' }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -258,6 +257,5 @@ func parseCoordinator(content string) *Coordinator {
 }
 
 func isCoordinatorName(name string) bool {
-	return name != "" && len(name) <= maxCoordinatorName &&
-		!strings.ContainsFunc(name, func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("-._", r) })
+	return name != "" && len(name) <= maxCoordinatorName && isMadeOf(name, "-._")
 }

@@ -74,7 +74,7 @@ func parseAssignments(content string) map[string]string {
 
 // isName distinguishes a shell variable's name from a comment or a stray line.
 func isName(key string) bool {
-	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return !isAlphanumeric(r) && r != '_' })
+	return key != "" && isMadeOf(key, "_")
 }
 
 // unquote takes the quotes off a value, one pair around all of it, and resolves backslashes as a shell does there. A
@@ -110,21 +110,8 @@ const maxLabelBytes = 63
 // LabelValue makes a valid label value of any text. Each run of characters that a label cannot hold becomes one underscore. What is
 // not a letter or digit at either end goes, and the rest is cut to 63 bytes. Empty: nothing is left.
 func LabelValue(s string) string {
-	var b strings.Builder
-	gap := false
-	for _, r := range s {
-		if !isAlphanumeric(r) && r != '-' && r != '_' && r != '.' {
-			gap = true
-			continue
-		}
-		if gap {
-			b.WriteByte('_')
-			gap = false
-		}
-		b.WriteRune(r)
-	}
-	value := strings.TrimLeftFunc(b.String(), isPunctuation)
-	return strings.TrimRightFunc(value[:min(len(value), maxLabelBytes)], isPunctuation)
+	const punctuation = "-_."
+	runs := strings.FieldsFunc(s, func(r rune) bool { return !strings.ContainsRune(alphanumeric+punctuation, r) })
+	value := strings.TrimLeft(strings.Join(runs, "_"), punctuation)
+	return strings.TrimRight(value[:min(len(value), maxLabelBytes)], punctuation)
 }
-
-func isPunctuation(r rune) bool { return !isAlphanumeric(r) }

@@ -130,8 +130,7 @@ func iniValue(content, section, key string) string {
 // isAptFile reports whether apt reads a file of this name in apt.conf.d. It leaves out what dpkg and editors leave behind.
 func isAptFile(name string) bool {
 	extension := path.Ext(name)
-	others := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("_-:.", r) }
-	return (extension == "" || extension == ".conf") && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, others)
+	return (extension == "" || extension == ".conf") && !strings.HasPrefix(name, ".") && isMadeOf(name, "_-:.")
 }
 
 // isAptTrue reads a boolean as apt does. One that apt does not know is an error here.

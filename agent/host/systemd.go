@@ -71,7 +71,7 @@ func answered(who string, err error) error {
 func unitPath(unit string) dbus.ObjectPath {
 	var label strings.Builder
 	for _, c := range []byte(unit) {
-		if isAlphanumeric(rune(c)) {
+		if strings.IndexByte(alphanumeric, c) >= 0 {
 			label.WriteByte(c)
 			continue
 		}
