@@ -74,8 +74,9 @@ func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	script := bytes.NewReader([]byte("REJECTED EXTERNAL\r\nOK " + guid + "\r\n"))
-	peer, err := dbus.NewConn(&authenticated{Conn: socket, script: script}, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
+	answers := strings.NewReader("REJECTED EXTERNAL\r\nOK " + guid + "\r\n")
+	over := &authenticated{Reader: io.MultiReader(answers, socket), WriteCloser: socket}
+	peer, err := dbus.NewConn(over, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
 	if err != nil {
 		return nil, err
 	}
@@ -133,20 +134,13 @@ func readAuthLine(socket io.Reader) (string, error) {
 	return "", errors.New("a line without end")
 }
 
-// authenticated is a socket on which authentication is over. godbus always authenticates by itself. It reads the server's answers from
-// script, and what it writes meanwhile is dropped.
+// authenticated is a socket on which authentication is over. godbus always authenticates by itself. It reads the server's answers before
+// what the socket has, and what it writes meanwhile is dropped.
 type authenticated struct {
-	net.Conn
-	script *bytes.Reader
-	begun  bool
-}
+	io.Reader
+	io.WriteCloser
 
-// Read reads the script to its end, and then from the socket.
-func (a *authenticated) Read(p []byte) (int, error) {
-	if a.script.Len() > 0 {
-		return a.script.Read(p)
-	}
-	return a.Conn.Read(p)
+	begun bool
 }
 
 // Write drops everything up to BEGIN.
@@ -155,5 +149,5 @@ func (a *authenticated) Write(p []byte) (int, error) {
 		a.begun = string(p) == "BEGIN\r\n"
 		return len(p), nil
 	}
-	return a.Conn.Write(p)
+	return a.WriteCloser.Write(p)
 }

@@ -20,16 +20,13 @@ const (
 )
 
 var (
+	// errFailed is the end of a transaction that failed.
+	errFailed = errors.New("rpm-ostree failed")
 	// errJoined means that another client began the same transaction first, and runs it.
 	errJoined = errors.New("another client runs the transaction")
 	// errHungUp is a transaction's connection that broke before the end was reported.
 	errHungUp = errors.New("rpm-ostree closed the connection before the end")
 )
-
-// failedError is the end of a transaction that failed.
-type failedError struct{ text string }
-
-func (e *failedError) Error() string { return "rpm-ostree failed: " + e.text }
 
 // transaction is a piece of work of rpm-ostree, on the private connection that it serves for it.
 type transaction struct {
@@ -87,7 +84,7 @@ func (t transaction) receive(signal *dbus.Signal) (ended bool, failure error) {
 	case p.finished && p.succeeded:
 		return true, nil
 	case p.finished:
-		return true, &failedError{text: p.text}
+		return true, fmt.Errorf("%w: %s", errFailed, p.text)
 	case p.text != "":
 		t.progressed(p)
 	}
@@ -96,8 +93,7 @@ func (t transaction) receive(signal *dbus.Signal) (ended bool, failure error) {
 
 // isEnd reports whether a transaction that returned err needs no cancelling.
 func isEnd(err error) bool {
-	_, failed := errors.AsType[*failedError](err)
-	return err == nil || failed || errors.Is(err, errJoined) || errors.Is(err, errHungUp)
+	return err == nil || errors.Is(err, errFailed) || errors.Is(err, errJoined) || errors.Is(err, errHungUp)
 }
 
 // abandon cancels the work and gives it a moment to end, even when ctx has ended. What does not end then is left to

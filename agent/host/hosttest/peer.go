@@ -21,7 +21,8 @@ func servePeer(socket net.Conn) (*dbus.Conn, error) {
 	if err := authenticatePeer(socket); err != nil {
 		return nil, fmt.Errorf("authenticating a peer: %w", err)
 	}
-	return dbus.NewConn(&scriptedAuth{Conn: socket, script: strings.NewReader("REJECTED EXTERNAL\r\nOK " + guid + "\r\n")})
+	answers := strings.NewReader("REJECTED EXTERNAL\r\nOK " + guid + "\r\n")
+	return dbus.NewConn(&authenticated{Reader: io.MultiReader(answers, socket), WriteCloser: socket})
 }
 
 // beginServing lets a peer's calls in. The objects are to be there before.
@@ -50,27 +51,20 @@ func expect(socket io.Reader, want string) error {
 	return nil
 }
 
-// scriptedAuth is a connection that has been authenticated. godbus begins each connection as a client does, so it is
-// played the server's part of that.
-type scriptedAuth struct {
-	net.Conn
-	script *strings.Reader
-	begun  bool
+// authenticated is a connection that has been authenticated. godbus begins each connection as a client does, so it reads a server's
+// answers first.
+type authenticated struct {
+	io.Reader
+	io.WriteCloser
+
+	begun bool
 }
 
-// Read reads the script to its end, and then from the peer.
-func (s *scriptedAuth) Read(p []byte) (int, error) {
-	if s.script.Len() > 0 {
-		return s.script.Read(p)
-	}
-	return s.Conn.Read(p)
-}
-
-// Write swallows what godbus reports up to BEGIN.
-func (s *scriptedAuth) Write(p []byte) (int, error) {
-	if !s.begun {
-		s.begun = string(p) == "BEGIN\r\n"
+// Write drops what godbus writes up to BEGIN.
+func (a *authenticated) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.begun = string(p) == "BEGIN\r\n"
 		return len(p), nil
 	}
-	return s.Conn.Write(p)
+	return a.WriteCloser.Write(p)
 }
