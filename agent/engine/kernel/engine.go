@@ -92,13 +92,16 @@ func (e *Engine) look() (observation, error) {
 // report is what a look reports to others. A need is a kernel of the running one's flavour that is newer. That there are older
 // ones only is none: the running one may come from elsewhere, and would again after a reboot.
 func report(o observation, unread error) engine.Report {
-	newest, found := newest(o.installed, o.running.flavour)
+	newer := slices.DeleteFunc(slices.Clone(o.installed), func(r release) bool {
+		return r.flavour != o.running.flavour || compareReleases(r, o.running) <= 0
+	})
 	switch {
 	case unread != nil:
 		return engine.Unreachable(Name, fmt.Sprintf("The host's kernels cannot be read: %v.", unread))
 	case len(o.installed) == 0:
 		return engine.Unreachable(Name, "No kernel is found in the host's /usr/lib/modules, /lib/modules or /boot.")
-	case found && newest.newerThan(o.running):
+	case len(newer) > 0:
+		newest := slices.MaxFunc(newer, compareReleases)
 		need := engine.Staged(Name, newest.text, fmt.Sprintf("Kernel %s is installed, and %s is running.", newest.text, o.running.text))
 		need.Running = o.running.text
 		return need
@@ -142,7 +145,7 @@ func (h *host) close() { _ = h.root.Close() } // It was only read.
 // installed are the kernels that could boot, complete as far as can be seen. A folder of modules alone may be what a
 // removed kernel left, and one without modules.dep what is being installed.
 func (h *host) installed() ([]release, error) {
-	images, err := h.images()
+	images, err := h.releases(boot, "vmlinuz-", false)
 	if err != nil {
 		return nil, err
 	}
@@ -174,11 +177,6 @@ func (h *host) installed() ([]release, error) {
 // modulesOf are the kernels that have a folder of modules.
 func (h *host) modulesOf() ([]release, error) {
 	return h.releases(h.modules, "", true)
-}
-
-// images are the kernels that have a vmlinuz in /boot.
-func (h *host) images() ([]release, error) {
-	return h.releases(boot, "vmlinuz-", false)
 }
 
 // releases are the kernels by which folders, or files, of a folder are named, behind a prefix. Without the folder there are none.

@@ -43,9 +43,6 @@ func parseRelease(text string) (release, bool) {
 	return r, true
 }
 
-// newerThan compares kernels of one flavour.
-func (r release) newerThan(other release) bool { return compareReleases(r, other) > 0 }
-
 // compareReleases orders releases: by version, where 6.7 is 6.7.0, and then by build.
 func compareReleases(a, b release) int {
 	return cmp.Or(
@@ -74,16 +71,6 @@ func compareEach[T any](a, b []T, filler T, compare func(a, b T) int) int {
 func compareNumbers(a, b string) int {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-}
-
-// newest is the newest kernel of a flavour; the zero release where there is none.
-func newest(releases []release, flavour string) (newest release, found bool) {
-	for _, r := range releases {
-		if r.flavour == flavour && (!found || r.newerThan(newest)) {
-			newest, found = r, true
-		}
-	}
-	return newest, found
 }
 
 // kind of a token. Where two releases first differ in kind, the greater one is newer: 6.7.0-rc1 < 6.7.0 < 6.7.0-a < 6.7.0-1,
