@@ -93,16 +93,14 @@ func engineLog(ctx context.Context, name string) context.Context {
 func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		ctx = engineLog(ctx, rpmostree.Name)
-		var last rpmostree.Round
 		driver := &rpmostree.Driver{
 			Connect: host.SystemBus(o.bus), Clock: clock.RealClock{}, HostRoot: o.hostRoot,
 			Period: o.drivePeriod, Limit: o.driveTimeout,
 			Hold: func() bool { return r.HoldsUpgrades(ctx) },
-			Ended: func(round rpmostree.Round) {
+			Ended: func(round, last rpmostree.Round) {
 				if isNews(round, last) {
 					r.LogUpgradesLeft(ctx, round.Policy)
 				}
-				last = round
 			},
 			Malformed: metrics.Malformed(rpmostree.Name),
 		}

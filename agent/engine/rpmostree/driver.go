@@ -44,8 +44,8 @@ type Driver struct {
 	HostRoot string
 	// Hold is asked before each round; while it is true, none begins. Optional.
 	Hold func() bool
-	// Ended is called after each round. Optional.
-	Ended func(Round)
+	// Ended is called after each round, with the one before it, at first the zero Round. Optional.
+	Ended func(round, last Round)
 	// Malformed is called for each signal of a transaction that cannot be read and is ignored. Optional.
 	Malformed func()
 }
@@ -87,7 +87,7 @@ func (d *Driver) logRound(ctx context.Context, round, last Round) {
 		log.Info("Left the host alone", "reason", string(round.Outcome))
 	}
 	if d.Ended != nil {
-		d.Ended(round)
+		d.Ended(round, last)
 	}
 }
 

@@ -52,7 +52,7 @@ func newDrive(t *testing.T, deployments ...hosttest.Deployment) *drive {
 	d.Must(err)
 	d.driver = &Driver{
 		Connect: host.SystemBus(d.bus.Address()), Clock: d.Clock, Period: period, Limit: limit,
-		Ended: func(r Round) { d.rounds <- r }, Malformed: func() { d.Malformed.Add(1) },
+		Ended: func(r, _ Round) { d.rounds <- r }, Malformed: func() { d.Malformed.Add(1) },
 	}
 	return d
 }
@@ -464,7 +464,7 @@ func TestDriver_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
 func TestDriver_IsQuietOnAHostWithoutRPMOSTree_Behaviour25(t *testing.T) {
 	d := &drive{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t), rounds: make(chan Round, 100)}
 	d.driver = &Driver{
-		Connect: host.SystemBus(d.bus.Address()), Clock: d.Clock, Period: period, Limit: limit, Ended: func(r Round) { d.rounds <- r },
+		Connect: host.SystemBus(d.bus.Address()), Clock: d.Clock, Period: period, Limit: limit, Ended: func(r, _ Round) { d.rounds <- r },
 	}
 	d.start()
 	for range 3 {
