@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -127,7 +128,7 @@ func open(address, version string, c credentials) (*server, error) {
 	}
 	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
-		Transport:     authorized{credentials: c, next: limited{connections, errTooLong}},
+		Transport:     c.authorize(limited{connections, errTooLong}),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("the address cannot be used: %w", err)
@@ -153,20 +154,6 @@ func (m marked) Do(ctx context.Context, r *http.Request) (*http.Response, []byte
 
 // errRedirected: credentials are for the address that was written down, and for no other.
 var errRedirected = errors.New("the server redirects, which is not followed: give the address it redirects to")
-
-// authorized adds credentials to requests.
-type authorized struct {
-	credentials
-
-	next http.RoundTripper
-}
-
-// RoundTrip is http.RoundTripper's.
-func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	a.authorize(r)
-	return a.next.RoundTrip(r)
-}
 
 var errTooLong = errors.New("the answer is longer than 4 MiB: let the query aggregate")
 
@@ -263,14 +250,15 @@ func credentialsOf(secret *corev1.Secret) (credentials, error) {
 // trimmed takes the line break off that files end with.
 func trimmed(value []byte) string { return strings.TrimRight(string(value), "\r\n") }
 
-// authorize puts the credentials on a request.
-func (c credentials) authorize(r *http.Request) {
+// authorize is a transport that puts the credentials on each request.
+func (c credentials) authorize(next http.RoundTripper) http.RoundTripper {
 	switch {
 	case c.token != "":
-		r.Header.Set("Authorization", "Bearer "+c.token)
+		return transport.NewBearerAuthRoundTripper(c.token, next)
 	case c.basic:
-		r.SetBasicAuth(c.username, c.password)
+		return transport.NewBasicAuthRoundTripper(c.username, c.password, next)
 	}
+	return next
 }
 
 // redact removes secrets from a text, into which the server may have put them.

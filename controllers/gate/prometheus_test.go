@@ -276,11 +276,17 @@ func TestCredentialsOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-			c.authorize(r)
-			if got := r.Header.Get("Authorization"); got != tc.header {
-				t.Errorf("got %q, want %q", got, tc.header)
+			sends := promhttp.RoundTripperFunc(func(r *http.Request) (*http.Response, error) {
+				if got := r.Header.Get("Authorization"); got != tc.header {
+					t.Errorf("got %q, want %q", got, tc.header)
+				}
+				return httptest.NewRecorder().Result(), nil
+			})
+			response, err := c.authorize(sends).RoundTrip(httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+			if err != nil {
+				t.Fatal(err)
 			}
+			_ = response.Body.Close()
 			if shown := c.redact("hunter2 is refused"); tc.header != "" && strings.Contains(shown, "hunter2") {
 				t.Error(shown)
 			}
