@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -27,6 +28,8 @@ const (
 	fresh = 2
 	// forgotten is after how many intervals an unused answer is dropped.
 	forgotten = 20
+	// verdictsKept is how many expressions are remembered to compile or not.
+	verdictsKept = 256
 	// wakes is how many policies can be woken before the reconciler listens; what is lost is looked at an Interval later.
 	wakes = 1024
 )
@@ -43,7 +46,7 @@ type Evaluator struct {
 	clock      clock.PassiveClock
 	interval   time.Duration
 	woken      chan event.GenericEvent
-	verdicts   verdicts
+	verdicts   *lru.Cache // why expressions do not compile, by their text
 
 	mu    sync.Mutex
 	known map[target]*cachedAnswer
@@ -76,7 +79,7 @@ func NewEvaluator(
 ) *Evaluator {
 	return &Evaluator{
 		prometheus: prometheus, objects: objects, clock: clock, interval: interval,
-		woken: make(chan event.GenericEvent, wakes), known: map[target]*cachedAnswer{},
+		verdicts: lru.New(verdictsKept), woken: make(chan event.GenericEvent, wakes), known: map[target]*cachedAnswer{},
 	}
 }
 

@@ -204,8 +204,6 @@ const (
 	// budget is what the evaluations of one question may cost together, in the units of Kubernetes: about a second. One alone may
 	// cost a tenth, which is the limit of the environment.
 	budget = celconfig.RuntimeCELCostBudget
-	// verdictsKept is how many expressions are remembered to compile or not.
-	verdictsKept = 256
 )
 
 // celEnvironment has the functions of validation rules of Kubernetes. It takes memory, and is made for the first expression.
@@ -273,35 +271,26 @@ func (e *expression) eval(ctx context.Context, object map[string]any) (bool, err
 	return bool(result), nil
 }
 
-// verdicts remember which expressions compile: each pass asks. They may be used from any goroutine.
-type verdicts struct {
-	mu    sync.Mutex
-	known map[string]error
-}
-
-func (v *verdicts) of(source string) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if err, known := v.known[source]; known {
-		return err
-	}
-	if v.known == nil || len(v.known) >= verdictsKept {
-		v.known = map[string]error{}
-	}
-	_, err := compile(source)
-	v.known[source] = err
-	return err
-}
-
 // Invalid states which expression of a policy does not compile, and where. Empty: all do.
 func (e *Evaluator) Invalid(policy *v1alpha1.RebootPolicySpec) string {
 	if e == nil {
 		return ""
 	}
 	for i, g := range policy.ObjectGates() {
-		if err := e.verdicts.of(g.Expression); err != nil {
+		if err := e.verdict(g.Expression); err != nil {
 			return fmt.Sprintf("spec.gates.objects[%d].expression does not compile: %v", i, err)
 		}
 	}
 	return ""
+}
+
+// verdict is why an expression does not compile; nil: it does. It is remembered, because each pass asks.
+func (e *Evaluator) verdict(source string) error {
+	if known, ok := e.verdicts.Get(source); ok {
+		err, _ := known.(error)
+		return err
+	}
+	_, err := compile(source)
+	e.verdicts.Add(source, err)
+	return err
 }
