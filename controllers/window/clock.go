@@ -22,14 +22,14 @@ type clock struct {
 // from and to since the Unix epoch.
 type era struct{ from, to, offset int64 }
 
-// first is the first instant, in seconds since the Unix epoch, at which the clock reads r or later. It is r itself, the
-// first of the two instants that read r, or the end of the gap that skips r. It never decreases as r grows.
-func (c *clock) first(r reading) int64 {
+// first is the first instant at which the clock reads r or later. It is the one that reads r, the first of the two that do, or the end
+// of the gap that skips r. It never decreases as r grows.
+func (c *clock) first(r reading) time.Time {
 	for t := int64(r) - maxOffset; ; {
 		e := c.at(t)
 		// Until t the clock read less than r. At t it may read more, after a gap.
 		if instant := max(int64(r)-e.offset, t); instant < e.to {
-			return instant
+			return time.Unix(instant, 0).UTC()
 		}
 		t = e.to
 	}

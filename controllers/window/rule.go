@@ -65,10 +65,10 @@ func (r *rule) startOn(d date) (time.Time, bool) {
 	if !r.days.has(d) || !r.weeks.has(d) {
 		return time.Time{}, false
 	}
-	if r.clock.first(d.at(0)) == r.clock.first((d + 1).at(0)) {
+	if r.clock.first(d.at(0)).Equal(r.clock.first((d + 1).at(0))) {
 		return time.Time{}, false // the zone skipped the date
 	}
-	return time.Unix(r.clock.first(d.at(r.start)), 0).UTC(), true
+	return r.clock.first(d.at(r.start)), true
 }
 
 // weekdays is a set of days of the week, Sunday the lowest bit. The empty set represents every day.
@@ -91,17 +91,6 @@ func (w weeks) has(d date) bool {
 type span struct {
 	name, reason string
 	from, to     time.Time
-}
-
-// newSpan resolves the dates by the clocks of the zone.
-func newSpan(name, reason string, from, to date, zone *time.Location) span {
-	c := clock{zone: zone}
-	return span{
-		name:   name,
-		reason: reason,
-		from:   time.Unix(c.first(from.at(0)), 0).UTC(),
-		to:     time.Unix(c.first(to.at(0)), 0).UTC(),
-	}
 }
 
 // holds reports whether the blackout is in force at t.
@@ -178,7 +167,8 @@ func (z zones) span(b v1alpha1.Blackout) (span, error) {
 	if err != nil {
 		return span{}, err
 	}
-	return newSpan(b.Name, b.Reason, from, to, zone), nil
+	c := clock{zone: zone}
+	return span{name: b.Name, reason: b.Reason, from: c.first(from.at(0)), to: c.first(to.at(0))}, nil
 }
 
 func (z zones) load(name string) (*time.Location, error) {
