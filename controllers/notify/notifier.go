@@ -197,7 +197,8 @@ func (w *worker) deliver(ctx context.Context, d delivery) {
 			return
 		}
 		if attempt == len(pauses) {
-			w.done(d.Message, Failed, fmt.Errorf("the services of Secret %s were not sent %q: %w", d.secret, firstLine(d.Text), err))
+			line, _, _ := strings.Cut(d.Text, "\n")
+			w.done(d.Message, Failed, fmt.Errorf("the services of Secret %s were not sent %q: %w", d.secret, message.Shorten(longest, line), err))
 			return
 		}
 		ctrl.LoggerFrom(ctx).Info("Could not deliver a notification, trying again", "secret", d.secret, "event", d.Event, "reason", err.Error())
@@ -245,9 +246,4 @@ func (n *Notifier) addresses(ctx context.Context, secret string) ([]string, erro
 		return nil, fmt.Errorf("Secret %s has no address in key %s", secret, keyURL) //nolint:staticcheck // Secret is a kind
 	}
 	return addresses, nil
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return message.Shorten(longest, line)
 }
