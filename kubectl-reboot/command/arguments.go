@@ -22,14 +22,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// exactlyOne and atLeast state what is missing, and how the command is used.
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return nil
-		}
-		return fmt.Errorf("%s requires exactly 1 argument, %s: %s", cmd.Name(), what, cmd.UseLine())
+// oneNode and atLeast state what is missing, and how the command is used.
+func oneNode(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
 	}
+	return fmt.Errorf("%s requires exactly 1 argument, the node: %s", cmd.Name(), cmd.UseLine())
 }
 
 func atLeast(what string) cobra.PositionalArgs {

@@ -109,7 +109,7 @@ func explainCommand(s *Session) *cobra.Command {
 the one reason why it waits, every check in its order, what has happened and what is to come, and what to do.`,
 		Example: `  kubectl reboot explain n4
   kubectl reboot explain n4 -o json`,
-		Args:              exactlyOne("the node"),
+		Args:              oneNode,
 		ValidArgsFunction: completeNames(1, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := s.fleet(cmd.Context())

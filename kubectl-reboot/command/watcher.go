@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
@@ -207,11 +208,6 @@ func (w *watcher) wait(ctx context.Context, most time.Duration) {
 	case <-ctx.Done():
 	case <-over:
 	case <-w.changed:
-		timer := w.session.Clock.NewTimer(calm)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C():
-		}
+		pause.For(ctx, w.session.Clock, calm)
 	}
 }

@@ -94,7 +94,11 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 				return err
 			}
 		}
-		if err := w.writeAndPrint(ctx, c, object, e); err != nil {
+		done, err := w.write(ctx, c, object, e)
+		if err != nil {
+			return err
+		}
+		if err := w.printDone(object, done); err != nil {
 			return err
 		}
 		written = append(written, object)
@@ -133,15 +137,6 @@ func (w *writeOptions) client() (client.Client, error) {
 
 // finder reads the object that an argument means.
 type finder func(ctx context.Context, c client.Client, argument string) (client.Object, error)
-
-// writeAndPrint writes an object, and prints what was done.
-func (w *writeOptions) writeAndPrint(ctx context.Context, c client.Client, object client.Object, e edit) error {
-	done, err := w.write(ctx, c, object, e)
-	if err != nil {
-		return err
-	}
-	return w.printDone(object, done)
-}
 
 // write edits an object by compare-and-swap: what was read is what is changed, or it is read and edited again.
 func (w *writeOptions) write(ctx context.Context, c client.Client, object client.Object, e edit) (done string, err error) {

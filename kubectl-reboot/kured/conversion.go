@@ -34,7 +34,9 @@ func convert(k *installation) (*conversion, error) {
 		return nil, err
 	}
 	c := &conversion{kured: k, flags: flags, comments: map[string][]string{}, reported: map[string]bool{}}
-	c.begin()
+	// It grants nothing yet, because kured may still run and two coordinators must not act at once.
+	c.policy.Spec.Mode = v1alpha1.ModeDryRun
+	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
 	for _, step := range []func(*conversion) error{
 		nodeSelector, concurrency, schedule, drain, blockingPods, alerts, detect, reboot, carryElsewhere,
 	} {
@@ -44,12 +46,6 @@ func convert(k *installation) (*conversion, error) {
 	}
 	c.end()
 	return c, nil
-}
-
-// begin makes a policy that grants nothing yet, because kured may still run and two coordinators must not act at once.
-func (c *conversion) begin() {
-	c.policy.Spec.Mode = v1alpha1.ModeDryRun
-	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
 }
 
 // end reports what no step has reported, so that no setting is dropped without a report.
