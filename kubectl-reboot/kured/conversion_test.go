@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
 )
@@ -258,6 +259,22 @@ func TestConvert_SecretsAreNotShown(t *testing.T) {
 	}
 	if all := fmt.Sprint(c.report); strings.Contains(all, "token") {
 		t.Errorf("the report shows a secret: %s", all)
+	}
+}
+
+// YAML ends a line, and a comment with it, at more characters than a line feed.
+func TestConvert_ANameStaysInItsComment(t *testing.T) {
+	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		k := makeInstallation()
+		k.daemonSet.Name = "kured" + end + "more: yes"
+		policies, _, err := Convert([]appsv1.DaemonSet{k.daemonSet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var policy map[string]any
+		if err := yaml.Unmarshal([]byte(policies), &policy); err != nil || len(policy) != 4 {
+			t.Errorf("after %q: %v, %v", end, policy, err)
+		}
 	}
 }
 

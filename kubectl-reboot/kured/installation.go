@@ -31,7 +31,7 @@ func (k *installation) where() string {
 	if k.daemonSet.Namespace != "" {
 		name = k.daemonSet.Namespace + "/" + name
 	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)
 	}
 	return name
