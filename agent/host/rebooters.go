@@ -144,12 +144,15 @@ func isAptTrue(value string) (bool, error) {
 	return false, fmt.Errorf("Unattended-Upgrade::Automatic-Reboot is %.32q in /etc/apt", value)
 }
 
-var errAptSyntax = errors.New("it is not apt's syntax")
+var (
+	errAptSyntax  = errors.New("it is not apt's syntax")
+	errAptInclude = errors.New("it includes another file, which is not read")
+)
 
 // aptValue is what an option is after a file of apt.conf(5) was read, where it was value before. Names have no case; blocks
 // nest, and each adds a part to the name.
 func aptValue(content, option, value string) (string, error) {
-	var scopes [][]string
+	blocks := []string{""}        // What names in each open block begin with.
 	words := make([]string, 0, 2) // An option and its value.
 	for content != "" {
 		token, rest, err := aptToken(content)
@@ -157,8 +160,9 @@ func aptValue(content, option, value string) (string, error) {
 			return "", err
 		}
 		content = rest
+		within := blocks[len(blocks)-1]
 		if (token == ";" || token == "}") && len(words) > 0 { // The last option of a block may go without its semicolon.
-			if strings.EqualFold(aptName(scopes, words[0]), option) {
+			if len(words) > 1 && strings.EqualFold(within+words[0], option) { // Without a value nothing is set.
 				value = strings.Join(words[1:], " ")
 			}
 			words = nil
@@ -166,28 +170,21 @@ func aptValue(content, option, value string) (string, error) {
 		switch token {
 		case "", ";":
 		case "{":
-			scopes, words = append(scopes, words), nil
+			words = append(words, "") // A block may have no name.
+			blocks, words = append(blocks, within+words[0]+"::"), nil
 		case "}":
-			if len(scopes) == 0 {
+			if len(blocks) == 1 {
 				return "", errAptSyntax
 			}
-			scopes = scopes[:len(scopes)-1]
+			blocks = blocks[:len(blocks)-1]
 		default:
 			words = append(words, token)
 		}
 	}
-	if len(scopes) > 0 || len(words) > 0 {
+	if len(blocks) > 1 || len(words) > 0 {
 		return "", errAptSyntax
 	}
 	return value, nil
-}
-
-func aptName(scopes [][]string, name string) string {
-	var parts []string
-	for _, scope := range scopes {
-		parts = append(parts, strings.Join(scope, " "))
-	}
-	return strings.Join(append(parts, name), "::")
 }
 
 // aptToken is the first token: a word, a text without its quotes, or one of { } ;. Empty: blanks or a comment.
@@ -196,6 +193,8 @@ func aptToken(content string) (token, rest string, err error) {
 	switch {
 	case strings.ContainsRune(blanks, rune(content[0])):
 		return "", strings.TrimLeft(content, blanks), nil
+	case strings.HasPrefix(content, "#include"):
+		return "", "", errAptInclude
 	case strings.HasPrefix(content, "//"), content[0] == '#':
 		_, rest, _ = strings.Cut(content, "\n")
 		return "", rest, nil

@@ -245,14 +245,17 @@ func TestAptValue(t *testing.T) {
 		"Unattended-Upgrade {\n\tMail \"root\";\n\tAutomatic-Reboot \"true\"; // at night\n\tOrigins { \"a=b\"; };\n};": "true",
 		"Unattended-Upgrade { Automatic-Reboot \"true\" };":                                                             "true", "Unattended-Upgrade { Mail \"root\"; Automatic-Reboot \"true\"\n}": "true",
 		option + ` "true";` + option + ` "false";`: "false",
-		option + `-Time "02:00";`:                  "before",
-		`APT::NeverAutoRemove { "^linux-.*"; };`:   "before",
+		// As apt-config of apt 2.6 has it: without a value nothing is set, and the text beside a block's name is no part of its options' names.
+		option + ` "true";` + option + `;`:                "true",
+		`Unattended-Upgrade "x" { Automatic-Reboot 1; };`: "1",
+		option + `-Time "02:00";`:                         "before",
+		`APT::NeverAutoRemove { "^linux-.*"; };`:          "before",
 	} {
 		if got, err := aptValue(content, option, "before"); got != want || err != nil {
 			t.Errorf("%q: %q, %v; want %q", content, got, err, want)
 		}
 	}
-	for _, content := range []string{"{", "}", `"`, "/*", "a", "a {", "a { b 1; "} {
+	for _, content := range []string{"{", "}", `"`, "/*", "a", "a {", "a { b 1; ", "#include \"/etc/apt/more\";\n", "a 1; #include b;"} {
 		if got, err := aptValue(content, option, ""); err == nil {
 			t.Errorf("%q: %q, want an error", content, got)
 		}
