@@ -39,6 +39,25 @@ func TestPoliciesAreAccepted(t *testing.T) {
 			accept(t, policies)
 		})
 	}
+	t.Run("as many selectors as a policy takes, and one more", func(t *testing.T) {
+		requirements := func(n int) string { return "--drain-pod-selector=" + strings.TrimSuffix(strings.Repeat("a,", n), ",") }
+		blocking := func(n int) []string { return slices.Repeat([]string{"--blocking-pod-selector=a"}, n) }
+		c, err := convert(makeInstallation(append(blocking(20), requirements(50))...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.policy.Name = "most"
+		var text bytes.Buffer
+		if err := c.write(&text); err != nil {
+			t.Fatal(err)
+		}
+		accept(t, text.String())
+		for want, flags := range map[string][]string{"given 21 times; a policy takes 20": blocking(21), "has 51 requirements; a policy takes 50": {requirements(51)}} {
+			if _, err := convert(makeInstallation(flags...)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q in it", err, want)
+			}
+		}
+	})
 	t.Run("any flags", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			c, err := convert(makeInstallation(rapid.SliceOfN(rapid.Custom(drawFlag), 0, 12).Draw(t, "flags")...))
