@@ -156,7 +156,7 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 		return nil
 	}
 	e.attempts++
-	e.due = now.Add(max(backoff(e.attempts, jitter), a.retryAfter))
+	e.due = now.Add(max(backoff(e.attempts, jitter), min(a.retryAfter, lastDelay)))
 	if e.answer == refused && a.verdict != refused {
 		p.passOn(e, now)
 	}

@@ -267,6 +267,7 @@ func TestAnswered_Delays(t *testing.T) {
 		"a namespace that goes is tried again": {answers: []answer{{verdict: leaving}}, want: time.Second},
 		"a failure is tried again":             {answers: []answer{{verdict: failed}}, want: time.Second},
 		"Retry-After counts":                   {answers: []answer{{verdict: failed, retryAfter: 7 * time.Second}}, want: 7 * time.Second},
+		"Retry-After of a load balancer":       {answers: []answer{{verdict: failed, retryAfter: time.Hour}}, want: 30 * time.Second},
 		"several budgets are for people":       {answers: []answer{{verdict: crowded}}, want: 30 * time.Second},
 		"two denials may be a lagging cache":   {answers: []answer{{verdict: denied}, {verdict: denied}}, want: 2 * time.Second},
 		"another answer forgives denials": {
