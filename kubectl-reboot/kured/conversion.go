@@ -122,13 +122,13 @@ const onlyName = "workers"
 
 // policyName is the DaemonSet's, shortened to what a policy may have, with its namespace where the name is taken.
 func policyName(k *installation, taken map[string]bool) string {
-	for _, name := range []string{k.daemonSet.Name, k.daemonSet.Namespace + "-" + k.daemonSet.Name} {
-		if name = cleanName(name); !taken[name] {
-			taken[name] = true
-			return name
-		}
+	name := cleanName(k.daemonSet.Name)
+	if taken[name] {
+		name = cleanName(k.daemonSet.Namespace + "-" + k.daemonSet.Name)
 	}
-	name := cleanName(fmt.Sprintf("kured-%d", len(taken)+1))
+	for n := len(taken) + 1; taken[name]; n++ {
+		name = fmt.Sprintf("%s-%d", program, n)
+	}
 	taken[name] = true
 	return name
 }

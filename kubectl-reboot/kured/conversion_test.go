@@ -338,12 +338,12 @@ func TestPolicyName(t *testing.T) {
 	for range 3 {
 		got = append(got, policyName(makeInstallation(), taken))
 	}
-	for _, name := range []string{"Kured_Blue", strings.Repeat("long-", 20), "..."} {
+	for _, name := range []string{"Kured_Blue", strings.Repeat("long-", 20), "...", "kured-8", "kured"} {
 		k := makeInstallation()
 		k.daemonSet.Name = name
 		got = append(got, policyName(k, taken))
 	}
-	want := []string{"kured", "kube-system-kured", "kured-3", "kured-blue", strings.Repeat("long-", 12) + "lon", "kube-system"}
+	want := []string{"kured", "kube-system-kured", "kured-3", "kured-blue", strings.Repeat("long-", 12) + "lon", "kube-system", "kured-8", "kured-9"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
