@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -96,7 +97,8 @@ func osUpdateReboots(_ context.Context, on looked) (bool, error) {
 	return command != "no" && command != "none", err
 }
 
-// lastAssignment is the value that the last of a host's files with shell assignments gives to a variable. Empty: none does.
+// lastAssignment is the value that the last of a host's files with shell assignments gives to a variable. Empty: none does. A shell runs
+// these files, so one that has anything else may give any value.
 func lastAssignment(root, variable string, names ...string) (string, error) {
 	last := ""
 	for _, name := range names {
@@ -104,12 +106,22 @@ func lastAssignment(root, variable string, names ...string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if value, set := parseAssignments(content)[variable]; set {
-			last = value
+		for line := range strings.SplitSeq(content, "\n") {
+			assignment := shellLine.FindStringSubmatch(line)
+			if assignment == nil {
+				return "", fmt.Errorf("reading %s of the host: %.32q is more than an assignment", name, line)
+			}
+			if assignment[1] == variable {
+				last = unquote(assignment[2])
+			}
 		}
 	}
 	return last, nil
 }
+
+// shellLine is an assignment of one word that ends with its line, a comment, or nothing. A shell takes a carriage return for a part of
+// the word.
+var shellLine = regexp.MustCompile(`^[ \t]*(?:#.*|(\w+)=((?:"(?:[^"\\\x60]|\\.)*"|'[^']*'|\\.|[^\s"'\\;&|<>()#\x60])*)(?:[ \t]+#.*)?)?[ \t]*$`)
 
 // iniValue is the last value of a key in a section of an INI file, without blanks around it. Empty: it is not set.
 func iniValue(content, section, key string) string {

@@ -68,6 +68,9 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		"transactional-update leaves it to whoever detects /run/reboot-required": {
 			transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd\nREBOOT_METHOD=kured"}, "",
 		},
+		"transactional-update, with a comment behind the method": {
+			transactional, files{"etc/transactional-update.conf": "UPDATE_METHOD=\"dup\" # not up\n\nREBOOT_METHOD='kured' # \"safe\"\n"}, "",
+		},
 		"os-update by its defaults": {osUpdate, none, "os-update"},
 		"os-update by rebootmgr":    {osUpdate, files{"etc/os-update.conf": "REBOOT_CMD=rebootmgr\n"}, "os-update"},
 		"os-update, a command of a later release": {
@@ -125,7 +128,10 @@ func TestCoordinators_ZincatiThatIsTurnedOff_Behaviour57(t *testing.T) {
 }
 
 func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
-	const ostree, apt = "rpm-ostreed-automatic.timer", "apt-daily-upgrade.timer"
+	const ostree, apt, transactional = "rpm-ostreed-automatic.timer", "apt-daily-upgrade.timer", "transactional-update.timer"
+	shell := func(content string) map[string]string {
+		return map[string]string{"etc/transactional-update.conf": content, "usr/x": ""}
+	}
 	for name, tc := range map[string]struct {
 		unit  string
 		files map[string]string
@@ -142,6 +148,11 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 		"apt, a text without its end": {
 			apt, map[string]string{"etc/apt/apt.conf.d/50": `Unattended-Upgrade::Automatic-Reboot "true;`}, "reading /etc/apt/apt.conf.d/50 of the host: it is not apt's syntax",
 		},
+		// With these transactional-update reboots, by a method that it does not know or by the one that it chooses.
+		"a shell reads the carriage return, too": {transactional, shell("REBOOT_METHOD=kured\r\n"), `of the host: "REBOOT_METHOD=kured\r" is more than an assignment`},
+		"a shell reads no more after a quote":    {transactional, shell("A='b\nREBOOT_METHOD=kured\n"), `"A='b" is more than an assignment`},
+		"a shell reads a number sign in a word":  {transactional, shell("REBOOT_METHOD=kured#1\n"), `"REBOOT_METHOD=kured#1" is more than an assignment`},
+		"a shell reads more than assignments":    {transactional, shell("REBOOT_METHOD=kured\nexport REBOOT_METHOD=auto\n"), `"export REBOOT_METHOD=auto" is more than an assignment`},
 		"apt, neither yes nor no": {
 			apt, map[string]string{"etc/apt/apt.conf": `Unattended-Upgrade::Automatic-Reboot "perhaps";`}, `Unattended-Upgrade::Automatic-Reboot is "perhaps"`,
 		},
