@@ -91,8 +91,9 @@ func (*Client) list(ctx context.Context, request *rest.Request, selector string,
 	return request.VersionedParams(options, parameters).Timeout(listSeconds * time.Second).Do(ctx).Into(list)
 }
 
+// watch does without client-go's retries, for nothing bounds how long they sleep on a Retry-After: the drain tries again.
 func (*Client) watch(ctx context.Context, request *rest.Request, options *metav1.ListOptions) (watch.Interface, error) {
 	seconds := int64(watchSeconds)
 	options.Watch, options.TimeoutSeconds = true, &seconds
-	return request.VersionedParams(options, parameters).Timeout(watchSeconds * time.Second).Watch(ctx)
+	return request.VersionedParams(options, parameters).Timeout(watchSeconds * time.Second).MaxRetries(0).Watch(ctx)
 }

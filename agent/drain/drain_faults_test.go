@@ -103,6 +103,15 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 2, watchesPods: 1, evicts: 1}))
 	})
 
+	It("is not put to sleep by a Retry-After, with which a load balancer answers a WATCH while the API server is away", func(ctx context.Context) {
+		w.pods(ctx, "web")
+		w.wire.Meddle(wire.First(wire.Is(watchesPods)), wire.Fail(metav1.Status{
+			Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Details: &metav1.StatusDetails{RetryAfterSeconds: 3600},
+		}))
+		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
+		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 2, evicts: 1}))
+	})
+
 	It("reports why it cannot read the pods until it can", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
