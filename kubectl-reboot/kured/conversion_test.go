@@ -278,6 +278,21 @@ func TestConvert_ANameStaysInItsComment(t *testing.T) {
 	}
 }
 
+// A line end in a flag, or in the annotation of the lock, begins no line of the report.
+func TestConvert_EachThingIsOneLineOfTheReport(t *testing.T) {
+	k := makeInstallation("--loud=\nCarried over", "--period=1h")
+	k.daemonSet.Annotations = map[string]string{"weave.works/kured-node-lock": `{"nodeID":"n1\nNot needed any more"}`}
+	_, report, err := Convert([]appsv1.DaemonSet{k.daemonSet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, title := range []string{titleCarried, titleUnneeded} {
+		if n := strings.Count(report, "\n"+title); n != 1 {
+			t.Errorf("%d lines begin with %q:\n%s", n, title, report)
+		}
+	}
+}
+
 // What a policy cannot express must not make it laxer in silence: kured would never have rebooted here.
 func TestConvert_NeverStaysNever(t *testing.T) {
 	for name, args := range map[string][]string{

@@ -93,7 +93,7 @@ func (c *conversion) writeReport(out io.Writer) {
 		}
 		fmt.Fprintf(out, "\n%s\n", part.title)
 		for i, l := range part.lines {
-			fmt.Fprintf(out, "  %s\n", l.what)
+			fmt.Fprintf(out, "  %s\n", oneLine(l.what))
 			if i+1 == len(part.lines) || part.lines[i+1].how != l.how {
 				fmt.Fprintf(out, "      %s\n", l.how)
 			}

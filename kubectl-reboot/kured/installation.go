@@ -31,10 +31,15 @@ func (k *installation) where() string {
 	if k.daemonSet.Namespace != "" {
 		name = k.daemonSet.Namespace + "/" + name
 	}
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(name)
+	return oneLine(name)
+}
+
+// oneLine quotes a text of the manifest that would not be one line.
+func oneLine(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
 	}
-	return name
+	return text
 }
 
 // findContainer finds the container that is kured, by its command line first and by its image otherwise.
