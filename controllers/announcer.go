@@ -287,7 +287,7 @@ func (a *announcer) lost(s *state, t plan.Reboot) {
 		return
 	}
 	a.failed(s, t.Entry.Node, "lost", t.Message)
-	a.recorder.Eventf(policyReference(s.Policy.Name, s.Policy.UID), nil, corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
+	a.recorder.Eventf(policyReference(s.Policy.Name, s.Policy.UID), eventing.Node(t.Entry.Node, t.Entry.NodeUID), corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
 }
 
 // cancelledEarly is an attempt whose grant was cancelled before it disturbed the node, which status.history does not have.

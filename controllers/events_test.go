@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 // announcing is an announcer with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
@@ -331,6 +332,21 @@ func TestObserveReleases_Lost(t *testing.T) {
 	}
 }
 
+// Events about the same objects become a series, which has the note of the first: each lost Node is one of its own.
+func TestObserveReleases_LostNodesAreEventsOfTheirOwn(t *testing.T) {
+	r, _, s := announcing(t)
+	recorder := &regarding{}
+	r.freedAt, r.recorder = map[string]time.Time{}, recorder
+	var released []plan.Reboot
+	for _, e := range []v1alpha1.LedgerEntry{{Node: "a", NodeUID: "1"}, {Node: "b", NodeUID: "2"}} {
+		released = append(released, plan.Reboot{Entry: e, Action: plan.ReleaseEntry, Reason: v1alpha1.ReasonNodeGoneInReboot})
+	}
+	r.observeReleases(t.Context(), s, plan.Plan{Reboots: released})
+	if diff := cmp.Diff([]runtime.Object{eventing.Node("a", "1"), eventing.Node("b", "2")}, recorder.related); diff != "" {
+		t.Errorf("the events are related to (-want +got):\n%s", diff)
+	}
+}
+
 // TestObserveReleases: each attempt that has ended is one line in the log, and the age of the need is measured where a reboot ended it.
 func TestObserveReleases(t *testing.T) {
 	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 6, 1, 22, minute, 0, 0, time.UTC)) }
@@ -418,11 +434,11 @@ func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {
 	}
 }
 
-// regarding keeps what events are about.
-type regarding struct{ objects []runtime.Object }
+// regarding keeps what events are about, and what that is related to.
+type regarding struct{ objects, related []runtime.Object }
 
-func (r *regarding) Eventf(object, _ runtime.Object, _, _, _, _ string, _ ...any) {
-	r.objects = append(r.objects, object)
+func (r *regarding) Eventf(object, related runtime.Object, _, _, _, _ string, _ ...any) {
+	r.objects, r.related = append(r.objects, object), append(r.related, related)
 }
 
 // `kubectl describe` finds events by the UID.
