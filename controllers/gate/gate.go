@@ -65,10 +65,11 @@ type question struct {
 // cachedAnswer is the last answer of one target, and who waits for the next one.
 type cachedAnswer struct {
 	answer Answer
-	// since is when the target began to give it, answered when it last did; zero: it has not answered.
-	since, answered time.Time
-	asked           time.Time
-	asking          bool
+	// since is when the target began to give it. asOf is when it was asked for the last answer, which is no newer than that. Zero: it has
+	// not answered.
+	since, asOf time.Time
+	asked       time.Time
+	asking      bool
 	// policies wait for it, by name.
 	policies map[string]bool
 }
@@ -106,7 +107,7 @@ func (e *Evaluator) Answers(policy *v1alpha1.RebootPolicySpec) []v1alpha1.GateSt
 
 // counts reports whether the last answer is fresh. The age of one of the future is unknown: the clock was set.
 func (e *Evaluator) counts(k *cachedAnswer, now time.Time) bool {
-	return !k.answered.IsZero() && !k.answered.After(now) && now.Sub(k.answered) < fresh*e.interval
+	return !k.asOf.IsZero() && !k.asOf.After(now) && now.Sub(k.asOf) < fresh*e.interval
 }
 
 // Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is. Zero: there are
@@ -152,7 +153,7 @@ func (e *Evaluator) ask(ctx context.Context, q question, k *cachedAnswer) {
 	if changed {
 		k.answer, k.since = answer, now
 	}
-	k.answered = now
+	k.asOf = k.asked
 	for policy := range k.policies {
 		if changed {
 			e.wake(policy)
@@ -172,7 +173,7 @@ func (e *Evaluator) wake(policy string) {
 // forget drops what was not asked for in a long time.
 func (e *Evaluator) forget(now time.Time) {
 	for q, k := range e.known {
-		if !k.asking && now.Sub(k.answered) >= forgotten*e.interval {
+		if !k.asking && now.Sub(k.asOf) >= forgotten*e.interval {
 			delete(e.known, q)
 		}
 	}

@@ -226,15 +226,18 @@ func TestEvaluator_Stale(t *testing.T) {
 	b.expect(status(v1alpha1.GateClear, "", -time.Second))
 }
 
-// TestEvaluator_SlowServer: nobody waits for a server that does not answer, and it is not asked again meanwhile.
+// TestEvaluator_SlowServer: nobody waits for a server that does not answer, and it is not asked again meanwhile. Its answer is as old as the
+// question: spec.concurrency.spacing rests on that.
 func TestEvaluator_SlowServer(t *testing.T) {
 	b := newBench(t)
 	b.ask("workers", up)
-	b.at(10 * Interval)
+	b.at(2*Interval - 1)
 	b.ask("workers", up)
 	b.answer(unreachable("no answer within 10s"))
 	b.idle()
-	b.expect(status(v1alpha1.GateUnreachable, "no answer within 10s", 10*Interval))
+	b.expect(status(v1alpha1.GateUnreachable, "no answer within 10s", 2*Interval-1))
+	b.at(2 * Interval)
+	b.expect()
 }
 
 // TestEvaluator_BoundsEachQuestion: a question lasts longer than the reconcile that asks it, and at most Timeout.
