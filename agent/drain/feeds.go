@@ -196,38 +196,32 @@ func consume(ctx context.Context, w watch.Interface, handle func(watch.Event) er
 func (r *run) followBudgets(ctx context.Context, namespace string) {
 	if !r.followed[namespace] {
 		r.followed[namespace] = true
-		r.group.Go(func() { budgetFeed{r, namespace}.follow(ctx) })
+		r.group.Go(func() { r.keepBudgets(ctx, namespace) })
 	}
 }
 
-// budgetFeed sends a run the PodDisruptionBudgets of one namespace.
-type budgetFeed struct {
-	*run
-	namespace string
-}
-
-// follow watches them until ctx ends. Without a resource version a watch begins with all that there is, so no LIST is needed
-// and no version is ever too old. An error ends nothing: a refused eviction is tried again after a pause anyway.
-func (f budgetFeed) follow(ctx context.Context) {
+// keepBudgets watches those of a namespace until ctx ends. Without a resource version a watch begins with all that there is, so no LIST
+// is needed and no version is ever too old. An error ends nothing: a refused eviction is tried again after a pause anyway.
+func (r *run) keepBudgets(ctx context.Context, namespace string) {
 	for attempts := 1; ctx.Err() == nil; attempts++ {
-		seen, err := f.watch(ctx)
+		seen, err := r.watchBudgets(ctx, namespace)
 		if seen {
 			attempts = 1
 		}
 		if err != nil && ctx.Err() == nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", f.namespace)
+			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", namespace)
 		}
-		pause.For(ctx, f.Clock, backoff(attempts, rand.Float64()))
+		pause.For(ctx, r.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 
-// watch follows one watch to its end; seen reports whether it brought anything.
-func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
-	w, err := f.Policy.watchBudgets(ctx, f.namespace)
+// watchBudgets follows one watch to its end; seen reports whether it brought anything.
+func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, err error) {
+	w, err := r.Policy.watchBudgets(ctx, namespace)
 	if err != nil {
 		return false, err
 	}
-	f.send(ctx, func(p *progress, _ time.Time) error { p.budgets.forget(f.namespace); return nil })
+	r.send(ctx, func(p *progress, _ time.Time) error { p.budgets.forget(namespace); return nil })
 	err = consume(ctx, w, func(event watch.Event) error {
 		pdb, ok := event.Object.(*policyv1.PodDisruptionBudget)
 		if !ok {
@@ -238,7 +232,7 @@ func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
 		if event.Type == watch.Deleted {
 			b = budget{}
 		}
-		f.send(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
+		r.send(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
 		return nil
 	})
 	return seen, err
