@@ -26,23 +26,17 @@ const (
 )
 
 // output is flag -o of commands that show something of the plugin's own.
-type output struct {
-	format  string
-	formats []string
-}
+type output struct{ format string }
 
 func (o *output) bind(cmd *cobra.Command, formats ...string) {
-	o.formats = formats
-	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if o.format != "" && !slices.Contains(formats, o.format) {
+			return fmt.Errorf("--output %q must be one of %s", o.format, strings.Join(formats, ", "))
+		}
+		return nil
+	}
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+").")
 	completeFlag(cmd, "output", oneOf(formats...))
-}
-
-func (o *output) check() error {
-	if o.format != "" && !slices.Contains(o.formats, o.format) {
-		return fmt.Errorf("--output %q must be one of %s", o.format, strings.Join(o.formats, ", "))
-	}
-	return nil
 }
 
 // print prints a value for programs, or its lines for people.
