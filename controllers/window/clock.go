@@ -88,11 +88,6 @@ func parseDate(s string) (date, error) {
 // at is the reading on the date so many seconds after midnight.
 func (d date) at(secondOfDay int64) reading { return reading(int64(d)*secondsPerDay + secondOfDay) }
 
-// weekday is the day of the week. 1 January 1970 was a Thursday.
-func (d date) weekday() time.Weekday {
-	return time.Weekday(((int64(d)+int64(time.Thursday))%7 + 7) % 7)
-}
-
 // weekOfMonth is n for the n-th such weekday of the month, and whether it is the last one.
 func (d date) weekOfMonth() (n int, last bool) {
 	day := d.utc()

@@ -74,7 +74,7 @@ func (r *rule) startOn(d date) (time.Time, bool) {
 // weekdays is a set of days of the week, Sunday the lowest bit. The empty set represents every day.
 type weekdays uint8
 
-func (w weekdays) has(d date) bool { return w == 0 || w&(1<<d.weekday()) != 0 }
+func (w weekdays) has(d date) bool { return w == 0 || w&(1<<d.utc().Weekday()) != 0 }
 
 // weeks is a set of weeks of the month: bit n is the n-th, bit 0 the last. The empty set represents every week.
 type weeks uint8
