@@ -66,7 +66,8 @@ type Watch struct {
 func (w Watch) Run(ctx context.Context, l Listener) {
 	w.Supervise(ctx, l.Lost, func(ctx context.Context, conn *dbus.Conn) error {
 		s := session{Link: Link{Conn: conn, Name: w.Name, Limit: callLimit}, watch: w, listener: l}
-		return s.run(ctx)
+		return s.Follow(ctx, Occasions{Clock: w.Clock, Again: w.Again, Rules: w.rules(), Receive: s.receive},
+			func(ctx context.Context, _ bool) (time.Duration, error) { return s.ask(ctx) })
 	})
 }
 
@@ -95,11 +96,6 @@ type session struct {
 	// read is when the last status was answered. What the service broadcast between Found and read may be newer or older than
 	// that: it is read once more.
 	read dbus.Sequence
-}
-
-func (s *session) run(ctx context.Context) error {
-	return s.Follow(ctx, Occasions{Clock: s.watch.Clock, Again: s.watch.Again, Rules: s.watch.rules(), Receive: s.receive},
-		func(ctx context.Context, _ bool) (time.Duration, error) { return s.ask(ctx) })
 }
 
 // receive takes one signal and reports whether the service should be asked.
