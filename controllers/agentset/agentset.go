@@ -31,8 +31,8 @@ const (
 	Name = "reboot-operator-agent"
 	// managedBy is the label of a DaemonSet that a program manages.
 	managedBy = "app.kubernetes.io/managed-by"
-	// Manager is its value on the DaemonSet that the manager owns. Set it by hand to hand over a DaemonSet to the manager.
-	Manager = "reboot-operator-manager"
+	// manager is its value on the DaemonSet that the manager owns. Set it by hand to hand over a DaemonSet to the manager.
+	manager = "reboot-operator-manager"
 
 	partOf    = "app.kubernetes.io/part-of"
 	product   = "reboot-operator"
@@ -82,7 +82,7 @@ func (t Template) Next(o Observation) (Step, error) {
 	wanted, unreadable := assign(o.Policies, o.Nodes)
 	step := Step{Held: unreadable}
 	switch {
-	case set != nil && set.Labels[managedBy] != Manager:
+	case set != nil && set.Labels[managedBy] != manager:
 		if !wanted.nowhere() || len(unreadable) > 0 {
 			step.Foreign = foreign(set)
 		}
@@ -104,7 +104,7 @@ func (t Template) Next(o Observation) (Step, error) {
 func foreign(set *appsv1.DaemonSet) string {
 	return fmt.Sprintf("DaemonSet %[1]s/%[2]s was not made by the manager and is left alone: delete it, or hand it over by "+
 		"`kubectl label daemonset -n %[1]s %[2]s %[3]s=%[4]s --overwrite`; or run the manager without --manage-agents",
-		set.Namespace, set.Name, managedBy, Manager)
+		set.Namespace, set.Name, managedBy, manager)
 }
 
 // placementOf is where the DaemonSet runs agents now.
@@ -134,7 +134,7 @@ func (t Template) daemonSet(p placement) (*appsv1ac.DaemonSetApplyConfiguration,
 	}
 	pod.Containers[i].WithImage(t.Image).WithArgs(t.Args...)
 	pod.Affinity = affinity(p)
-	return set.WithName(Name).WithNamespace(t.Namespace).WithLabels(map[string]string{managedBy: Manager, partOf: product}), nil
+	return set.WithName(Name).WithNamespace(t.Namespace).WithLabels(map[string]string{managedBy: manager, partOf: product}), nil
 }
 
 // affinity is nil where agents run everywhere. The manifest's nodeSelector holds beside it.

@@ -121,7 +121,7 @@ func why(err error) string {
 	var slow net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
-		return fmt.Sprintf("no answer within %s", Timeout)
+		return fmt.Sprintf("no answer within %s", timeout)
 	case strings.Contains(err.Error(), `unexpected value type "string"`): // the library reads no strings
 		return "the query gives a string, which is neither yes nor no: ask for a vector"
 	case errors.As(err, &api):

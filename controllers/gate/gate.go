@@ -22,8 +22,8 @@ import (
 const (
 	// Interval is how often a gate is asked while a node waits for it.
 	Interval = 30 * time.Second
-	// Timeout is how long a server may take to answer.
-	Timeout = 10 * time.Second
+	// timeout is how long a server may take to answer.
+	timeout = 10 * time.Second
 	// fresh is for how many intervals an answer counts; an older one is as good as none.
 	fresh = 2
 	// forgotten is after how many intervals an unused answer is dropped.
@@ -137,9 +137,9 @@ func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time
 	return next
 }
 
-// ask outlives the reconcile that wants to know, by Timeout at most.
+// ask outlives the reconcile that wants to know, by timeout at most.
 func (e *Evaluator) ask(ctx context.Context, q question, k *cachedAnswer) {
-	bounded, cancel := context.WithTimeout(ctx, Timeout)
+	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	answer := q.ask(bounded)
 	if answer.State == v1alpha1.GateUnreachable {

@@ -240,7 +240,7 @@ func TestEvaluator_SlowServer(t *testing.T) {
 	b.expect()
 }
 
-// TestEvaluator_BoundsEachQuestion: a question lasts longer than the reconcile that asks it, and at most Timeout.
+// TestEvaluator_BoundsEachQuestion: a question lasts longer than the reconcile that asks it, and at most timeout.
 func TestEvaluator_BoundsEachQuestion(t *testing.T) {
 	b := newBench(t)
 	reconcile, end := context.WithCancel(t.Context())
@@ -250,8 +250,8 @@ func TestEvaluator_BoundsEachQuestion(t *testing.T) {
 	if question.Err() != nil {
 		t.Error("the question ends with the reconcile")
 	}
-	if deadline, bounded := question.Deadline(); !bounded || time.Until(deadline) > Timeout {
-		t.Errorf("the question may take until %v (bounded %t), want at most %s", deadline, bounded, Timeout)
+	if deadline, bounded := question.Deadline(); !bounded || time.Until(deadline) > timeout {
+		t.Errorf("the question may take until %v (bounded %t), want at most %s", deadline, bounded, timeout)
 	}
 	b.server.answers <- quiet
 }

@@ -58,7 +58,7 @@ func (o *Objects) Ask(ctx context.Context, gate v1alpha1.ObjectGate) Answer {
 	}
 	a, err := o.ask(ctx, gate, e)
 	if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-		return unreachable(fmt.Sprintf("reading %s: no answer within %s", title(gate), Timeout))
+		return unreachable(fmt.Sprintf("reading %s: no answer within %s", title(gate), timeout))
 	}
 	if err != nil {
 		return unreachable(err.Error())

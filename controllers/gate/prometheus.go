@@ -57,7 +57,7 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 	if err != nil {
 		return unreachable(err.Error())
 	}
-	result, warnings, _, err := s.api.Query(ctx, gate.Query, time.Time{}, promv1.WithTimeout(Timeout))
+	result, warnings, _, err := s.api.Query(ctx, gate.Query, time.Time{}, promv1.WithTimeout(timeout))
 	if err != nil {
 		return unreachable(s.credentials.redact(why(err)))
 	}
@@ -124,7 +124,7 @@ func (p *Prometheus) makeRoom() {
 func open(address, version string, c credentials) (*server, error) {
 	connections := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.tls, ForceAttemptHTTP2: true,
-		MaxIdleConnsPerHost: 1, IdleConnTimeout: idle, TLSHandshakeTimeout: Timeout,
+		MaxIdleConnsPerHost: 1, IdleConnTimeout: idle, TLSHandshakeTimeout: timeout,
 	}
 	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },

@@ -104,7 +104,7 @@ func (a *asker) keep(name string, keysAndValues ...string) {
 }
 
 func (a *asker) ask(address, query, secret string) Answer {
-	return a.askWithin(Timeout, address, query, secret)
+	return a.askWithin(timeout, address, query, secret)
 }
 
 func (a *asker) askWithin(limit time.Duration, address, query, secret string) Answer {

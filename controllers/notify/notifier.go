@@ -24,8 +24,8 @@ import (
 const (
 	// waiting is how many messages may wait for one Secret's services; those beyond are lost, which is reported.
 	waiting = 64
-	// Grouping is how long a failure waits for others that are reported with it.
-	Grouping = 15 * time.Second
+	// grouping is how long a failure waits for others that are reported with it.
+	grouping = 15 * time.Second
 	// keyURL is the key of a Secret with the addresses.
 	keyURL = "url"
 )
@@ -141,7 +141,7 @@ func (w *worker) run(ctx context.Context) {
 			return
 		}
 		if d.Event == v1alpha1.NotifyFailed {
-			if !pause.For(ctx, w.clock, Grouping) {
+			if !pause.For(ctx, w.clock, grouping) {
 				return
 			}
 			d = w.gather(d)
@@ -235,7 +235,7 @@ func (w *worker) try(ctx context.Context, d delivery, taken map[string]bool) err
 
 // addresses are read for each attempt, so that a Secret may be corrected meanwhile.
 func (n *Notifier) addresses(ctx context.Context, secret string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	s, err := n.secrets.Secret(ctx, secret)
 	if err != nil {

@@ -187,13 +187,13 @@ func TestNotifier_GroupsFailures(t *testing.T) {
 	for len(b.inbox) > 0 {
 		<-time.After(time.Millisecond)
 	}
-	b.step(Grouping)
+	b.step(grouping)
 	a.expect(t, "n1 failed\nn2 failed")
 	a.expect(t, "n9 is back")
 	a.expect(t, "done")
-	b.step(Grouping)
+	b.step(grouping)
 	a.expect(t, "n3 failed")
-	b.step(Grouping)
+	b.step(grouping)
 	a.expect(t, "db1 failed")
 }
 
@@ -226,7 +226,7 @@ func TestNotifier_Hangs(t *testing.T) {
 	for i := range 3 * waiting {
 		b.send(v1alpha1.NotifyStarted, strconv.Itoa(i), "hung")
 	}
-	if took := time.Since(started); took > Timeout {
+	if took := time.Since(started); took > timeout {
 		t.Errorf("Notify waited %s", took)
 	}
 	b.end(Dropped, "64 messages wait already for its services")

@@ -18,8 +18,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Timeout is how long a service may take to accept a message.
-const Timeout = 10 * time.Second
+// timeout is how long a service may take to accept a message.
+const timeout = 10 * time.Second
 
 // What is reported of an address that has no service, and of a panic in a service's code, whose own message may hold the address.
 var (
@@ -51,7 +51,7 @@ func (s *service) send(ctx context.Context, title, text string) error {
 	default:
 		return fmt.Errorf("%d messages before this one have no answer yet", mostUnanswered)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("no answer within %s", Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
 	answer := make(chan error, 1) // buffered, so that a late answer does not leak the goroutine
 	go func() {
