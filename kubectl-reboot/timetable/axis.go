@@ -36,13 +36,13 @@ type axis struct {
 	cut bool
 }
 
-// axisOf lays the hours out between two edges of the picture; it needs more room where there are many stretches.
-func axisOf(t Timetable, left, width float64) (axis, float64) {
+// axisOf lays the hours out between the edges of the picture; it needs more room where there are many stretches.
+func axisOf(t Timetable) (axis, float64) {
 	a := axis{stretches: join(busy(t))}
 	if a.cut = len(a.stretches) > mostStretches; a.cut {
 		a.stretches = a.stretches[:mostStretches]
 	}
-	n, start := float64(len(a.stretches)), left
+	n, left, width := float64(len(a.stretches)), leftEdge, plotWidth
 	if n > 0 && a.stretches[0].from.After(t.At) {
 		a.now = t.At
 		left, width = left+gapWidth, width-gapWidth
@@ -58,7 +58,7 @@ func axisOf(t Timetable, left, width float64) (axis, float64) {
 		s.x, s.width = x, leastWidth+rest*float64(s.to.Sub(s.from))/float64(max(sum, 1))
 		x += s.width + gapWidth
 	}
-	return a, max(x-gapWidth-start, 0)
+	return a, max(x-gapWidth-leftEdge, 0)
 }
 
 // busy are the hours to show: those in which nodes are rebooted, from the opening of the window on, with a margin, and now.

@@ -67,7 +67,7 @@ func Figure(t Timetable, zone *time.Location) string { return draw(t, zone, "", 
 func draw(t Timetable, zone *time.Location, style string, edge float64) string {
 	p := &picture{table: t, zone: zone}
 	var plot float64
-	p.axis, plot = axisOf(t, leftEdge, plotWidth)
+	p.axis, plot = axisOf(t)
 	drawn := p.axis.drawn(t.Reboots)
 	p.rows = rows(drawn, zone)
 	p.shared = len(p.rows) < len(drawn)
