@@ -58,9 +58,9 @@ func parse(flags *flag.FlagSet, options *controllers.Options) error {
 }
 
 func run(options controllers.Options) error {
-	config, err := ctrl.GetConfig()
+	config, err := lifecycle.Config()
 	if err != nil {
-		return fmt.Errorf("finding the API server: %w", err)
+		return err
 	}
 	managerOptions, err := options.Manager()
 	if err != nil {

@@ -44,9 +44,9 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	o.log.Start(stderr)
-	config, err := ctrl.GetConfig()
+	config, err := lifecycle.Config()
 	if err != nil {
-		return fail(stderr, 1, fmt.Errorf("finding the API server: %w", err))
+		return fail(stderr, 1, err)
 	}
 	metrics.Registry.MustRegister(lifecycle.BuildInfo(version))
 	ctx := ctrl.SetupSignalHandler()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,31 +89,11 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 func (a Assembly) identities() (node, own *rest.Config) {
 	own = rest.AddUserAgent(rest.CopyConfig(a.Config), v1alpha1.FieldOwnerAgent)
 	own.QPS, own.Burst = QPS, Burst
-	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impatient{next} })
 	node = rest.CopyConfig(own)
 	if a.AsNode {
 		node.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + a.Node}
 	}
 	return node, own
-}
-
-// mostRetryAfter is for how many seconds client-go sleeps at most because an answer asks for it.
-const mostRetryAfter = 30
-
-// impatient lets no Retry-After be longer. A load balancer in front of an API server that is away may ask for hours. An API server that
-// is back is noticed within a minute.
-type impatient struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := i.RoundTripper.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > mostRetryAfter {
-		response.Header.Set("Retry-After", strconv.Itoa(mostRetryAfter))
-	}
-	return response, nil
 }
 
 func newDrainClient(config *rest.Config) (*drain.Client, error) {

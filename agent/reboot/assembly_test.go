@@ -30,32 +30,6 @@ func TestAssembly_Identities(t *testing.T) {
 	}
 }
 
-// client-go sleeps on what a load balancer answers while the API server is away. An agent that sleeps for hours sees no grant.
-func TestAssembly_ARetryAfterIsHalfAMinuteAtMost(t *testing.T) {
-	for asked, want := range map[string]string{"3600": "30", "31": "30", "5": "5", "": "", "Fri, 27 Nov 2026 20:00:00 GMT": "Fri, 27 Nov 2026 20:00:00 GMT"} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", asked)
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}))
-		defer server.Close()
-		node, own := Assembly{Config: &rest.Config{Host: server.URL}, AsNode: true, Node: "n1"}.identities()
-		for _, config := range []*rest.Config{node, own} {
-			client, err := rest.HTTPClientFor(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := client.Get(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response.Body.Close()
-			if got := response.Header.Get("Retry-After"); got != want {
-				t.Errorf("%q: %q, want %q", asked, got, want)
-			}
-		}
-	}
-}
-
 // 250 pods are as many requests. At the agent's own limit they would take 48 seconds.
 func TestNewDrainClient_EmptiesALargeNodeAtOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
