@@ -202,13 +202,13 @@ func TestNotifier_TriesAgain(t *testing.T) {
 	good, bad := newReceiver(t), newReceiver(t)
 	bad.code = http.StatusInternalServerError
 	b := newBench(t, secrets{"both": good.address() + "\n" + bad.address()})
-	b.send(v1alpha1.NotifyHalted, "help", "both")
-	good.expect(t, "help")
+	b.send(v1alpha1.NotifyHalted, "help\nnow", "both")
+	good.expect(t, "help\nnow")
 	for _, pause := range pauses {
-		bad.expect(t, "help")
+		bad.expect(t, "help\nnow")
 		b.step(pause)
 	}
-	bad.expect(t, "help")
+	bad.expect(t, "help\nnow")
 	b.end(Failed, `the services of Secret both were not sent "help": service 2: `)
 	if len(good.got) > 0 {
 		t.Error("the good one was notified twice")
