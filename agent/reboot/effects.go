@@ -101,7 +101,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID shows that.
 func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CallReboot) error {
-	if err := r.writer.confirm(ctx, node, o); err != nil {
+	if err := r.writer.confirm(ctx, node, next.Confirm); err != nil {
 		return err
 	}
 	err := r.Host.Logind.Reboot(ctx, next.Inhibitors)

@@ -77,11 +77,11 @@ func (w *nodeWriter) uncordons(ctx context.Context) (bool, error) {
 }
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return. A process that has just started may see an
-// old Node. A process that has written the progress itself need not ask: no other process writes it. It compares the annotations as
-// they are written: a later release may have written a field that this one does not know.
-func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
+// old Node. A process that has written the progress itself need not ask, unless it always has to: no other process writes it. It
+// compares the annotations as they are written: a later release may have written a field that this one does not know.
+func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, always bool) error {
 	seen := node.Annotations[v1alpha1.AnnotationProgress]
-	if w.crossed == seen && o.FollowsWrite() {
+	if w.crossed == seen && !always {
 		return nil
 	}
 	live := &corev1.Node{}

@@ -117,11 +117,14 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if v.call.seq == seq || o.Record.ProgressErr != nil {
 		o.Call = v.call.Call
 	}
-	if drain.State == step.DrainRunning {
-		o.Policy = &drain.settings
+	if grant := o.Record.Grant; grant != nil {
+		o.LastPolicy, o.LastPolicyAt = v.policy.of(grant), v.policy.at
+		if v.looked.grant == idOf(grant) {
+			o.LastStartLook = v.looked.Look
+		}
 	}
-	if grant := o.Record.Grant; grant != nil && v.looked.grant == idOf(grant) {
-		o.LastStartLook = v.looked.Look
+	if drain.State == step.DrainRunning {
+		o.LastPolicy = &drain.settings
 	}
 	return o, nil
 }
@@ -129,12 +132,12 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 // find finds out one thing more.
 func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact) {
 	switch fact {
-	case step.FactPolicy:
-		o.Policy, o.Entry = v.settings(ctx, *o)
+	case step.FactLedger, step.FactPolicy:
+		o.Policy, o.Entry = v.settings(ctx, o.Record.Grant, fact == step.FactLedger)
 	case step.FactVolumes:
 		o.Kept = v.claims.kept(ctx, v.live, o.Record.Last().Seq, o.Drain.Volumes)
 	case step.FactPods:
-		v.looked = looked{idOf(o.Record.Grant), v.lookout.once(ctx, *o.Policy)}
+		v.looked = looked{idOf(o.Record.Grant), v.lookout.once(ctx, o.Settings())}
 		o.StartLook = v.looked.Look
 	case step.FactEngines:
 		o.UnansweredSince = v.confirm(ctx, idOf(o.Record.Grant))
@@ -170,28 +173,19 @@ func (v *observer) os(ctx context.Context) *step.OS {
 	}
 }
 
-// settings reads the granting policy, live. It is read before the write that begins an attempt, and before the one past the point of
-// no return. With the former goes the entry for the node in the ledger that the grant names. The drain and the call of logind follow such
-// a write at once, and use what was read for it. Where the policy cannot be read, no attempt begins, and one that is under way uses
-// what was read last.
-func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Settings, *v1alpha1.LedgerEntry) {
-	grant := o.Record.Grant
-	if o.FollowsWrite() && o.Now.Before(v.policy.at.Add(policyLasts)) && v.policy.grant == idOf(grant) {
-		return v.policy.of(grant), nil
-	}
+// settings reads the granting policy, live, and if wanted the entry for the node in the ledger that the grant names. Nil: one of them
+// cannot be read.
+func (v *observer) settings(ctx context.Context, grant *protocol.Grant, entry bool) (*step.Settings, *v1alpha1.LedgerEntry) {
 	policy, err := policyNamed(ctx, v.policies, grant.Policy)
 	holder := policy
-	if err == nil && grant.LedgerName() != grant.Policy && !o.UnderWay() {
+	if err == nil && entry && grant.LedgerName() != grant.Policy {
 		holder, err = policyNamed(ctx, v.policies, grant.Ledger)
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
-		if !o.UnderWay() {
-			return nil, nil
-		}
-		return v.policy.of(grant), nil
+		return nil, nil
 	}
-	v.policy = remembered{idOf(grant), o.Now, settingsOf(policy)}
+	v.policy = remembered{idOf(grant), v.clock.Now(), settingsOf(policy)}
 	return v.policy.of(grant), entryFor(v.node, holder.Status.Grants)
 }
 
@@ -255,9 +249,6 @@ type grantID struct {
 }
 
 func idOf(grant *protocol.Grant) grantID { return grantID{grant.Policy, grant.Seq} }
-
-// policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
-const policyLasts = 5 * time.Second
 
 // remembered is what a policy reported last, for one grant, and when that was.
 type remembered struct {

@@ -528,11 +528,11 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 		reads int
 	}{
 		"a drain that has begun":               {phase: drainingPhase},
-		"a drain that should have, long ago":   {phase: drainingPhase, age: policyLasts, reads: 1},
+		"a drain that should have, long ago":   {phase: drainingPhase, age: 5 * time.Second, reads: 1},
 		"a drain that is done: no return":      {phase: drainingPhase, drain: step.DrainDone, reads: 1},
 		"a drain that failed":                  {phase: drainingPhase, drain: step.DrainFailed, reads: 1},
 		"logind is to be called":               {phase: rebootingPhase},
-		"logind should have been, long ago":    {phase: rebootingPhase, age: policyLasts, reads: 1},
+		"logind should have been, long ago":    {phase: rebootingPhase, age: 5 * time.Second, reads: 1},
 		"logind is to be called again":         {phase: rebootingPhase, call: step.Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
 		"the settings for another grant":       {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
 		"another policy's settings":            {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
@@ -545,11 +545,11 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 			r.drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
 			r.observer.call = call{seq: 1, Call: tc.call}
 			o := r.observed(t, api.node)
-			if api.policyReads != tc.reads || o.Policy == nil {
-				t.Fatalf("the policy was read %d times: %v", api.policyReads, o.Policy)
+			if api.policyReads != tc.reads {
+				t.Fatalf("the policy was read %d times", api.policyReads)
 			}
-			if reused := o.Policy.Drain.Timeout != nil; reused != (tc.reads == 0) {
-				t.Errorf("goes by %+v", o.Policy.Drain)
+			if reused := o.Settings().Drain.Timeout != nil; reused != (tc.reads == 0) {
+				t.Errorf("goes by %+v", o.Settings().Drain)
 			}
 		})
 	}
@@ -571,11 +571,11 @@ func TestConfirm(t *testing.T) {
 	crossed := inPhase(rebootingPhase)
 	cases := map[string]struct {
 		crossed string
-		call    step.Call
+		always  bool
 		want    string
 	}{
 		"by this process":                 {crossed: crossed.Progress.String()},
-		"by this process, some time ago":  {crossed: crossed.Progress.String(), call: step.Call{Refusals: 1}, want: "the API server is away"},
+		"by this process, some time ago":  {crossed: crossed.Progress.String(), always: true, want: "the API server is away"},
 		"by an earlier one":               {want: "the API server is away"},
 		"by this process, for an old one": {crossed: makeProgress(7, rebootingPhase, boot).String(), want: "the API server is away"},
 	}
@@ -583,7 +583,7 @@ func TestConfirm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, crossed)
 			r.writer.crossed, r.writer.live = tc.crossed, &apiServer{getErr: errAPI}
-			err := r.writer.confirm(t.Context(), api.node, step.Observation{BootID: boot, Record: crossed, Call: tc.call})
+			err := r.writer.confirm(t.Context(), api.node, tc.always)
 			if got := fmt.Sprint(err); (err != nil) != (tc.want != "") || !strings.Contains(got, tc.want) && err != nil {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

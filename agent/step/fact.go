@@ -2,6 +2,7 @@ package step
 
 import (
 	"slices"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
@@ -12,7 +13,9 @@ type Fact string
 const (
 	// FactNone means everything is known that deciding takes.
 	FactNone Fact = ""
-	// FactPolicy is what the granting policy specifies, and the entry for the node in its ledger.
+	// FactLedger is the entry for the node in the ledger that the grant names, and what the granting policy specifies.
+	FactLedger Fact = "Ledger"
+	// FactPolicy is what the granting policy specifies.
 	FactPolicy Fact = "Policy"
 	// FactVolumes is which volumes the pods that stay account for.
 	FactVolumes Fact = "Volumes"
@@ -32,10 +35,11 @@ func (o Observation) missing() Fact {
 		fact   Fact
 		needed bool
 	}{
+		{FactLedger, needsLedger(o)},
 		{FactPolicy, needsPolicy(o)},
 		{FactVolumes, needsVolumes(o)},
 		{FactPods, o.mayBegin() && o.startLook().At.IsZero()},
-		{FactEngines, o.mayBegin() && !o.startLook().blocks(*o.Policy)},
+		{FactEngines, o.mayBegin() && !o.startLook().blocks(o.Settings())},
 		{FactInhibitors, needsHost(o)},
 		{FactCoordinators, needsCoordinators(o)},
 	} {
@@ -46,18 +50,27 @@ func (o Observation) missing() Fact {
 	return FactNone
 }
 
-// needsPolicy reports whether the next step may depend on the policy. It may when a drain may begin or end, and when logind is about to
-// be called. A drain that runs goes by the policy it began with, until its deadline.
+// needsLedger reports whether an attempt may begin, if the ledger has its grant.
+func needsLedger(o Observation) bool { return mayStart(o) && !o.Paused && !o.UnderWay() }
+
+// policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
+const policyLasts = 5 * time.Second
+
+// needsPolicy reports whether the next step of an attempt that is under way may depend on the policy as it is now. It may when the
+// drain may begin or end, and when logind is about to be called. A drain that runs goes by the policy it began with, until its deadline.
+// The drain and the call of logind that follow a write at once go by what was read for the write.
 func needsPolicy(o Observation) bool {
-	if o.Record.Grant == nil || o.Drain.State == DrainRunning && o.Now.Before(o.deadline()) {
+	switch {
+	case o.Record.Grant == nil,
+		o.Drain.State == DrainRunning && o.Now.Before(o.deadline()),
+		o.followsWrite() && o.LastPolicy != nil && o.Now.Before(o.LastPolicyAt.Add(policyLasts)):
 		return false
+	case o.InPhase(protocol.PhaseRebooting):
+		_, calls := rebooting(o).(CallReboot)
+		return calls
 	}
 	_, commits := protocol.Commit(o.Record, o.BootID, o.Now)
-	calls := false
-	if o.InPhase(protocol.PhaseRebooting) {
-		_, calls = rebooting(o).(CallReboot)
-	}
-	return mayStart(o) && !o.Paused || commits || calls
+	return commits
 }
 
 // needsVolumes reports whether it matters which volumes stay in use: once the drain is done, and the kubelet uses any.

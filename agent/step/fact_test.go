@@ -10,26 +10,32 @@ import (
 
 func TestAsks(t *testing.T) {
 	cases := map[string]struct {
-		o                 Observation
-		policy, inhibitor bool
+		o                         Observation
+		ledger, policy, inhibitor bool
 	}{
-		"at rest":                             {makeObservation(), false, false},
-		"a need":                              {makeObservation(staged("1")), false, true},
-		"a need that nobody has reported yet": {makeObservation(silent, requesting("x")), false, false},
-		"a request":                           {makeObservation(requesting("x")), false, true},
-		"a long uptime":                       {makeObservation(up(24*time.Hour, 24*time.Hour)), false, true},
-		"a grant":                             {makeObservation(staged("1"), granted(1, active)), true, true},
-		"a grant on a paused node":            {makeObservation(granted(1, active), paused), false, false},
-		"a drain":                             {makeObservation(staged("1"), beingDrained), true, false},
-		"a drain that is done":                {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), true, true},
-		"a drain that lasts too long":         {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), true, true},
-		"a call":                              {makeObservation(staged("1"), goingDown), true, false},
-		"a call that is not due":              {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false},
-		"a record that cannot be read":        {makeObservation(granted(1, active), unreadableProgress), false, false},
-		"after the boot":                      {makeObservation(rebootedBefore), false, false},
+		"at rest":                             {makeObservation(), false, false, false},
+		"a need":                              {makeObservation(staged("1")), false, false, true},
+		"a need that nobody has reported yet": {makeObservation(silent, requesting("x")), false, false, false},
+		"a request":                           {makeObservation(requesting("x")), false, false, true},
+		"a long uptime":                       {makeObservation(up(24*time.Hour, 24*time.Hour)), false, false, true},
+		"a grant":                             {makeObservation(staged("1"), granted(1, active)), true, false, true},
+		"a grant on a paused node":            {makeObservation(granted(1, active), paused), false, false, false},
+		"a drain":                             {makeObservation(staged("1"), beingDrained), false, true, false},
+		"a drain that is done":                {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), false, true, true},
+		"a drain that lasts too long":         {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), false, true, true},
+		"a call":                              {makeObservation(staged("1"), goingDown), false, true, false},
+		"a call that is not due":              {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false, false},
+		"a record that cannot be read":        {makeObservation(granted(1, active), unreadableProgress), false, false, false},
+		"after the boot":                      {makeObservation(rebootedBefore), false, false, false},
+		"another grant in a drain":            {makeObservation(beingDrained, granted(2, active)), false, false, false},
+		"a drain that has begun":              {makeObservation(beingDrained, readLast(time.Second)), false, false, false},
+		"a drain that should have, long ago":  {makeObservation(beingDrained, readLast(policyLasts)), false, true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if got := needsLedger(tc.o); got != tc.ledger {
+				t.Errorf("needsLedger = %v, want %v", got, tc.ledger)
+			}
 			if got := needsPolicy(tc.o); got != tc.policy {
 				t.Errorf("needsPolicy = %v, want %v", got, tc.policy)
 			}
@@ -63,20 +69,20 @@ func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 		"a need":        {makeObservation(staged("1")), nil, []Fact{FactInhibitors, FactCoordinators}},
 		"a long uptime": {makeObservation(up(24*time.Hour, 24*time.Hour)), nil, []Fact{FactInhibitors, FactCoordinators}},
 		"a grant": {makeObservation(toBegin...), map[Fact]func(*Observation){
-			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
-		}, []Fact{FactPolicy, FactPods, FactEngines, FactInhibitors, FactCoordinators}},
+			FactLedger: func(o *Observation) { o.Policy = &Settings{} },
+		}, []Fact{FactLedger, FactPods, FactEngines, FactInhibitors, FactCoordinators}},
 		"a grant right after the boot": {makeObservation(append(toBegin, up(time.Minute, 0))...), map[Fact]func(*Observation){
-			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
-		}, []Fact{FactPolicy, FactInhibitors, FactCoordinators}},
-		"a policy that cannot be read": {makeObservation(toBegin...), nil, []Fact{FactPolicy, FactInhibitors, FactCoordinators}},
+			FactLedger: func(o *Observation) { o.Policy = &Settings{} },
+		}, []Fact{FactLedger, FactInhibitors, FactCoordinators}},
+		"a policy that cannot be read": {makeObservation(toBegin...), nil, []Fact{FactLedger, FactInhibitors, FactCoordinators}},
 		"a pod in the way": {makeObservation(toBegin...), map[Fact]func(*Observation){
-			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
+			FactLedger: func(o *Observation) { o.Policy = &Settings{} },
 			FactPods:   func(o *Observation) { o.StartLook = Look{At: now, Blocking: namedPod("x")} },
-		}, []Fact{FactPolicy, FactPods, FactInhibitors, FactCoordinators}},
+		}, []Fact{FactLedger, FactPods, FactInhibitors, FactCoordinators}},
 		"a need that the engines withdraw": {makeObservation(toBegin...), map[Fact]func(*Observation){
-			FactPolicy:  func(o *Observation) { o.Policy = &Settings{} },
+			FactLedger:  func(o *Observation) { o.Policy = &Settings{} },
 			FactEngines: silent,
-		}, []Fact{FactPolicy, FactPods, FactEngines}},
+		}, []Fact{FactLedger, FactPods, FactEngines}},
 		"a drain that runs": {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})), nil, nil},
 		"a drain past its deadline": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), func(o *Observation) { o.Now = begun.Add(time.Hour) }), nil,

@@ -74,7 +74,7 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 
 // unreadPolicy states that no drain runs, because the policy cannot be read that specifies how. Empty: it was read, or the drain is done.
 func unreadPolicy(o Observation) string {
-	if o.Policy != nil || o.Record.Grant == nil || o.Drain.State == DrainDone {
+	if o.policy() != nil || o.Record.Grant == nil || o.Drain.State == DrainDone {
 		return ""
 	}
 	return fmt.Sprintf("The node is not drained while policy %s cannot be read.", o.Record.Grant.Policy)
@@ -82,7 +82,7 @@ func unreadPolicy(o Observation) string {
 
 // drainGoesOn reports whether a drain runs, or has failed and waits to be tried again under a policy that is known.
 func drainGoesOn(o Observation) bool {
-	return o.Drain.State == DrainRunning || o.Drain.State == DrainFailed && o.Policy != nil && o.Now.Before(o.Drain.triedAgain())
+	return o.Drain.State == DrainRunning || o.Drain.State == DrainFailed && o.policy() != nil && o.Now.Before(o.Drain.triedAgain())
 }
 
 // drainReported is the message of a drain that goes on, and when it may change; the zero time: at any time. The condition states

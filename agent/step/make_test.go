@@ -99,6 +99,11 @@ func unanswered(passed time.Duration) func(*Observation) {
 func paused(o *Observation)             { o.Paused = true }
 func unreadableProgress(o *Observation) { o.Record.ProgressErr = errUnreadable }
 
+// readLast is a policy that specifies nothing and was read some time ago, not for this decision.
+func readLast(ago time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Policy, o.LastPolicy, o.LastPolicyAt = nil, &Settings{}, now.Add(-ago) }
+}
+
 // lead is drain.leadTime.
 func lead(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Policy.Drain.LeadTime = &metav1.Duration{Duration: d} }

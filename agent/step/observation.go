@@ -44,10 +44,14 @@ type Observation struct {
 	Engines []engine.Report
 	// OS describes the host for selectors. Nil: unreadable.
 	OS *OS
-	// Policy is what the granting policy specifies. Nil: not needed now, gone or unreadable.
+	// Policy is what the granting policy specifies, read live. Nil: not needed now, gone or unreadable.
 	Policy *Settings
-	// Entry is the entry for the node in the ledger of that policy, read live with it. Nil: there is none, or the ledger was not
-	// read.
+	// LastPolicy is what it specified when this process read it last, at LastPolicyAt; while a drain runs, it is what that drain began
+	// with. Nil: it was not read under this grant.
+	LastPolicy   *Settings
+	LastPolicyAt time.Time
+	// Entry is the entry for the node in the ledger that the grant names, read live with the policy. Nil: there is none, or the ledger
+	// was not read.
 	Entry *v1alpha1.LedgerEntry
 	// Asked is what the manager asks about the pods of the node. Nil: nothing, or it is unreadable.
 	Asked *protocol.Preflight
@@ -214,9 +218,9 @@ func (o Observation) UnderWay() bool {
 	return o.InPhase(protocol.PhaseDraining) || o.InPhase(protocol.PhaseRebooting)
 }
 
-// FollowsWrite reports whether the next step carries out what the write before it has decided. Since then nothing has been drained, or
+// followsWrite reports whether the next step carries out what the write before it has decided. Since then nothing has been drained, or
 // logind was not asked to reboot.
-func (o Observation) FollowsWrite() bool {
+func (o Observation) followsWrite() bool {
 	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(protocol.PhaseRebooting) && o.Call == Call{}
 }
 
@@ -226,12 +230,21 @@ func (o Observation) rebooted() bool {
 	return p != nil && p.Phase == protocol.PhaseRebooting && p.BootID != o.BootID
 }
 
+// policy is what the granting policy specifies, as far as it counts. No attempt begins by an old reading of it. One that is under way
+// uses what was read last where it cannot be read, or need not be. Nil: it is unknown.
+func (o Observation) policy() *Settings {
+	if o.Policy == nil && o.UnderWay() {
+		return o.LastPolicy
+	}
+	return o.Policy
+}
+
 // Settings are the policy's, or what a policy that specifies nothing means.
 func (o Observation) Settings() Settings {
-	if o.Policy == nil {
-		return Settings{}
+	if policy := o.policy(); policy != nil {
+		return *policy
 	}
-	return *o.Policy
+	return Settings{}
 }
 
 // deadline is when the drain of the current attempt has taken too long. drain.leadTime does not count.
@@ -254,7 +267,7 @@ func (o Observation) leads() bool {
 // counts only for a drain that another process began. It does not where it is still to come, or where the policy cannot be read: that may
 // let the drain take longer than the default.
 func (o Observation) begun() time.Time {
-	record, unread := o.Record.Last().At.Time, o.Policy == nil && slices.Contains(o.Sought, FactPolicy)
+	record, unread := o.Record.Last().At.Time, o.policy() == nil && slices.Contains(o.Sought, FactPolicy)
 	if !o.SeenAt.IsZero() && (o.Began || unread || record.After(o.Now)) {
 		return o.SeenAt
 	}

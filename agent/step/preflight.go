@@ -37,7 +37,7 @@ func (l Look) blocks(s Settings) bool {
 // is, is never taken for granted. The zero Look: the agent has not looked, or may not begin yet.
 func (o Observation) startLook() Look {
 	last := o.LastStartLook
-	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.blocks(*o.Policy) {
+	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.blocks(o.Settings()) {
 		return last
 	}
 	return o.StartLook

@@ -160,7 +160,7 @@ func blockers(o Observation) []protocol.Blocker {
 	if m := o.Coordinators.Message; m != "" {
 		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}
-	if mayStart(o) && o.Policy != nil && !protocol.Listed(o.Record, o.Entry) {
+	if mayStart(o) && o.policy() != nil && !protocol.Listed(o.Record, o.Entry) {
 		all = append(all, withdrawn(*o.Record.Grant, o.Entry))
 	}
 	return all

@@ -29,8 +29,8 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.Record.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "begins before the engines have answered once more", o.Confirmed)
-			must(t, o, "begins inhibited", o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
-			must(t, o, "begins beside another coordinator", o.Policy.Reboot.Coordinators == v1alpha1.CoordinatorsIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
+			must(t, o, "begins inhibited", o.Settings().Reboot.Inhibitors == v1alpha1.InhibitorsIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
+			must(t, o, "begins beside another coordinator", o.Settings().Reboot.Coordinators == v1alpha1.CoordinatorsIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before an engine has reported", o.Engines != nil)
 			must(t, o, "begins without a need in this boot", engine.Merge(o.Engines).State == engine.Needed || o.Requested)
@@ -39,22 +39,23 @@ func TestNext_Safety(t *testing.T) {
 		case RunDrain:
 			seen["drain"]++
 			must(t, o, "drains out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
-			must(t, o, "drains in the lead time", o.Policy.Drain.LeadTime == nil || !o.Now.Before(begun.Add(o.Policy.Drain.LeadTime.Duration)) || o.Drain.State == DrainFailed)
+			must(t, o, "drains in the lead time", o.Settings().Drain.LeadTime == nil || !o.Now.Before(begun.Add(o.Settings().Drain.LeadTime.Duration)) || o.Drain.State == DrainFailed)
 			must(t, o, "drains beside a drain", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
 		case CommitReboot:
 			seen["commit"]++
 			must(t, o, "commits out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			underWay := o.Drain.State == DrainRunning || o.Drain.State == DrainStopped
-			regardless := underWay && o.Drain.Listed && late(o) && o.Policy.Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
+			regardless := underWay && o.Drain.Listed && late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
 			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
-			ignored := o.Policy != nil && o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
+			ignored := o.Settings().Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
-			beside := o.Policy != nil && o.Policy.Reboot.Coordinators == v1alpha1.CoordinatorsIgnore
+			beside := o.Settings().Reboot.Coordinators == v1alpha1.CoordinatorsIgnore
 			must(t, o, "commits beside another coordinator", beside || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
 		case CallReboot:
 			seen["call"]++
 			must(t, o, "reboots uncommitted", o.Record.ProgressErr == nil && o.InPhase(rebootingPhase))
+			must(t, o, "reboots once more without a look at the progress", s.Confirm || o.Call == Call{})
 			must(t, o, "reboots at once after it was refused", o.Call.Refusals == 0 || o.Call.RefusedAt.Before(now))
 		case AbortDrain:
 			seen["abort"]++
@@ -92,7 +93,7 @@ func permitted(o Observation) bool {
 }
 
 func late(o Observation) bool {
-	return !o.Now.Before(begun.Add(o.Policy.Drain.LeadTimeOrDefault() + o.Policy.Drain.TimeoutOrDefault()))
+	return !o.Now.Before(begun.Add(o.Settings().Drain.LeadTimeOrDefault() + o.Settings().Drain.TimeoutOrDefault()))
 }
 
 // everything is the product of all values that Next distinguishes.
@@ -211,7 +212,7 @@ func unneeded(o *Observation) {
 }
 
 func policies() []func(*Observation) {
-	changes := []func(*Observation){func(o *Observation) { o.Policy = nil }}
+	changes := []func(*Observation){noPolicy, readLast(time.Second)}
 	for _, timeout := range []time.Duration{time.Minute, time.Hour} {
 		for _, onTimeout := range []v1alpha1.DrainTimeoutAction{v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutReboot} {
 			for _, reboot := range []v1alpha1.Reboot{

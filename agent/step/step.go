@@ -60,7 +60,11 @@ type CommitReboot struct {
 }
 
 // CallReboot asks logind to reboot the host.
-type CallReboot struct{ Inhibitors v1alpha1.InhibitorPolicy }
+type CallReboot struct {
+	Inhibitors v1alpha1.InhibitorPolicy
+	// Confirm has the progress read live first, even by the process that has written it.
+	Confirm bool
+}
 
 // AbortDrain stops the drain, then writes the progress and undoes the agent's own cordon, in one compare-and-swap.
 type AbortDrain struct{ Progress protocol.Progress }
@@ -103,7 +107,7 @@ func resting(o Observation) Step {
 		return Wait{Until: o.Now.Add(bootSettles - o.Uptime)}
 	case !o.mayBegin(), o.startLook().At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
-	case o.startLook().blocks(*o.Policy):
+	case o.startLook().blocks(o.Settings()):
 		return Wait{Until: o.startLook().At.Add(LookRetry)}
 	case !confirmed(o):
 		return Wait{Until: o.Now.Add(confirmRetry)}
@@ -123,7 +127,7 @@ func confirmed(o Observation) bool {
 
 // mayBegin reports whether only what is looked at right before can keep the agent from beginning: pods, engines and the host.
 func (o Observation) mayBegin() bool {
-	return o.isDue() && !o.hasJustBooted() && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
+	return o.isDue() && !o.hasJustBooted() && o.policy() != nil && protocol.Listed(o.Record, o.Entry)
 }
 
 // isDue reports whether the node needs a granted reboot, is not paused, and the reboot would not be in vain.
@@ -182,13 +186,13 @@ func drainNow(o Observation) Step {
 	case o.leads():
 		start = o.evictsFrom()
 	}
-	if o.Policy == nil {
+	if o.policy() == nil {
 		start = o.Now.Add(policyRetry)
 	}
 	if o.Now.Before(start) {
 		return Wait{Until: timing.Earliest(start, o.deadline())}
 	}
-	return RunDrain{Settings: *o.Policy}
+	return RunDrain{Settings: o.Settings()}
 }
 
 // triedAgain is when a drain that failed is run once more.
@@ -251,7 +255,7 @@ func rebooting(o Observation) Step {
 	if o.Now.Before(due) {
 		return Wait{Until: due}
 	}
-	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault()}
+	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Confirm: !o.followsWrite()}
 }
 
 // repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: the agent's

@@ -282,19 +282,23 @@ func TestNext_Draining(t *testing.T) {
 
 func TestNext_Rebooting(t *testing.T) {
 	called := func(c Call) func(*Observation) { return func(o *Observation) { o.Call = c } }
-	respect := CallReboot{v1alpha1.InhibitorsRespect}
+	respect := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}
+	ignore := CallReboot{Inhibitors: v1alpha1.InhibitorsIgnore}
+	ignored := func(o *Observation) { o.LastPolicy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }
+	again := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect, Confirm: true}
 	cases[Step]{
 		"logind is asked":                             {makeObservation(goingDown), respect},
 		"without a policy too":                        {makeObservation(goingDown, noPolicy), respect},
-		"as the policy specifies":                     {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }), CallReboot{v1alpha1.InhibitorsIgnore}},
+		"with one that was read before":               {makeObservation(goingDown, readLast(time.Hour), ignored), ignore},
+		"as the policy specifies":                     {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }), ignore},
 		"whatever becomes of the grant":               {makeObservation(goingDown, granted(1, cancelled)), respect},
 		"though somebody uncordons":                   {makeObservation(goingDown, func(o *Observation) { o.Unschedulable = false }), respect},
 		"accepted: is waited for":                     {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-time.Minute)})), Wait{now.Add(4 * time.Minute)}},
-		"accepted in vain: is asked again":            {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-5 * time.Minute)})), respect},
+		"accepted in vain: is asked again":            {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-5 * time.Minute)})), again},
 		"refused: is asked again later":               {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now})), Wait{now.Add(5 * time.Second)}},
 		"refused twice: later":                        {makeObservation(goingDown, called(Call{Refusals: 2, RefusedAt: now})), Wait{now.Add(10 * time.Second)}},
 		"refused often: every 5 minutes":              {makeObservation(goingDown, called(Call{Refusals: 100, RefusedAt: now})), Wait{now.Add(5 * time.Minute)}},
-		"refused, and the time has come":              {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now.Add(-5 * time.Second)})), respect},
+		"refused, and the time has come":              {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now.Add(-5 * time.Second)})), again},
 		"another boot: it has happened (behaviour 1)": {makeObservation(rebootedBefore), Idle{}},
 	}.each(t, Next)
 }
