@@ -14,7 +14,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // Reports holds the last report of each update engine. Engines report to it from their own goroutines.
@@ -97,33 +96,4 @@ func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, er
 		return engine.Report{}, nil // It is replaced with the first report.
 	}
 	return step.Before(before, name, bootID), nil
-}
-
-// HoldsUpgrades reports whether no upgrade of the host may begin now, for the driver of an engine that runs beside the
-// reconciler.
-func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
-	node := &corev1.Node{}
-	bootID, err := host.BootID(r.Host.BootIDFile)
-	if err == nil {
-		err = r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node)
-	}
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because it is unknown whether it is being rebooted", "reason", err.Error())
-		return true
-	}
-	return step.HoldsUpgrades(step.Observation{
-		BootID: bootID, Record: protocol.RecordOf(node), Paused: v1alpha1.NodeIsPaused(node.Annotations),
-	})
-}
-
-// LogUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and the agent does not.
-func (r *Reconciler) LogUpgradesLeft(ctx context.Context, policy string) {
-	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whose upgrades these are")
-		return
-	}
-	r.announcer.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+
-		"AutomaticUpdatePolicy is %q. The agent upgrades nothing until it is none in /etc/rpm-ostreed.conf; or leave out "+
-		"--rpm-ostree-drive", policy)
 }
