@@ -99,7 +99,7 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 			Hold: func() bool { return r.HoldsUpgrades(ctx) },
 			Ended: func(round, last rpmostree.Round) {
 				if isNews(round, last) {
-					r.LogUpgradesLeft(ctx, round.Policy)
+					r.AnnounceUpgradesLeft(ctx, round.Policy)
 				}
 			},
 			Malformed: metrics.Malformed(rpmostree.Name),

@@ -38,12 +38,9 @@ type nodeWriter struct {
 
 // node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
 func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	if err := w.client.Get(ctx, client.ObjectKey{Name: w.name}, node); err != nil {
-		return nil, err
-	}
-	if w.written == nil {
-		return node, nil
+	node, err := w.cached(ctx)
+	if err != nil || w.written == nil {
+		return node, err
 	}
 	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, w.written.ResourceVersion)
 	if err == nil && order < 0 {
@@ -51,6 +48,12 @@ func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
 	}
 	w.written = nil
 	return node, nil
+}
+
+// cached is the Node as the cache shows it. What runs beside the reconciler may call it.
+func (w *nodeWriter) cached(ctx context.Context) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	return node, w.client.Get(ctx, client.ObjectKey{Name: w.name}, node)
 }
 
 // own is the Node as the agent's own last write left it, while the cache is older. The cache may stay older: after a restore of the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,15 +78,15 @@ func (r *Reports) all() []engine.Report {
 	return reports
 }
 
-// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been
-// received. A state other than Needed is Unknown.
+// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: no report had been received. A
+// state other than Needed is Unknown.
 func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
 	bootID, err := host.BootID(r.Host.BootIDFile)
 	if err != nil {
 		return engine.Report{}, err
 	}
-	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); client.IgnoreNotFound(err) != nil {
+	node, err := r.writer.cached(ctx)
+	if client.IgnoreNotFound(err) != nil {
 		return engine.Report{}, fmt.Errorf("reading the Node: %w", err)
 	}
 	before, err := protocol.ParseEngines(node.Annotations)

@@ -2,10 +2,9 @@ package reboot
 
 import (
 	"context"
+	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
@@ -16,12 +15,9 @@ import (
 // HoldsUpgrades reports whether no upgrade of the host may begin now, for the driver of an engine that runs beside the
 // reconciler.
 func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
-	node := &corev1.Node{}
-	bootID, err := host.BootID(r.Host.BootIDFile)
-	if err == nil {
-		err = r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node)
-	}
-	if err != nil {
+	node, nodeErr := r.writer.cached(ctx)
+	bootID, bootErr := host.BootID(r.Host.BootIDFile)
+	if err := errors.Join(nodeErr, bootErr); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because it is unknown whether it is being rebooted", "reason", err.Error())
 		return true
 	}
@@ -30,10 +26,10 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 	})
 }
 
-// LogUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and the agent does not.
-func (r *Reconciler) LogUpgradesLeft(ctx context.Context, policy string) {
-	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
+// AnnounceUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and the agent does not.
+func (r *Reconciler) AnnounceUpgradesLeft(ctx context.Context, policy string) {
+	node, err := r.writer.cached(ctx)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whose upgrades these are")
 		return
 	}

@@ -56,14 +56,14 @@ func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
 	}
 }
 
-func TestLogUpgradesLeft(t *testing.T) {
+func TestAnnounceUpgradesLeft(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
-	r.LogUpgradesLeft(t.Context(), "stage")
+	r.AnnounceUpgradesLeft(t.Context(), "stage")
 	if got := r.announcer.emitted(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got[0], `"stage"`) {
 		t.Errorf("events %q", got)
 	}
 	api.getErr = errAPI
-	r.LogUpgradesLeft(t.Context(), "stage")
+	r.AnnounceUpgradesLeft(t.Context(), "stage")
 	if got := r.announcer.emitted(); len(got) > 0 {
 		t.Errorf("events %q about a Node that nobody knows", got)
 	}
