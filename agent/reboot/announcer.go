@@ -164,19 +164,9 @@ func (a *announcer) warn(node *corev1.Node, reason v1alpha1.Reason, action, note
 	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, string(reason), action, note, args...)
 }
 
-// lasting are the reasons that do not end by themselves: each has an event.
-var lasting = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.ReasonCoordinatorConflict}
-
-// blocked emits the event of a reason that an administrator has to end. One that was in the report before had its event then.
-func (a *announcer) blocked(node *corev1.Node, before map[string]string) {
-	earlier, _ := protocol.ParseAgentReport(before) // one that cannot be read has reported nothing
-	current, err := protocol.ParseAgentReport(node.Annotations)
-	if err != nil {
-		return // another process has written it since
-	}
-	for _, b := range current.BlockedBy {
-		if slices.Contains(lasting, b.Reason) && !slices.Contains(earlier.BlockedBy, b) {
-			a.warn(node, b.Reason, "Report", "%s", b.Message)
-		}
+// blocked emits the event of each reason that an administrator has to end.
+func (a *announcer) blocked(node *corev1.Node, reasons []protocol.Blocker) {
+	for _, b := range reasons {
+		a.warn(node, b.Reason, "Report", "%s", b.Message)
 	}
 }

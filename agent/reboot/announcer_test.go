@@ -8,14 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/step"
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -37,41 +35,6 @@ func (a *announcer) warnings() []string {
 		}
 	}
 	return all
-}
-
-// TestBlocked: an event follows the write that reports a lasting reason, and no other.
-func TestBlocked(t *testing.T) {
-	rolledBack := protocol.Blocker{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
-	other := protocol.Blocker{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.1."}
-	inhibited := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
-	cases := map[string]struct {
-		before, after []protocol.Blocker
-		want          []string
-	}{
-		"it is there now":          {nil, []protocol.Blocker{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"it is behind another":     {[]protocol.Blocker{inhibited}, []protocol.Blocker{inhibited, rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"it was there before":      {[]protocol.Blocker{rolledBack, inhibited}, []protocol.Blocker{rolledBack}, nil},
-		"another one was there":    {[]protocol.Blocker{other}, []protocol.Blocker{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"it is gone":               {[]protocol.Blocker{rolledBack}, nil, nil},
-		"somebody needs not see":   {nil, []protocol.Blocker{inhibited}, nil},
-		"nobody could read before": {[]protocol.Blocker{{}}, []protocol.Blocker{rolledBack}, []string{"Warning UpdateNotApplied " + rolledBack.Message}},
-		"nobody can read now":      {nil, []protocol.Blocker{{}}, nil},
-	}
-	annotations := func(all []protocol.Blocker) map[string]string {
-		if len(all) == 0 {
-			return nil
-		}
-		return map[string]string{v1alpha1.AnnotationReport: protocol.AgentReport{BlockedBy: all}.String()}
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			a := newAnnouncer(events.NewFakeRecorder(10))
-			a.blocked(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
-			if diff := cmp.Diff(tc.want, a.emitted()); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
-		})
-	}
 }
 
 // TestReported: a need is an event, once; which engines there are is in the condition alone.

@@ -129,11 +129,10 @@ func (r *Reconciler) writeNodeStatus(ctx context.Context, node *corev1.Node, o s
 	if !addStatus(patch, node, status, o.Now) {
 		return nil
 	}
-	annotations := node.Annotations
 	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
 	r.announcer.reported(ctx, node, o)
-	r.announcer.blocked(node, annotations)
+	r.announcer.blocked(node, status.New)
 	return nil
 }

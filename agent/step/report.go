@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ type NodeStatus struct {
 	Versioned []string
 	// Removed are conditions of the manager that go with the report.
 	Removed []corev1.NodeConditionType
+	// New are the reasons against a reboot that it adds to what the Node shows, and that an administrator has to end.
+	New []protocol.Blocker
 	// Again is when time alone may change the report. Zero: never.
 	Again time.Time
 }
@@ -52,7 +55,10 @@ func NodeStatusOf(o Observation) NodeStatus {
 	asking := asks.Status == corev1.ConditionTrue
 	report, known, settles := agentReport(o, asking)
 	if known {
-		annotations[v1alpha1.AnnotationReport] = report
+		annotations[v1alpha1.AnnotationReport] = nil
+		if text := report.String(); text != "" {
+			annotations[v1alpha1.AnnotationReport] = &text
+		}
 		versioned = append(versioned, v1alpha1.AnnotationReport) // A part of it may be as it was read.
 	}
 	annotations[v1alpha1.AnnotationEngines] = nil
@@ -71,6 +77,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 		Annotations: annotations,
 		Versioned:   versioned,
 		Removed:     removed(o, conditions),
+		New:         added(o.Reported.BlockedBy, report.BlockedBy),
 		Again:       timing.Earliest(again(o, asking), settles, o.dueAt()),
 	}
 }
@@ -111,20 +118,31 @@ func labels(os *OS, asking bool) map[string]*string {
 
 // agentReport is what the agent finds against a reboot. A part of which nothing is known now stays as it is on the Node. Known is false
 // where nothing new is known of either part. The report may change at settles.
-func agentReport(o Observation, asking bool) (value *string, known bool, settles time.Time) {
+func agentReport(o Observation, asking bool) (r protocol.AgentReport, known bool, settles time.Time) {
 	blockedBy, looked := blockedBy(o, asking)
 	preflight, answered, settles := preflightReport(o)
-	r := o.Reported
+	r = o.Reported
 	if looked {
 		r.BlockedBy = blockedBy
 	}
 	if answered {
 		r.Preflight = preflight
 	}
-	if text := r.String(); text != "" {
-		value = &text
+	return r, looked || answered, settles
+}
+
+// lasting are the reasons that do not end by themselves.
+var lasting = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.ReasonCoordinatorConflict}
+
+// added are the lasting reasons of a report that were not in the one before.
+func added(before, after []protocol.Blocker) []protocol.Blocker {
+	var all []protocol.Blocker
+	for _, b := range after {
+		if slices.Contains(lasting, b.Reason) && !slices.Contains(before, b) {
+			all = append(all, b)
+		}
 	}
-	return value, looked || answered, settles
+	return all
 }
 
 // blockedBy is what keeps the host from going down, by the agent or, past the point of no return, by logind. Known is false while that is

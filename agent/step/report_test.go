@@ -434,3 +434,31 @@ func TestDecide_ANodeThatIsUpForTooLongReportsWhoKeepsItUp(t *testing.T) {
 		})
 	}
 }
+
+// TestNodeStatusOf_New: a lasting reason that the Node does not show yet is new, and no other.
+func TestNodeStatusOf_New(t *testing.T) {
+	rival := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
+	other := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "kured"}
+	inhibited := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: "blocked"}
+	finds := func(o *Observation) {
+		staged("1")(o)
+		o.Coordinators.Message, o.Inhibitors.Message = rival.Message, inhibited.Message
+	}
+	shown := func(all ...protocol.Blocker) func(*Observation) {
+		return func(o *Observation) { o.Reported.BlockedBy = all }
+	}
+	conflict := []v1alpha1.Reason{v1alpha1.ReasonCoordinatorConflict}
+	cases[[]v1alpha1.Reason]{
+		"it is there now":         {makeObservation(finds), conflict},
+		"it was there before":     {makeObservation(finds, shown(inhibited, rival)), nil},
+		"another one was there":   {makeObservation(finds, shown(other)), conflict},
+		"it is gone":              {makeObservation(staged("1"), shown(rival)), nil},
+		"it is unknown":           {makeObservation(staged("1"), unseen, shown(rival)), nil},
+		"an update does not take": {makeObservation(survived), []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied}},
+	}.each(t, func(o Observation) (reasons []v1alpha1.Reason) {
+		for _, b := range NodeStatusOf(o).New {
+			reasons = append(reasons, b.Reason)
+		}
+		return reasons
+	})
+}
