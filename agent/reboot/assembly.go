@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -82,7 +83,7 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 		Drainer: func(policy string) Drainer { return drainer(policy) }, Looker: drainer(""), Engines: a.Engines,
 		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: a.Clock,
 	})
-	return mgr, r, r.SetupWithManager(ctx, mgr)
+	return mgr, r, r.SetupWithManager(ctx, mgr, controller.Options{})
 }
 
 // identities are the two an agent acts as: the node, and itself.

@@ -79,7 +79,7 @@ type Host struct {
 	Coordinators HostCoordinators
 }
 
-// Config is what a Reconciler works with. All fields but Controller are required.
+// Config is what a Reconciler works with. All fields are required.
 type Config struct {
 	// Node is the name of the agent's own Node.
 	Node string
@@ -101,8 +101,6 @@ type Config struct {
 	Recorder events.EventRecorder
 	// Clock is the agent's only one.
 	Clock clock.Clock
-	// Controller is how the controller runs, but for what SetupWithManager sets.
-	Controller controller.Options
 }
 
 // Reconciler acts on one Node. What it and its parts remember may be lost with the process: the next process reads it from the Node
@@ -150,8 +148,8 @@ func (r *Reconciler) connect() {
 	}
 }
 
-// SetupWithManager adds the reconciler and its drains to a manager.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+// SetupWithManager adds the reconciler and its drains to a manager. It runs by these options, but for what it sets itself.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if err := errors.Join(mgr.Add(r.drains), mgr.Add(r.lookout)); err != nil {
 		return fmt.Errorf("adding the drains and the lookout: %w", err)
 	}
@@ -160,7 +158,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return fmt.Errorf("watching the Node: %w", err)
 	}
-	options := r.Controller
 	options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetry, errorRetryMax)
 	options.ReconciliationTimeout = reconcileLimit
 	err = ctrl.NewControllerManagedBy(mgr).

@@ -36,9 +36,9 @@ func (h *host) runAgent(p *process.Process) {
 		Policies: policies{process.NewLive(p, "policies"), process.NewLive(p, "lookout")},
 		Drainer:  func(string) reboot.Drainer { return pods }, Looker: pods, Engines: []string{machine.Engine},
 		Recorder: &events.FakeRecorder{}, Clock: &h.Clock,
-		Controller: controller.Options{NewQueue: process.NewQueue(process.Pace{Patience: w.script.Patience})},
 	})
-	if err := r.SetupWithManager(p.Context, shell); err != nil {
+	options := controller.Options{NewQueue: process.NewQueue(process.Pace{Patience: w.script.Patience})}
+	if err := r.SetupWithManager(p.Context, shell, options); err != nil {
 		w.must(err)
 		return
 	}
