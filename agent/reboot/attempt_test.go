@@ -44,7 +44,7 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 // but this one.
 func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	r, api, _ := makeReconciler(t, granted())
-	r.change(func(c *Reconciler) { c.Clock = clock.RealClock{} })
+	r.change(func(c *Config) { c.Clock = clock.RealClock{} })
 	before := r.Clock.Now()
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
@@ -119,7 +119,8 @@ func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
 		r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-		r.change(func(c *Reconciler) { c.drains, c.Clock = d, testclock.NewFakeClock(begun.Add(20*time.Minute)) })
+		r.change(func(c *Config) { c.Clock = testclock.NewFakeClock(begun.Add(20 * time.Minute)) })
+		r.drainBy(d)
 		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		f.statuses = []drain.Status{{Remaining: 2}}
 		d.mustRun(t, 1)

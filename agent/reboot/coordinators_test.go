@@ -93,7 +93,7 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	found := &coordinators{}
 	api.keeps = true
-	r.change(func(c *Reconciler) { c.Host.Coordinators = found })
+	r.change(func(c *Config) { c.Host.Coordinators = found })
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 	reconcile := func() []string {
 		result, err := r.Reconcile(t.Context(), ctrl.Request{})
@@ -185,7 +185,7 @@ func TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, api, _ := makeReconciler(t, tc.record)
-				r.change(func(c *Reconciler) { c.Host.Logind, c.Host.Coordinators = silentHost{}, silentHost{} })
+				r.change(func(c *Config) { c.Host.Logind, c.Host.Coordinators = silentHost{}, silentHost{} })
 				tc.change(r)
 				ctx, cancel := context.WithTimeout(t.Context(), reconcileLimit)
 				defer cancel()

@@ -128,23 +128,16 @@ type Reconciler struct {
 // New puts an agent together: a Reconciler and its parts.
 func New(config Config) *Reconciler {
 	wake := newWake(config.Node)
-	r := &Reconciler{
-		Config: config, Wake: wake,
-		drains:    newDrains(config.Node, config.Drainer, config.Clock, wake),
-		lookout:   newLookout(config.Node, config.Looker, config.Policies, config.Clock, wake),
-		Reports:   newReports(wake, config.Engines...),
-		announcer: newAnnouncer(config.Recorder),
-	}
-	r.connect()
-	return r
-}
-
-// connect makes what reads and writes for the Reconciler, with its parts.
-func (r *Reconciler) connect() {
-	r.writer = &nodeWriter{name: r.Node, client: r.Client, live: r.Live, clock: r.Clock, wake: r.Wake}
-	r.observer = &observer{
-		node: r.Node, host: r.Host, live: r.Live, policies: r.Policies, drains: r.drains,
-		lookout: r.lookout, reports: r.Reports, clock: r.Clock,
+	drains := newDrains(config.Node, config.Drainer, config.Clock, wake)
+	lookout := newLookout(config.Node, config.Looker, config.Policies, config.Clock, wake)
+	reports := newReports(wake, config.Engines...)
+	return &Reconciler{
+		Config: config, Wake: wake, drains: drains, lookout: lookout, Reports: reports, announcer: newAnnouncer(config.Recorder),
+		writer: &nodeWriter{name: config.Node, client: config.Client, live: config.Live, clock: config.Clock, wake: wake},
+		observer: &observer{
+			node: config.Node, host: config.Host, live: config.Live, policies: config.Policies, drains: drains, lookout: lookout,
+			reports: reports, clock: config.Clock,
+		},
 	}
 }
 

@@ -184,11 +184,18 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	return r, api, asked
 }
 
-// change gives the Reconciler something else to work with.
-func (r *Reconciler) change(change func(*Reconciler)) {
-	change(r)
-	r.connect()
+// change makes the Reconciler anew with something else to work with. It knows what the engines have reported, and nothing else.
+func (r *Reconciler) change(change func(*Config)) {
+	reported := r.Reports.all()
+	change(&r.Config)
+	*r = *New(r.Config)
+	for _, report := range reported {
+		r.Reports.Put(report)
+	}
 }
+
+// drainBy gives the Reconciler other drains.
+func (r *Reconciler) drainBy(d *drains) { r.drains, r.observer.drains = d, d }
 
 // observed is all that the Reconciler observes for a decision.
 func (r *Reconciler) observed(t *testing.T, node *corev1.Node) step.Observation {
@@ -236,7 +243,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"without a boot ID nothing is decided": {
 			record: granted(),
-			change: func(r *Reconciler, _ *apiServer) { r.change(func(c *Reconciler) { c.Host.BootIDFile += ".gone" }) }, wantErr: "reading the boot ID",
+			change: func(r *Reconciler, _ *apiServer) { r.change(func(c *Config) { c.Host.BootIDFile += ".gone" }) }, wantErr: "reading the boot ID",
 		},
 		"a grant begins the drain": {record: granted(), want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
 		"a policy that cannot be read is asked for again": {
@@ -322,14 +329,14 @@ func TestReconcile(t *testing.T) {
 				live := *api
 				live.node = api.node.DeepCopy()
 				live.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(2, drainingPhase, boot).String()
-				r.change(func(c *Reconciler) { c.Live = &live })
+				r.change(func(c *Config) { c.Live = &live })
 			},
 			wantErr: "confirming the reboot: the cache shows progress",
 		},
 		"and without an answer nothing goes down": {
 			record: inPhase(rebootingPhase),
 			change: func(r *Reconciler, _ *apiServer) {
-				r.change(func(c *Reconciler) { c.Live = &apiServer{getErr: errAPI} })
+				r.change(func(c *Config) { c.Live = &apiServer{getErr: errAPI} })
 			},
 			wantErr: "confirming the reboot: the API server is away",
 		},
@@ -399,7 +406,7 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-				r.change(func(c *Reconciler) { c.drains = d })
+				r.drainBy(d)
 				d.mustRun(t, 1)
 				end(api)
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || d.running() {
@@ -427,7 +434,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, inPhase(tc.phase))
-				r.change(func(c *Reconciler) { c.drains = d })
+				r.drainBy(d)
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(step.Observation{BootID: boot, Record: inPhase(rebootingPhase)}).Conditions...)

@@ -39,7 +39,7 @@ func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer,
 	r, api, _ := makeReconciler(t, record)
 	logind := &guarded{}
 	api.keeps = true
-	r.change(func(c *Reconciler) { c.Host.Logind = logind })
+	r.change(func(c *Config) { c.Host.Logind = logind })
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 	return r, api, logind
 }
@@ -66,7 +66,7 @@ func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 	r, api, logind := makeGuarded(t, inPhase(rebootingPhase))
 	clock := testclock.NewFakeClock(now)
-	r.change(func(c *Reconciler) { c.Clock = clock })
+	r.change(func(c *Config) { c.Clock = clock })
 	for asked := 1; asked <= 3; asked++ {
 		for range 5 {
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
