@@ -35,7 +35,7 @@ type Watch struct {
 }
 
 // Run watches until ctx ends.
-func (w Watch) Run(ctx context.Context) { w.run(ctx, newNotifier()) }
+func (w Watch) Run(ctx context.Context) { w.run(ctx, newNotifier(fsnotify.NewWatcher)) }
 
 func (w Watch) run(ctx context.Context, n *notifier) {
 	defer n.close()
@@ -89,8 +89,8 @@ type notifier struct {
 	ended chan struct{}
 }
 
-func newNotifier() *notifier {
-	return &notifier{changed: make(chan struct{}, 1), watched: map[string]os.FileInfo{}, open: fsnotify.NewWatcher}
+func newNotifier(open func() (*fsnotify.Watcher, error)) *notifier {
+	return &notifier{changed: make(chan struct{}, 1), watched: map[string]os.FileInfo{}, open: open}
 }
 
 // watch watches these folders and no other ones. One that does not exist is no error, and not watched.

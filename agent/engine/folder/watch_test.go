@@ -171,7 +171,7 @@ func TestNotifier_ForgetsFoldersThatAreNotNamedAnyMore(t *testing.T) {
 	h := newHarness(t)
 	h.make("a")
 	h.make("b")
-	n := newNotifier()
+	n := newNotifier(fsnotify.NewWatcher)
 	defer n.close()
 	h.Must(n.watch([]string{h.path("a")}))
 	h.Must(n.watch([]string{h.path("b")}))
@@ -186,7 +186,7 @@ func TestNotifier_ForgetsFoldersThatAreNotNamedAnyMore(t *testing.T) {
 // A new folder may well get the number of the old one, and pass for it.
 func TestNotifier_WatchesAFolderThatWasMadeAnew(t *testing.T) {
 	h := newHarness(t)
-	n := newNotifier()
+	n := newNotifier(fsnotify.NewWatcher)
 	defer n.close()
 	for range 5 {
 		h.make("run")
@@ -205,16 +205,20 @@ func TestNotifier_WatchesAFolderThatWasMadeAnew(t *testing.T) {
 func TestNotifier_DoesWithoutInotifyUntilThereIsOne(t *testing.T) {
 	h := newHarness(t)
 	h.make("run")
-	n := newNotifier()
+	taken := errors.New("too many open files")
+	n := newNotifier(func() (*fsnotify.Watcher, error) {
+		if taken != nil {
+			return nil, taken
+		}
+		return fsnotify.NewWatcher()
+	})
 	defer n.close()
-	open := n.open
-	n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
 	for range 2 {
 		if err := n.watch([]string{h.path("run")}); err == nil || err.Error() != "opening inotify: too many open files" {
 			t.Errorf("error %v", err)
 		}
 	}
-	n.open = open
+	taken = nil
 	h.Must(n.watch([]string{h.path("run")}))
 	h.touch("run/flag")
 	<-n.changed
@@ -225,8 +229,7 @@ func TestWatch_LooksOnceMoreWhenItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, returned atomic.Int64
 		end := make(chan struct{})
-		n := newNotifier()
-		n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no") }
+		n := newNotifier(func() (*fsnotify.Watcher, error) { return nil, errors.New("no") })
 		w := Watch{
 			Folders: func() []string { return nil }, Period: time.Minute, Clock: clock.RealClock{},
 			Look: func() {
@@ -264,14 +267,12 @@ func TestWatch_LogsOnceThatAFolderCannotBeWatchedAndOnceMoreAfterItCould(t *test
 		}
 	}, funcr.Options{})
 	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logger))
-	n := newNotifier()
-	open := n.open
-	n.open = func() (*fsnotify.Watcher, error) {
+	n := newNotifier(func() (*fsnotify.Watcher, error) {
 		if looks == 2 {
-			return open()
+			return fsnotify.NewWatcher()
 		}
 		return nil, errors.New("no")
-	}
+	})
 	w := Watch{
 		Folders: func() []string { return nil }, Period: time.Minute, Clock: h.Clock,
 		Look: func() {
