@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,8 +70,8 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
 	policies, policiesErr := client.New(own, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	pods, podsErr := newDrainClient(node)
-	budgets, budgetsErr := newDrainClient(own)
+	pods, podsErr := newDrainClient(node, mgr.GetScheme())
+	budgets, budgetsErr := newDrainClient(own, mgr.GetScheme())
 	if err := errors.Join(policiesErr, podsErr, budgetsErr); err != nil {
 		return nil, nil, fmt.Errorf("making the clients for policies, pods and PodDisruptionBudgets: %w", err)
 	}
@@ -97,16 +98,16 @@ func (a Assembly) identities() (node, own *rest.Config) {
 	return node, own
 }
 
-func newDrainClient(config *rest.Config) (*drain.Client, error) {
+func newDrainClient(config *rest.Config, scheme *runtime.Scheme) (*drain.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = drainQPS, drainBurst
-	return drain.NewClient(config)
+	return drain.NewClient(config, scheme)
 }
 
 // managerOptions are those of an agent's manager: it watches one Node and asks the API server for nothing else.
 func managerOptions(node string) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return ctrl.Options{}, fmt.Errorf("registering the kinds: %w", err)
 	}
 	return ctrl.Options{
