@@ -23,7 +23,8 @@ import (
 
 // An agent that loses its rights, the API server or the bus is not Ready within a minute. Rights are checked when a watch begins, so a
 // watch lasts renewAfter and up to a third more. The renewal is the only request at rest. A connection that is cut silently is detected
-// by HTTP/2 after 45 seconds. What is back within patience was never away. What is left of the minute is for the kubelet's probes.
+// by HTTP/2 after 45 seconds. A watch or a connection that is back within patience counts as if it had lasted. What is left of the
+// minute is for the kubelet's probes.
 const (
 	renewAfter = 30 * time.Second
 	patience   = 10 * time.Second

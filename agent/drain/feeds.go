@@ -59,7 +59,7 @@ func (r *run) followPods(ctx context.Context) {
 	}
 }
 
-// passes reports whether an error of a read is worth another attempt. An answer that refuses is none: fail closed.
+// passes reports whether an error of a read is worth another attempt. A refusal is not: fail closed.
 func passes(err error) bool { return judge(err).verdict == failed }
 
 // lists reports whether the next step is a LIST.

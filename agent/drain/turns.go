@@ -73,7 +73,7 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 }
 
 // wake has pods that the budget held back asked for again. They are as many as it allows, less those that have taken a disruption
-// since, or may take one. More would only earn refusals. A pod that was let go before needs no disruption any more, though it may be on
+// since, or may take one. More requests would be refused. A pod that was let go before needs no disruption any more, though it may be on
 // the node for long.
 func (p *progress) wake(namespace string, b budget, now time.Time) {
 	room, order := b.allowed-p.taken(namespace, b), p.order()

@@ -121,7 +121,7 @@ func (s Supervisor) once(ctx context.Context, session Session) error {
 const maxErrorNameBytes = 255
 
 // ErrorName is the D-Bus name of an error that a service answered, such as org.freedesktop.DBus.Error.AccessDenied. It may be reported.
-// The text of the error may not, because it has connection names and process IDs. An answer by what is no name is
+// The text of the error may not, because it has connection names and process IDs. An answer without a valid name is
 // org.freedesktop.DBus.Error.Failed. Empty: there was no answer.
 func ErrorName(err error) string {
 	name, answered := answerName(err)

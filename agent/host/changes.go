@@ -108,7 +108,7 @@ func subscribe(ctx context.Context, conn *dbus.Conn) error {
 	return nil
 }
 
-// isChange reads a signal of logind or systemd. Whatever does not look like one of theirs is none.
+// isChange reads a signal of logind or systemd. Whatever does not look like one of theirs is not a change.
 func isChange(signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:

@@ -23,7 +23,7 @@ type Coordinator struct {
 	Unit string
 	// Off is the command that keeps it from rebooting the host. Empty: masking the Unit is.
 	Off string
-	// At is when a scheduled shutdown begins. Zero: it is none.
+	// At is when a scheduled shutdown begins. Zero: it is not a scheduled shutdown.
 	At time.Time
 	// By is who scheduled the shutdown, and why, as far as logind knows. Empty: unknown.
 	By string

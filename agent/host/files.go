@@ -55,8 +55,8 @@ func openFile(open func(string, int, os.FileMode) (*os.File, error), name string
 	return file, nil
 }
 
-// readConfiguration reads a file of the host. One that does not exist is empty. So is a link to /dev/null, which turns off a file of a
-// package.
+// readConfiguration reads a file of the host. One that does not exist is empty. A link to /dev/null, which turns off a file of a package,
+// is empty, too.
 func readConfiguration(root, name string) (string, error) {
 	file, err := securejoin.SecureJoin(root, name)
 	if err == nil && file == filepath.Join(root, os.DevNull) {

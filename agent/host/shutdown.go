@@ -42,7 +42,7 @@ func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator,
 	if err := dbus.Store([]any{value.Value()}, &is); err != nil {
 		return nil, fmt.Errorf("%s instead of a type and a time", value.Signature())
 	}
-	// Without a schedule the time is none, or zero beside the type of an action that was carried out at once. A dry run, dry-…,
+	// Without a schedule the time is the largest number, or zero beside the type of an action that was carried out at once. A dry run, dry-…,
 	// only warns.
 	if !slices.Contains(shutdowns, is.Type) || is.USec == 0 || is.USec > math.MaxInt64 {
 		return nil, nil

@@ -24,7 +24,7 @@ const (
 )
 
 // unitIsActive reports whether systemd runs a unit, or is about to: whatever is neither inactive nor failed may still act. A
-// unit that is not loaded does not run, and neither does any where there is no systemd.
+// unit that is not loaded does not run. Where there is no systemd, no unit runs.
 func unitIsActive(ctx context.Context, conn *dbus.Conn, unit string) (bool, error) {
 	state, err := unitProperty(ctx, conn, unit, systemdUnitInterface, "ActiveState")
 	switch {

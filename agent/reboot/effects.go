@@ -13,8 +13,8 @@ import (
 )
 
 // apply does one step. A step that writes the progress writes nothing else, on the version of the Node it was decided on. After every
-// other step the status is written. Each write triggers Wake, because there may be more to do after it. So does what is begun and
-// written nowhere, because it has to end in time.
+// other step the status is written. Each write triggers Wake, because there may be more to do after it. A drain or a call of logind that
+// is begun without a write triggers it, too: it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
 	if !d.KeepsDraining {
 		if err := r.drains.stop(ctx); err != nil {

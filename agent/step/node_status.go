@@ -25,16 +25,16 @@ type NodeStatus struct {
 	Annotations map[string]*string
 	// Versioned are the keys of those that may be changed only in the version of the Node that was observed.
 	Versioned []string
-	// Removed are conditions of the manager that go with the report.
+	// Removed are conditions of the manager that go in the same write.
 	Removed []corev1.NodeConditionType
 	// New are the reasons against a reboot that it adds to what the Node shows, and that an administrator has to end.
 	New []protocol.Blocker
-	// Again is when time alone may change the report. Zero: never.
+	// Again is when time alone may change the status. Zero: never.
 	Again time.Time
 }
 
-// NodeStatusOf returns the report for the Node. Until all engines have reported, it has no more than how far an attempt is: so the
-// first report after a boot is one write.
+// NodeStatusOf returns the status for the Node. Until all engines have reported, it has no more than how far an attempt is: so the
+// first status after a boot is one write.
 func NodeStatusOf(o Observation) NodeStatus {
 	if o.Engines == nil && o.UnderWay() {
 		return NodeStatus{Conditions: maintenance(o), Again: again(o, true)}
@@ -82,7 +82,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 	}
 }
 
-// removed are the manager's conditions that a report makes outdated: its answer to a need that falls, and an announced maintenance that
+// removed are the manager's conditions that a status makes outdated: its answer to a need that falls, and an announced maintenance that
 // is over. Both go in the same write, so that the one is never seen without the other.
 func removed(o Observation, reported []corev1.NodeCondition) []corev1.NodeConditionType {
 	var kinds []corev1.NodeConditionType

@@ -123,7 +123,7 @@ const (
 
 // Drain is how far the drain of the current attempt is.
 type Drain struct {
-	// State is none, Running, Done, Undrainable, Failed or Stopped.
+	// State is DrainNone, Running, Done, Undrainable, Failed or Stopped.
 	State DrainState
 	// Message states which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
 	Message string

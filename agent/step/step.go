@@ -81,7 +81,7 @@ func (CallReboot) step()   {}
 func (AbortDrain) step()   {}
 func (RepairRecord) step() {}
 
-// Next is what the agent does next. What is uncertain is a reason to do nothing.
+// Next is what the agent does next. It does nothing because of what is unknown.
 func Next(o Observation) Step {
 	switch {
 	case o.Record.ProgressErr != nil:
@@ -97,8 +97,8 @@ func Next(o Observation) Step {
 // resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, where the reboot would have no
 // effect, or while its pods are in the way. The manager cancels the grant. An agent that has just started first asks what the reboot
 // is for. A host that went down by itself may need none any more, and the manager does not know yet. Right before it begins the engines
-// are asked once more: one that was reset may have sent no signal. It does not begin either while the host is held up: its pods would
-// leave for nothing. Nor does it right after a boot.
+// are asked once more: one that was reset may have sent no signal. It does not begin right after a boot, or while the host is held up:
+// its pods would leave for nothing.
 func resting(o Observation) Step {
 	switch {
 	case !o.isDue():
@@ -136,7 +136,7 @@ func (o Observation) isDue() bool { return mayStart(o) && !o.Paused && o.asks() 
 // hasJustBooted reports whether the host may not have settled since its boot. Unknown is no.
 func (o Observation) hasJustBooted() bool { return o.Uptime > 0 && o.Uptime < bootSettles }
 
-// asks reports whether the host needs a reboot in this boot, as far as its engines have been received in it.
+// asks reports whether the host needs a reboot, by what its engines have reported in this boot.
 func (o Observation) asks() bool { return o.Engines != nil && need(o).Status == corev1.ConditionTrue }
 
 // draining looks for a reason to stop first, then at the drain.

@@ -64,7 +64,7 @@ type deployment struct {
 type observation struct {
 	// unreadable states what cannot be read, and why. Empty: everything was.
 	unreadable string
-	// missing reports that the host is none of bootc's.
+	// missing reports that the host is not one of bootc's.
 	missing bool
 	// booted is what runs. Its zero: it is not known.
 	booted deployment

@@ -214,7 +214,7 @@ func withoutTransport(reference string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(image, "registry:"), "docker://")
 }
 
-// digestOf is a digest of a manifest. Empty: it is none.
+// digestOf is a digest of a manifest. Empty: it is not one.
 func digestOf(text string) string {
 	if digits, found := strings.CutPrefix(text, "sha256:"); !found || !isHex(digits) {
 		return ""

@@ -119,7 +119,7 @@ func (n *notifier) watchOne(path string) error {
 	found, err := os.Stat(path)
 	if err != nil {
 		n.forget(path)
-		return nil //nolint:nilerr // Whatever keeps us from it now, it is looked for again.
+		return nil //nolint:nilerr // Whatever the reason is, the folder is looked for again.
 	}
 	// inotify stays with a folder that was moved, or that something was mounted over, and drops one that was removed.
 	watched, known := n.watched[path]

@@ -89,8 +89,8 @@ func (e *Engine) look() (observation, error) {
 	return observation{running, installed}, err
 }
 
-// report is what a look reports to others. A need is a kernel of the running one's flavour that is newer. That there are older
-// ones only is none: the running one may come from elsewhere, and would again after a reboot.
+// report is what a look reports to others. A need is a kernel of the running one's flavour that is newer. Older kernels
+// are not a need: the running one may come from elsewhere, and would again after a reboot.
 func report(o observation, unread error) engine.Report {
 	newer := slices.DeleteFunc(slices.Clone(o.installed), func(r release) bool {
 		return r.flavour != o.running.flavour || compareReleases(r, o.running) <= 0

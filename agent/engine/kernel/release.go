@@ -23,7 +23,7 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// parseRelease reads a release. What does not begin with a version, such as the name of another folder, is none.
+// parseRelease reads a release. What does not begin with a version, such as the name of another folder, is not one.
 func parseRelease(text string) (release, bool) {
 	rest := strings.TrimLeft(text, digits+".")
 	version := strings.FieldsFunc(text[:len(text)-len(rest)], func(r rune) bool { return r == '.' })
@@ -104,8 +104,8 @@ func compareTokens(a, b token) int {
 	return cmp.Compare(a.text, b.text)
 }
 
-// parseSegment reads what is between two separators, and reports which words of the flavour's name it has; empty ones
-// are none. A number within a word belongs to the word, as in amd64 or v8, except where it is known to count something.
+// parseSegment reads what is between two separators, and reports which words of the flavour's name it has. Empty words
+// do not count. A number within a word belongs to the word, as in amd64 or v8, except where it is known to count something.
 func parseSegment(segment string) (tokens []token, flavour []string) {
 	if strings.Trim(segment, digits) == "" {
 		return []token{{number, segment}}, nil

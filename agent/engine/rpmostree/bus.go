@@ -23,7 +23,7 @@ const (
 // callLimit bounds one call. The daemon may have to be started for it, and then reads a lot from disk first.
 const callLimit = time.Minute
 
-// errMalformed is part of the error of a reply that is none.
+// errMalformed is part of the error of a reply that cannot be read.
 var errMalformed = errors.New("malformed reply")
 
 // daemon is rpm-ostree on an open connection. Calls start it where it is not running.

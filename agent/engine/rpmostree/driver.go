@@ -238,7 +238,7 @@ type Round struct {
 	Err error
 }
 
-// errNotBooted is a host whose running system is none of rpm-ostree's.
+// errNotBooted is a host whose running system is not one of rpm-ostree's.
 var errNotBooted = errors.New("rpm-ostree names no system that this host was booted from")
 
 // maxPolicyBytes is several times what any policy has; an unknown one is passed on.

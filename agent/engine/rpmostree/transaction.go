@@ -111,7 +111,7 @@ func (t transaction) abandon(ctx context.Context) error {
 }
 
 // call calls a method of the transaction. There is no bus to address it through, and godbus' objects would name an empty
-// destination, which is none.
+// destination, which is not valid.
 func (t transaction) call(ctx context.Context, method string) *dbus.Call {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

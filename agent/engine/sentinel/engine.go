@@ -124,7 +124,7 @@ func look(hostRoot string, files []string) observation {
 // below is a path of the host as one of its root.
 func below(name string) string { return path.Join(".", name) }
 
-// isFolder makes an error of what is none.
+// isFolder makes an error of what is not a folder.
 func isFolder(found fs.FileInfo, err error) error {
 	if err == nil && !found.IsDir() {
 		return syscall.ENOTDIR

@@ -120,7 +120,7 @@ func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	case !ours || !slices.Contains(s.watch.Signals, member):
 		return false
 	case s.watch.OwnerOnly && !fromOwner:
-		return false // A rule does not hold back what is sent straight to us.
+		return false // A match rule does not hold back a signal that is addressed to this connection.
 	case fromOwner && signal.Sequence < s.read:
 		return signal.Sequence > s.Found
 	}

@@ -31,7 +31,7 @@ const (
 // IsKnown distinguishes an operation from a number that reports nothing, which is no evidence that a need has gone.
 func (o Operation) IsKnown() bool { return Error <= o && o <= UpdatedButDeferred }
 
-// parseOperation reads an operation as update_engine spells it. "unknown status", which it falls back to, is none.
+// parseOperation reads an operation as update_engine spells it. "unknown status", which it falls back to, is not one.
 func parseOperation(text string) (Operation, error) {
 	names := []string{ // From Error on.
 		"ERROR", "IDLE", "CHECKING_FOR_UPDATE", "UPDATE_AVAILABLE", "DOWNLOADING", "VERIFYING", "FINALIZING",

@@ -156,7 +156,7 @@ func (e *UpdateEngine) attemptUpdate() *dbus.Error {
 	return nil
 }
 
-// namedError is a D-Bus error with a text. An empty name is none.
+// namedError is a D-Bus error with a text. With an empty name there is no error.
 func namedError(name, message string) *dbus.Error {
 	if name == "" {
 		return nil
