@@ -173,7 +173,7 @@ func (v view) in(phase protocol.Phase) bool {
 }
 
 // ledger is one policy's: its highest number, and for each node the number, the boot and the life of its entry, and whether it is
-// withdrawn. Number 0 is none.
+// withdrawn. Number 0: there is no entry.
 type ledger uint16
 
 // known marks a ledger that was read, as the empty ledger is all zeros.

@@ -539,7 +539,7 @@ var _ = Describe("spec", func() {
 			Entry("a token in the address", gate(`url: "https://prometheus/?token=secret", query: up`), "url may have a path, but neither ? nor #"),
 			Entry("a fragment", gate(`url: "https://prometheus/#graph", query: up`), "url may have a path, but neither ? nor #"),
 			Entry("a query that is too long", gate(`url: "http://prometheus", query: "`+strings.Repeat("x", 4097)+`"`), "Too long: may not be more than 4096"),
-			Entry("a name that is none", `gates: {prometheus: [{name: "Error budget", url: "http://prometheus", query: up}]}`, "name must be lower-case letters, digits and -, a letter or digit first and last, such as error-budget"),
+			Entry("a name that is not valid", `gates: {prometheus: [{name: "Error budget", url: "http://prometheus", query: up}]}`, "name must be lower-case letters, digits and -, a letter or digit first and last, such as error-budget"),
 			Entry("one name for two gates", `gates: {prometheus: [{name: g, url: "http://a", query: up}, {name: g, url: "http://b", query: up}]}`, "Duplicate value"),
 			Entry("no query", gate(`url: "http://prometheus", query: ""`), "should be at least 1 chars long"),
 			Entry("another failure policy", gate(`url: "http://prometheus", query: up, failurePolicy: Ask`),

@@ -22,7 +22,7 @@ type Engine struct {
 	Name string
 	// Act states what somebody does on each machine to stage an update.
 	Act string
-	// Reports are the words that an agent which has detected that update reports on its Node.
+	// Reports are parts of the message that an agent reports on its Node once it has detected that update.
 	Reports []string
 
 	// release is os-release before the reboot, and upgraded after it.

@@ -166,7 +166,7 @@ func (j *Judge) takePod(r Change) {
 	}
 }
 
-// End is how things are when everything should have been done. Left states what is not, in the feed's own words.
+// End is how things are when everything should have been done. Left states what is not, as the feed describes it.
 func (j *Judge) End(at time.Time, left ...string) {
 	j.now = Change{At: at}
 	for _, what := range left {

@@ -93,7 +93,7 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 	return s
 }
 
-// awaitReady returns once the server reports that it is ready, or does not know us.
+// awaitReady returns once the server reports that it is ready, or refuses a client without credentials.
 func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
 	err := embedded.Await(t.Context(), "Prometheus to be ready", 2*time.Minute, s.running.ExitError, func(ctx context.Context) bool {

@@ -31,7 +31,7 @@ func (f *Figures) Add(s Script, r Result) {
 	}
 }
 
-// requests are counted with the faults, and are none.
+// requests are counted with the faults, and are not faults.
 const requests = "requests"
 
 // String is two tables in Markdown.

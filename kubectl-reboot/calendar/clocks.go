@@ -74,7 +74,7 @@ func (j jump) note() string {
 }
 
 // jumps are the clock changes of a zone from one instant to another. It looks at each day and finds the second by
-// halving: [time.Time.ZoneBounds] may name instants that are none.
+// halving: [time.Time.ZoneBounds] may name instants at which no clock changes.
 func jumps(zone *time.Location, from, until time.Time) []jump {
 	const day = 24 * time.Hour
 	var found []jump

@@ -77,7 +77,7 @@ func runsScript(c corev1.Container) bool {
 
 var script = regexp.MustCompile(`(^|[\s;&|/])kured(\s|$)`)
 
-// startsProgram reports whether an argument is a script. The name alone is none.
+// startsProgram reports whether an argument is a script that runs kured. The name alone is not.
 func startsProgram(arg string) bool { return path.Base(arg) != program && script.MatchString(arg) }
 
 // hasImage reports whether the image is kured's, by the last part of its name. Its entry point is kured, so there are only arguments.

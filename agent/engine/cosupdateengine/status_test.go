@@ -60,7 +60,7 @@ func TestNeed(t *testing.T) {
 		"operation 6 is a need (behaviour 9)": {
 			received: []status{need17800}, want: needed17800,
 		},
-		"operation 6 of an install is none (behaviour 9)": {
+		"operation 6 of an install is no need (behaviour 9)": {
 			received: []status{installed}, want: upToDate,
 		},
 		"a download stages no version yet": {received: []status{downloading}, want: upToDate},
@@ -196,8 +196,8 @@ func TestDecodeAdvanced(t *testing.T) {
 		"a negative operation":                           {"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", broken},
 		"an error code":                                  {"\x18\x07\x22\x0917900.1.2\x50\x25", failed},
 		"a deferred update":                              {"\x18\x0c\x22\x0917900.1.2", deferred},
-		"a version of 0.0.0 is none (behaviour 8)":       {"\x18\x06\x22\x050.0.0", needUnnamed},
-		"a version of 0.0.0.0 is none (behaviour 8)":     {"\x18\x06\x22\x070.0.0.0", needUnnamed},
+		"a version of 0.0.0 names none (behaviour 8)":    {"\x18\x06\x22\x050.0.0", needUnnamed},
+		"a version of 0.0.0.0 names none (behaviour 8)":  {"\x18\x06\x22\x070.0.0.0", needUnnamed},
 		"the last of several counts":                     {"\x18\x03\x18\x06", needUnnamed},
 		"fields in any order":                            {"\x22\x0c17800.147.54\x18\x06", need17800},
 		"fields that nobody knows are passed over":       {"\x18\x06\x62\x02\x08\x01\x6a\x00\x80\x01\x01\x9b\x06\x9c\x06", needUnnamed},

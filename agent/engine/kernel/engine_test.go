@@ -184,7 +184,7 @@ func TestInstalled(t *testing.T) {
 		"the folder of a host that is not merged": {[]string{"lib/modules/" + one + "/modules.dep"}, []string{one}},
 		"an empty folder beside it":               {[]string{"usr/lib/modules/README", "lib/modules/" + one + "/modules.dep"}, []string{one}},
 		"images alone":                            {[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-" + two, "boot/initrd.img-6.1.0-11-amd64"}, []string{two, one}},
-		"an image that is none": {
+		"an image that is not one": {
 			[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-0-rescue-3f2a", "boot/vmlinuz", "boot/vmlinuz-6.1.0-11-amd64/x"}, []string{one},
 		},
 		"nothing": {nil, nil},

@@ -59,7 +59,7 @@ func TestDecodeSysroot_RefusesWhatIsNotThere(t *testing.T) {
 		"a transaction as text":           {func(p map[string]any) { p["ActiveTransaction"] = "Upgrade" }, errMalformed},
 		"no deployments":                  {func(p map[string]any) { delete(p, "Deployments") }, errMalformed},
 		"a host that ostree did not boot": {func(p map[string]any) { p["Booted"] = dbus.ObjectPath("/") }, errNotBooted},
-		"a path that is none":             {func(p map[string]any) { p["Booted"] = dbus.ObjectPath("a b") }, errNotBooted},
+		"a path that is not valid":        {func(p map[string]any) { p["Booted"] = dbus.ObjectPath("a b") }, errNotBooted},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

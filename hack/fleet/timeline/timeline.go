@@ -145,7 +145,7 @@ const (
 	Settling State = "settling"
 	// Back nodes have been rebooted and are in service.
 	Back State = "back"
-	// Unavailable nodes are not Ready, or cordoned, and not by a reboot of ours.
+	// Unavailable nodes are not Ready, or cordoned, and not by a granted reboot.
 	Unavailable State = "unavailable"
 )
 

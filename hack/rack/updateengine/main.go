@@ -19,7 +19,7 @@ const (
 	// release is what runs.
 	release = "/etc/os-release"
 	// booted exists once this boot runs what it runs. What is staged after that waits for the next boot, and a restart of the service
-	// or a soft reboot, which keep /run, are none.
+	// or a soft reboot, which keep /run, do not begin one.
 	booted = "/run/update-engine/booted"
 	// size is that of a download, in bytes.
 	size = 201337
