@@ -44,8 +44,8 @@ func (o *options) isNamed(name string) bool {
 	return slices.Contains(strings.Split(o.engines, ","), name)
 }
 
-// mayBeAbsent reports whether nothing requires that an engine is on the host: --engines does not name it, nor is a file named for
-// engine sentinel.
+// mayBeAbsent reports whether nothing requires that an engine is on the host: --engines does not name it, and no file is named
+// for engine sentinel.
 func (o *options) mayBeAbsent(name string) bool {
 	return !o.isNamed(name) && (name != sentinel.Name || len(o.sentinelFiles) == 0)
 }

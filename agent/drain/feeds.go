@@ -33,7 +33,7 @@ func (r *run) podFeed() *podFeed {
 }
 
 // followPods sends the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes on where it
-// was. One that is too old begins again with a LIST. So does each one where the labels of namespaces matter. It ends with ctx, or with
+// was. One that is too old begins again with a LIST, and so does each one where the labels of namespaces matter. It ends with ctx, or with
 // an error that ends the drain.
 func (r *run) followPods(ctx context.Context) {
 	feed := r.podFeed()

@@ -151,7 +151,7 @@ type answer struct {
 	verdict verdict
 	// message is for people; "" when accepted.
 	message string
-	// retryAfter is how long the server, or what is in front of it, wants to be left alone. 0: not given. More than lastDelay does not count.
+	// retryAfter is how long to wait, by the server or what is in front of it. 0: not given. More than lastDelay does not count.
 	retryAfter time.Duration
 }
 
