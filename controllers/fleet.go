@@ -24,7 +24,8 @@ import (
 // state is the snapshot of one pass. A write replaces a node in it, so that the next plan of the same pass sees it.
 type state struct {
 	plan.Snapshot
-	// slotWaits reports that a slot is being handed over: what explains gives way to it. handedOver: one was, in this pass.
+	// slotWaits reports that a slot is being handed over: few conditions and markers are written before that. handedOver: one was, in this
+	// pass.
 	slotWaits, handedOver bool
 	// listed reports that the Nodes were listed live.
 	listed bool

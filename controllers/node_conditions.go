@@ -243,7 +243,7 @@ func (r *refusals) note(node string, now time.Time) {
 
 // isRefusal reports whether the API server, or a webhook, refused this very write; other writes may succeed. A webhook refuses with any
 // code. One that does not answer is an internal error, and may be asked about one Node alone. It is no refusal that the server is down or
-// overloaded, or does not know the manager. Nor is it one that the object is gone, or that a race was lost: the next try may win.
+// overloaded, or does not know the manager. That the object is gone, or that a race was lost, is no refusal either: the next try may win.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	switch {

@@ -115,7 +115,7 @@ func (o *Options) checkAgents() error {
 	return nil
 }
 
-// podNamespace is that of the pod. Empty: this is none.
+// podNamespace is that of the pod. Empty: this is not a pod.
 func podNamespace() string {
 	data, _ := os.ReadFile(podNamespaceFile) // outside a pod it is not there
 	return cmp.Or(os.Getenv("POD_NAMESPACE"), strings.TrimSpace(string(data)))

@@ -101,6 +101,7 @@ func (t Template) Next(o Observation) (Step, error) {
 	return step, err
 }
 
+// foreign states that a DaemonSet of the agents' name is not the manager's, and what to do.
 func foreign(set *appsv1.DaemonSet) string {
 	return fmt.Sprintf("DaemonSet %[1]s/%[2]s was not made by the manager and is left alone: delete it, or hand it over by "+
 		"`kubectl label daemonset -n %[1]s %[2]s %[3]s=%[4]s --overwrite`; or run the manager without --manage-agents",

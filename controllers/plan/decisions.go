@@ -123,8 +123,8 @@ func ConflictMessage(rivals []string) string {
 	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
 }
 
-// Ungoverned decides about nodes that no policy selects, and those whose reboot is nobody's affair any more. Others in the middle of a
-// reboot are the affair of the policy that granted it.
+// Ungoverned decides about nodes that no policy selects, and those whose reboot no policy sees to its end. About others in the middle
+// of a reboot the policy decides that granted it.
 func Ungoverned(g Governor, nodes []*Node) []Decision {
 	var decisions []Decision
 	for _, n := range nodes {

@@ -189,7 +189,7 @@ func TestUngovernedMarkers(t *testing.T) {
 	}
 }
 
-// Taints of others stay as they are, and in their order; so does the key with an effect that we never set.
+// Taints of others stay as they are, and in their order; so does the key with an effect that the manager never sets.
 func TestWithPending(t *testing.T) {
 	now := metav1.NewTime(evening)
 	theirs := []corev1.Taint{
@@ -221,7 +221,7 @@ func TestWithPending(t *testing.T) {
 	}
 }
 
-// An annotation that an administrator has set stays, whatever its value; ours go with the grant, unless somebody has changed
+// An annotation that an administrator has set stays, whatever its value; the manager's go with the grant, unless somebody has changed
 // them since.
 func TestNode_AutoscalerAnnotations(t *testing.T) {
 	const scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
@@ -253,7 +253,7 @@ func TestNode_AutoscalerAnnotations(t *testing.T) {
 	}
 }
 
-// A label that somebody else has set stays, whatever its value; ours goes with the grant, unless somebody has changed it since.
+// A label that somebody else has set stays, whatever its value; the manager's goes with the grant, unless somebody has changed it since.
 func TestNode_Exclusion(t *testing.T) {
 	const key, ours = v1alpha1.LabelExcludeFromLoadBalancers, v1alpha1.ExcludedByOperator
 	for name, tc := range map[string]struct {

@@ -78,7 +78,7 @@ type Node struct {
 	MaxUptime string
 
 	// Preflight is the manager's question about pods as it is; empty when there is none. PreflightReport is the agent's answer to
-	// one. An answer that cannot be read is none.
+	// one; nil when there is none that can be read.
 	Preflight       string
 	PreflightReport *protocol.PreflightReport
 
