@@ -1,13 +1,16 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/utils/dump"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// AroundChecks is all that the checks look at after the plan of a snapshot. Before each of them has looked at each node, and after
-// that.
+// AroundChecks is all that the checks look at after the plan of a snapshot. Before each of them has looked at each node, and each
+// question about a granted reboot was answered, and after that.
 func AroundChecks(s Snapshot) (before, after string) {
 	d := Begin(s)
 	d.Complete()
@@ -15,11 +18,37 @@ func AroundChecks(s Snapshot) (before, after string) {
 	if len(d.f.governed) > 0 {
 		v.ahead = d.f.governed[0]
 	}
-	before = dump.ForHash(v)
+	var granted []*tracker
+	for _, r := range d.plan.UnderWay() {
+		if r.Node != nil {
+			granted = append(granted, &tracker{f: d.f, Reboot: r})
+		}
+	}
+	before = lookedAt(v, granted)
 	for _, c := range slices.Concat(inOrder, untilBegun) {
 		for _, n := range d.f.governed {
 			c.blocks(v, n)
 		}
 	}
-	return before, dump.ForHash(v)
+	for _, t := range granted {
+		t.withdrawal()
+		t.hooksOf(v1alpha1.HooksBefore)
+		t.hooksOf(v1alpha1.HooksAfter)
+		if t.Rebooting() {
+			t.sent()
+			t.backSince()
+		}
+	}
+	return before, lookedAt(v, granted)
+}
+
+// lookedAt is a view and what is known of granted reboots, as text. Package dump cannot write maps whose keys are pointers or structs.
+func lookedAt(v view, granted []*tracker) string {
+	f := *v.fleet
+	f.inLedger, f.Governor.entries = nil, nil
+	all := []any{view{fleet: &f, slots: v.slots, ahead: v.ahead, unfinished: v.unfinished}, fmt.Sprint(v.inLedger, v.Governor.entries)}
+	for _, t := range granted {
+		all = append(all, t.Reboot)
+	}
+	return dump.ForHash(all)
 }

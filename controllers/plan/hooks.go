@@ -26,29 +26,32 @@ const (
 	maxMessage = 512
 )
 
-// hooksPassed reports whether every hook of a stage has approved. While one has not, the reboot begins the phase, waits, or is
-// failed, with the reason and the instant.
-func (t *tracker) hooksPassed(stage v1alpha1.HookStage) (passed bool) {
+// nodeHooks are the hooks of one stage on a node.
+type nodeHooks struct {
+	stage v1alpha1.HookStage
+	// begun reports whether they are asked, or there are none.
+	begun            bool
+	waiting, refused []string
+	// deadline is until when they may answer.
+	deadline time.Time
+}
+
+// approved reports whether every hook has approved.
+func (h nodeHooks) approved() bool { return h.begun && len(h.waiting)+len(h.refused) == 0 }
+
+// hooksOf are the hooks of a stage on the node.
+func (t *tracker) hooksOf(stage v1alpha1.HookStage) nodeHooks {
 	hooks := t.f.Policy.Spec.HooksOrDefault()
-	keys, phase := hooks.Of(stage), t.Node.Hooks
-	if len(keys) == 0 {
-		return true
-	}
-	if !t.inHookPhase(stage, keys) {
-		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks begin"
-		t.Stage, t.Until = stage, time.Time{}
-		return false
+	keys := hooks.Of(stage)
+	if len(keys) == 0 || !t.inHookPhase(stage, keys) {
+		return nodeHooks{stage: stage, begun: len(keys) == 0}
 	}
 	waiting, refused := answers(t.Node.Annotations, keys)
-	if len(waiting)+len(refused) == 0 {
-		return true
-	}
-	began := phase.At.Time
+	began := t.Node.Hooks.At.Time
 	if !possible(began, t.Entry.At.Time, t.f.Now) { // two leaders wrote them, by clocks that differ: a deadline from now on would never come
 		began = t.Entry.At.Time
 	}
-	t.awaitHooks(waiting, refused, began.Add(hooks.TimeoutOrDefault()))
-	return false
+	return nodeHooks{stage, true, waiting, refused, began.Add(hooks.TimeoutOrDefault())}
 }
 
 // inHookPhase reports whether the node is in this phase, in which every hook has lost its stale answer. A phase in the future would
@@ -58,17 +61,21 @@ func (t *tracker) inHookPhase(stage v1alpha1.HookStage, keys []v1alpha1.Annotati
 	return h.Covers(protocol.BeginHooks(t.Entry, t.f.name, t.Node.BootID, stage, keys, t.f.Now)) && h.At.Sub(t.f.Now) <= clockAhead
 }
 
-func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
+// awaitHooks: a hook has not approved. The reboot asks them, waits, or is failed, with the reason and the instant.
+func (t *tracker) awaitHooks(h nodeHooks) {
 	switch {
-	case len(refused) > 0:
-		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook refused: "+list(refused), time.Time{}
+	case !h.begun:
+		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks begin"
+		t.Stage, t.Until = h.stage, time.Time{}
+	case len(h.refused) > 0:
+		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook refused: "+list(h.refused), time.Time{}
 		t.FailedAt = t.refusedAt()
-	case !t.f.Now.Before(deadline):
-		t.Reason, t.FailedAt, t.Until = v1alpha1.ReasonHookTimedOut, deadline, time.Time{}
-		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.f.instant(deadline), list(waiting))
+	case !t.f.Now.Before(h.deadline):
+		t.Reason, t.FailedAt, t.Until = v1alpha1.ReasonHookTimedOut, h.deadline, time.Time{}
+		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.f.instant(h.deadline), list(h.waiting))
 	default:
-		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, deadline
-		t.Message = "waiting until each is \"true\": " + list(waiting)
+		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, h.deadline
+		t.Message = "waiting until each is \"true\": " + list(h.waiting)
 	}
 }
 

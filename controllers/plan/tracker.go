@@ -115,10 +115,11 @@ func (t *tracker) awaitStart() {
 		return
 	}
 	if !t.Node.Shows(t.Entry.Seq) {
-		switch passed, gate := t.hooksPassed(v1alpha1.HooksBefore), gateUnknown(view{fleet: t.f}, t.Node); {
-		case !t.FailedAt.IsZero(): // the agent knows nothing of the grant yet: the slot is given back
-			t.Action, t.FailedAt = CancelGrant, time.Time{}
-		case !passed:
+		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), gateUnknown(view{fleet: t.f}, t.Node); {
+		case !hooks.approved():
+			if t.awaitHooks(hooks); !t.FailedAt.IsZero() { // the agent knows nothing of the grant yet: the slot is given back
+				t.Action, t.FailedAt = CancelGrant, time.Time{}
+			}
 		case gate != nil:
 			t.Message = gate.Message
 		default:
@@ -188,6 +189,7 @@ func (t *tracker) awaitRepair() {
 // that was removed since is written again: without it the reboot could not be finished.
 func (t *tracker) awaitBoot() {
 	n, p, sent := t.Node, t.Node.Progress, t.sent()
+	t.Entry = protocol.NoteReboot(n.Record, t.Entry, sent)
 	if n.GrantSeq() < t.Entry.Seq {
 		t.Action, t.Message = PublishGrant, "rebooting; the grant is missing"
 		return
@@ -243,7 +245,11 @@ func (t *tracker) settle() {
 	}
 	t.Until = since.Add(t.f.Policy.Spec.SettleOrDefault())
 	t.Message = "back since " + t.f.instant(since) + ", settling until " + t.f.instant(t.Until)
-	if !t.f.Now.Before(t.Until) && t.hooksPassed(v1alpha1.HooksAfter) {
+	switch hooks := t.hooksOf(v1alpha1.HooksAfter); {
+	case t.f.Now.Before(t.Until):
+	case !hooks.approved():
+		t.awaitHooks(hooks)
+	default:
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}
 }
@@ -277,12 +283,10 @@ func (t *tracker) sent() time.Time {
 	if t.Entry.RebootingAt != nil {
 		seen = t.Entry.RebootingAt.Time
 	}
-	sent := believed(at, published, published.Add(longestDrain(t.f.Policy)))
 	if possible(at, published, seen) {
-		sent = at
+		return at
 	}
-	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, sent)
-	return sent
+	return believed(at, published, published.Add(longestDrain(t.f.Policy)))
 }
 
 // backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host has
