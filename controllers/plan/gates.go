@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -230,9 +228,5 @@ func named(pods *protocol.NamedPods) string {
 		}
 		names = append(names, p.Pod)
 	}
-	text := strings.Join(names, ", ")
-	if more := int(pods.Count) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return message.Shorten(maxMessage, text)
+	return message.Shorten(maxMessage, message.AndMore(names, int(pods.Count)-len(names)))
 }

@@ -45,8 +45,13 @@ func List[T any](things []T, most int, name func(T) string) string {
 	for _, t := range named {
 		names = append(names, name(t))
 	}
+	return AndMore(names, len(things)-len(names))
+}
+
+// AndMore is a list of names, and of how many more there are.
+func AndMore(names []string, more int) string {
 	text := strings.Join(names, ", ")
-	if more := len(things) - len(names); more > 0 {
+	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -20,6 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -166,7 +167,7 @@ func (o observation) report() engine.Report {
 	case len(o.present) > 0:
 		return engine.Report{
 			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent,
-			Message: engine.Shorten(strings.TrimSpace(message(o.present, o.packages) + " " + unread)),
+			Message: engine.Shorten(strings.TrimSpace(needMessage(o.present, o.packages) + " " + unread)),
 		}
 	case unread != "":
 		return engine.Unreachable(Name, unread)
@@ -186,18 +187,14 @@ func none(files []string) string {
 // maxNamed is how many packages a message names at most.
 const maxNamed = 16
 
-// message names the files, as many of the packages as there is room for, and how many are left.
-func message(present, packages []string) string {
+// needMessage names the files, as many of the packages as there is room for, and how many are left.
+func needMessage(present, packages []string) string {
 	exists := present[0] + " exists on the host"
 	if len(present) > 1 {
 		exists = strings.Join(present, " and ") + " exist on the host"
 	}
 	for named := min(len(packages), maxNamed); named > 0; named-- {
-		text := exists + ", because of " + strings.Join(packages[:named], ", ")
-		if left := len(packages) - named; left > 0 {
-			text += fmt.Sprintf(" and %d more", left)
-		}
-		if text += "."; len(text) <= engine.MaxMessageBytes {
+		if text := exists + ", because of " + message.Names(packages, named) + "."; len(text) <= engine.MaxMessageBytes {
 			return text
 		}
 	}

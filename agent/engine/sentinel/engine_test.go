@@ -314,7 +314,7 @@ func TestMessage_NamesAsManyPackagesAsThereIsRoomFor(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := message(Defaults[:1], tc.packages)
+			got := needMessage(Defaults[:1], tc.packages)
 			if !strings.HasSuffix(got, tc.end) || len(got) > engine.MaxMessageBytes {
 				t.Errorf("%d bytes: %q, want an end of %q", len(got), got, tc.end)
 			}
