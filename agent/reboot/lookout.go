@@ -99,7 +99,7 @@ func (l *lookout) put(look step.Look) {
 	l.wake.Trigger()
 }
 
-// of is what is known about a question.
+// of is what is known about a request.
 func (l *lookout) of(asked *protocol.Preflight) step.Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *lookout) of(asked *protocol.Preflight) step.Look {
 	return l.look
 }
 
-// ask looks for the answer to a question from now on, or no more where it is nil.
+// ask looks for the answer to a request from now on, or no more where it is nil.
 func (l *lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	l.mu.Lock()
 	same := !l.again && (l.asked == nil) == (asked == nil) && (asked == nil || *l.asked == *asked)
@@ -117,7 +117,7 @@ func (l *lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	if same {
 		return nil
 	}
-	// What is looked for until now may find something until that has ended. It is forgotten then: it answers another question.
+	// What is looked for until now may find something until that has ended. It is forgotten then: it answers another request.
 	var begin func(ctx context.Context) func()
 	if asked != nil {
 		begin = func(ctx context.Context) func() {

@@ -30,7 +30,7 @@ type looker struct {
 	mu    sync.Mutex
 	finds drain.Findings
 	err   error
-	// asked are the questions that came.
+	// asked are the requests that came.
 	asked []drain.PodRules
 	// news are further findings, of one who follows.
 	news chan drain.Findings
@@ -116,18 +116,18 @@ func onLookout(t *testing.T, name string, test func(t *testing.T, l *lookout, f 
 	})
 }
 
-func (l *lookout) mustAsk(t *testing.T, question *protocol.Preflight) {
+func (l *lookout) mustAsk(t *testing.T, request *protocol.Preflight) {
 	t.Helper()
-	if err := l.ask(t.Context(), question); err != nil {
+	if err := l.ask(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
 }
 
-func (l *lookout) mustKnow(t *testing.T, question protocol.Preflight, want step.Look) {
+func (l *lookout) mustKnow(t *testing.T, request protocol.Preflight, want step.Look) {
 	t.Helper()
 	synctest.Wait()
-	got := l.of(&question)
+	got := l.of(&request)
 	got.At = want.At
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -145,7 +145,7 @@ func (l *looker) mustBeOver(t *testing.T) {
 }
 
 func TestLookout(t *testing.T) {
-	onLookout(t, "one question is one read of the policy and one look, however often it is asked", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
+	onLookout(t, "one request is one read of the policy and one look, however often it is asked", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
 		t.Helper()
 		api.policy.Spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 		l.mustAsk(t, &asked)
@@ -158,7 +158,7 @@ func TestLookout(t *testing.T) {
 			t.Errorf("looked for %v, and read the policy %d times", f.asked, api.policyReads)
 		}
 	})
-	onLookout(t, "another question is looked for anew", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
+	onLookout(t, "another request is looked for anew", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
 		t.Helper()
 		f.finds = protects
 		l.mustAsk(t, &asked)
@@ -172,7 +172,7 @@ func TestLookout(t *testing.T) {
 			t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
 		}
 	})
-	onLookout(t, "what the look before finds while it ends is no answer to another question", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
+	onLookout(t, "what the look before finds while it ends is no answer to another request", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		l.mustAsk(t, &asked)
 		other := protocol.Preflight{Policy: "workers", Revision: "r2"}

@@ -43,7 +43,7 @@ func (o Observation) startLook() Look {
 	return o.StartLook
 }
 
-// wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
+// wantsLook is the manager's request where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // no look is needed.
 func wantsLook(o Observation) *protocol.Preflight {
 	if o.UnderWay() || !o.asks() {

@@ -86,7 +86,7 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		"what cannot go has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
 		"and is reported then":         {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
 		"another answer has to settle": {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
-		"the first answer to another question has not": {
+		"the first answer to another request has not": {
 			makeObservation(staged("1"), hasAnswered(migration), func(o *Observation) {
 				o.Asked = &protocol.Preflight{Policy: "workers", Revision: "r2"}
 			}, sees(0, nothing)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,

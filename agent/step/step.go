@@ -290,7 +290,7 @@ type Decision struct {
 	Next Step
 	// Status is what the Node states when the step is done.
 	Status NodeStatus
-	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: no look is needed.
+	// Inspect is the manager's request about the pods of the node, while its answer is wanted. Nil: no look is needed.
 	Inspect *protocol.Preflight
 	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
 	KeepsDraining bool

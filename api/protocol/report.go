@@ -11,7 +11,7 @@ import (
 type AgentReport struct {
 	// BlockedBy are the agent's own reasons, in the order of the checks: a policy may ignore some of them. Absent: there is none.
 	BlockedBy []Blocker `json:"blockedBy,omitempty"`
-	// Preflight is the answer to the manager's question about the pods of the node. Absent: it has not been given.
+	// Preflight is the answer to the manager's request about the pods of the node. Absent: it has not been given.
 	Preflight *PreflightReport `json:"preflight,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func (b Blocker) validate() error {
 	return nil
 }
 
-// Preflight is the manager's question to the agent of a node whose turn may come: which pods are in the way of its reboot?
+// Preflight is the manager's request to the agent of a node whose turn may come: to report which pods are in the way of its reboot.
 // The agent reads the policy for it. It stays until the reboot is over, or until something else keeps the node waiting.
 type Preflight struct {
 	// Policy is the RebootPolicy that governs the node.
@@ -71,10 +71,10 @@ type Preflight struct {
 	Revision string `json:"revision"`
 }
 
-// String formats the question as its annotation's value.
+// String formats the request as its annotation's value.
 func (p Preflight) String() string { return format(p) }
 
-// ParsePreflight reads the manager's question. It returns nil, nil when there is none.
+// ParsePreflight reads the manager's request. It returns nil, nil when there is none.
 func ParsePreflight(annotations map[string]string) (*Preflight, error) {
 	return parse[Preflight](annotations, v1alpha1.AnnotationPreflight)
 }
@@ -96,7 +96,7 @@ const (
 // PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and the agent knows that nothing is
 // in the way, there is none.
 type PreflightReport struct {
-	// Policy and Revision are those of the question.
+	// Policy and Revision are those of the request.
 	Policy   string `json:"policy"`
 	Revision string `json:"revision"`
 	// BootID is the boot in which the agent looked. An answer of another boot is stale.

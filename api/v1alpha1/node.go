@@ -69,7 +69,7 @@ const (
 	AnnotationBootedAt = "reboot-operator.io/booted-at"
 	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
 	AnnotationHooks = "reboot-operator.io/hooks"
-	// AnnotationPreflight is the manager's question which pods are in the way of the node's reboot, a Preflight.
+	// AnnotationPreflight is the manager's request to report which pods are in the way of the node's reboot, a Preflight.
 	AnnotationPreflight = "reboot-operator.io/preflight"
 	// AnnotationMaxUptime is the manager's: how long this node may be up before it needs a reboot, a duration such as 683h12m0s.
 	AnnotationMaxUptime = "reboot-operator.io/max-uptime"

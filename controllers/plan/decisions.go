@@ -56,7 +56,7 @@ func (d *Draft) decisions() []Decision {
 }
 
 // rebooting is what a node that is being rebooted should report. It is True from when the grant is published until it is over, or the
-// agent has withdrawn the need for it. The question about its pods stays, and is kept up to date until the agent begins. The agent
+// agent has withdrawn the need for it. The request about its pods stays, and is kept up to date until the agent begins. The agent
 // looks at the pods once more before that.
 func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	is := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
@@ -66,7 +66,7 @@ func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	case t.Action != Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantActive:
 		return Decision{}, false
 	case t.Reason == v1alpha1.ReasonGranted && !t.Node.NeedsReboot() && t.Node.Permitted == nil:
-		return Decision{}, false // the agent has taken question and answer away in one write
+		return Decision{}, false // the agent has taken request and answer away in one write
 	case t.Reason == v1alpha1.ReasonGranted:
 		is.Message = GrantedMessage(d.f.name, t.Entry.Seq)
 	}

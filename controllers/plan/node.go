@@ -77,7 +77,7 @@ type Node struct {
 	// MaxUptime is annotation max-uptime as it is; empty when there is none.
 	MaxUptime string
 
-	// Preflight is the manager's question about pods as it is; empty when there is none. PreflightReport is the agent's answer to
+	// Preflight is the manager's request about pods as it is; empty when there is none. PreflightReport is the agent's answer to
 	// one; nil when there is none that can be read.
 	Preflight       string
 	PreflightReport *protocol.PreflightReport
