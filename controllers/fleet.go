@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +95,7 @@ func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan
 		case apierrors.IsNotFound(err), err == nil && proved(protocol.RecordOf(node), t.Entry):
 			continue
 		case err != nil:
-			s.refused = errors.Join(s.refused, err)
+			s.fail(err)
 			s.unread(t.Entry.Node)
 			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.Entry.Node, UID: t.Entry.NodeUID}}
 		}

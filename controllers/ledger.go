@@ -100,11 +100,7 @@ func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) e
 	}
 	ledger := s.Ledger.DeepCopy()
 	ledger.Status.Limit, ledger.Status.Seq, ledger.Status.Grants = p.SharedLimit, p.Seq, p.Entries()
-	if err := l.put(ctx, s.Policy.UID, ledger); err != nil {
-		return err
-	}
-	s.Ledger = ledger
-	return nil
+	return l.put(ctx, s, ledger)
 }
 
 // writeHistory writes how reboots ended, and leaves the rest of the status to what is reported later.
@@ -118,41 +114,36 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 	if equality.Semantic.DeepEqual(s.Policy.Status, after.Status) {
 		return nil
 	}
-	if err := l.put(ctx, s.Policy.UID, after); err != nil {
-		return err
-	}
-	s.Policy = after
-	return nil
+	return l.put(ctx, s, after)
 }
 
 // put writes a status. Where another write came first, everything that was planned from the old ledger is void.
-func (l *ledgerWriter) put(ctx context.Context, planned types.UID, policy *v1alpha1.RebootPolicy) error {
+func (l *ledgerWriter) put(ctx context.Context, s *state, policy *v1alpha1.RebootPolicy) error {
 	err := l.client.Status().Update(ctx, policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	if err != nil {
 		if apierrors.IsConflict(err) {
-			l.of(planned).adopted = false
+			l.of(s.Policy.UID).adopted = false
 		}
 		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, err)
 	}
+	s.wrote(policy)
 	return nil
 }
 
 // writeStatus PUTs the whole status with the resourceVersion the plan was made from: the ledger's compare-and-swap.
 func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) error {
-	before := s.Policy.DeepCopy()
-	status := statusOf(s.Policy, p, s.Window, s.Now)
-	if busy(status) {
-		status.EstimatedCompletionAt = l.estimated(s)
+	before, after := s.Policy, s.Policy.DeepCopy()
+	after.Status = statusOf(after, p, s.Window, s.Now)
+	if busy(after.Status) {
+		after.Status.EstimatedCompletionAt = l.estimated(s)
 	}
-	s.Policy.Status = status
-	if err := l.put(ctx, before.UID, s.Policy); err != nil {
-		s.Policy = before
+	if err := l.put(ctx, s, after); err != nil {
 		return err
 	}
-	known := l.of(s.Policy.UID)
-	l.announce.notifyRun(before, s.Policy, p, s.Now)
-	l.announce.policyEvents(before, s.Policy)
-	l.announce.deadlineEvents(before, s.Policy, p.Deadlines, known.wrote)
+	known := l.of(after.UID)
+	l.announce.notifyRun(before, after, p, s.Now)
+	l.announce.policyEvents(before, after)
+	l.announce.deadlineEvents(before, after, p.Deadlines, known.wrote)
 	known.wrote = s.Now
 	return nil
 }
@@ -163,9 +154,9 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	if _, there := s.Policy.Annotations[v1alpha1.AnnotationResume]; !there {
 		return nil
 	}
-	before := s.Policy.DeepCopy()
-	delete(s.Policy.Annotations, v1alpha1.AnnotationResume)
-	return l.patchPolicy(ctx, s.Policy, before)
+	after := s.Policy.DeepCopy()
+	delete(after.Annotations, v1alpha1.AnnotationResume)
+	return l.patchPolicy(ctx, s, after, s.Policy)
 }
 
 // hold puts the finalizer on a policy that may grant, or that sees reboots to their end. It also puts it on the policy with its ledger,
@@ -181,27 +172,32 @@ func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
 		}
 		held := policy.DeepCopy()
 		controllerutil.AddFinalizer(held, v1alpha1.Finalizer)
-		if err := l.patchPolicy(ctx, held, policy); err != nil {
+		if err := l.patchPolicy(ctx, s, held, policy); err != nil {
 			return err
 		}
-		held.DeepCopyInto(policy)
 	}
 	return nil
 }
 
 // release takes the finalizer off a policy that is being deleted.
 func (l *ledgerWriter) release(ctx context.Context, s *state) error {
-	before := s.Policy.DeepCopy()
-	controllerutil.RemoveFinalizer(s.Policy, v1alpha1.Finalizer)
-	return client.IgnoreNotFound(l.patchPolicy(ctx, s.Policy, before))
+	after := s.Policy.DeepCopy()
+	controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
+	err := l.patchPolicy(ctx, s, after, s.Policy)
+	if apierrors.IsNotFound(err) {
+		s.wrote(after) // it is gone: nothing holds it
+		return nil
+	}
+	return err
 }
 
 // patchPolicy writes metadata with the resourceVersion that was read.
-func (l *ledgerWriter) patchPolicy(ctx context.Context, policy, before *v1alpha1.RebootPolicy) error {
+func (l *ledgerWriter) patchPolicy(ctx context.Context, s *state, policy, before *v1alpha1.RebootPolicy) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := l.client.Patch(ctx, policy, patch, client.FieldOwner(v1alpha1.FieldOwnerManager)); err != nil {
 		return fmt.Errorf("writing policy %q: %w", policy.Name, err)
 	}
+	s.wrote(policy)
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 		switch err := w.writeCondition(ctx, s, s.Nodes[i], d); {
 		case isRefusal(err):
 			w.conditionRefusals.note(d.Node, w.clock.Now())
-			s.refused = errors.Join(s.refused, err)
+			s.fail(err)
 		case err != nil:
 			return err
 		}

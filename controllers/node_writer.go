@@ -240,7 +240,7 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 		}
 		refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, Since: last.Since, At: now}
 	}
-	s.Refused = maps.Clone(refused)
+	s.answered(maps.Clone(refused))
 	return err
 }
 

@@ -119,14 +119,14 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	if p.WaitsForGates {
 		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy))
 	}
-	wait := s.delay(r.Clock.Now(), next)
-	if s.refused != nil && (wait == 0 || wait > errorPauseMax) {
+	s.putOffUntil(next, r.Clock.Now())
+	if s.refused != nil && (s.later == 0 || s.later > errorPauseMax) {
 		return ctrl.Result{}, s.refused
 	}
 	if s.refused != nil {
 		ctrl.LoggerFrom(ctx).Error(s.refused, "Some writes failed; other work is due soon")
 	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	return ctrl.Result{RequeueAfter: s.later}, nil
 }
 
 func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.Result, error) {
@@ -210,7 +210,8 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			return p, held
 		}
 		if !p.StatusMoves() {
-			s.slotWaits, s.refused = false, errors.Join(s.refused, held)
+			s.handOver(false)
+			s.fail(held)
 			return p, r.finalize(ctx, s, p)
 		}
 		switch behind, err := r.fleet.confirmAdopted(ctx, s, p); {
@@ -219,8 +220,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		case behind, r.fleet.confirmReleased(ctx, s, p):
 			continue
 		}
-		s.slotWaits = handsOver(p)
-		s.handedOver = s.handedOver || s.slotWaits
+		s.handOver(handsOver(p))
 		if len(p.Granted) > 0 {
 			r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published: the pods go somewhere within a second
 		}
@@ -233,7 +233,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	if p.StatusMoves() { // unconfirmed, it must not be written with what is reported
 		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
-	s.refused = errors.Join(s.refused, held)
+	s.fail(held)
 	return p, nil
 }
 
@@ -267,7 +267,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
 			s.putOff(conflictPause)
 		default:
-			s.refused = errors.Join(s.refused, err)
+			s.fail(err)
 		}
 	}
 	return wrote

@@ -45,7 +45,9 @@ func TestDelay_LooksAtTheClockAgain(t *testing.T) {
 		"in a second, and put off long": {next: now.Add(time.Second), delayed: time.Hour, least: time.Second, most: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (&state{later: tc.delayed}).delay(now, tc.next); got < tc.least || got > tc.most {
+			s := state{later: tc.delayed}
+			s.putOffUntil(tc.next, now)
+			if got := s.later; got < tc.least || got > tc.most {
 				t.Errorf("the next pass comes after %s, want %s to %s", got, tc.least, tc.most)
 			}
 		})

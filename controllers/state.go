@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// state is the snapshot of one pass. A write replaces a node in it, so that the next plan of the same pass sees it.
+// state is the snapshot of one pass. Once it is gathered, it changes by its methods alone: the next plan of the same pass sees what was
+// written.
 type state struct {
 	plan.Snapshot
 	// slotWaits reports that a slot is being handed over: few conditions and markers are written before that. handedOver: one was, in this
@@ -32,18 +34,31 @@ func (s *state) putOff(later time.Duration) {
 	}
 }
 
-// delay is how long to wait until the next instant, or for what was put off; 0 means until something changes.
-func (s *state) delay(now, next time.Time) time.Duration {
-	if next.IsZero() {
-		return s.later
+// putOffUntil notes that something may be done at an instant; zero: nothing.
+func (s *state) putOffUntil(next, now time.Time) {
+	if !next.IsZero() {
+		// 10 ms are added so that the pass is not early: it would decide nothing.
+		s.putOff(min(max(next.Sub(now), 0), farAhead) + 10*time.Millisecond)
 	}
-	// 10 ms are added so that the pass is not early: it would decide nothing.
-	until := min(max(next.Sub(now), 0), farAhead) + 10*time.Millisecond
-	if s.later > 0 {
-		return min(until, s.later)
-	}
-	return until
 }
+
+// fail notes what could not be done; nil: it could.
+func (s *state) fail(err error) { s.refused = errors.Join(s.refused, err) }
+
+// handOver notes whether a slot is being handed over.
+func (s *state) handOver(does bool) { s.slotWaits, s.handedOver = does, s.handedOver || does }
+
+// wrote puts what a write has made of a policy into the state: of the policy itself, or of the one with its ledger.
+func (s *state) wrote(policy *v1alpha1.RebootPolicy) {
+	if policy.Name == s.Policy.Name {
+		s.Policy = policy
+	} else {
+		s.Ledger = policy
+	}
+}
+
+// answered notes which writes about granted reboots the API server has refused last, by node.
+func (s *state) answered(refused map[string]plan.Refusal) { s.Refused = refused }
 
 // halfOver reports whether a pass has spent half of its time. A webhook that hangs takes ten seconds and more from each write of a Node: the
 // other half is for ledger and status.
