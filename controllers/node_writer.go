@@ -69,11 +69,11 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 
 // cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
 func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
-	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, s.Now)
+	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, t.Reason, t.CancelMessage(), s.Now)
 	if !ok {
 		return nil
 	}
-	grant.Reason, grant.Message, grant.Annotations = t.Reason, t.CancelMessage(), n.AnnotationsToKeep(s.Policy)
+	grant.Annotations = n.AnnotationsToKeep(s.Policy)
 	patch := grantPatch(n, grant)
 	removeMarkers(patch, n, grant)
 	removeConditions(patch, n)

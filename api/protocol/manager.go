@@ -31,11 +31,13 @@ func Publish(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Gr
 	return grantOf(e, ledger, GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }
 
-// Cancel cancels the grant. It is impossible past the point of no return, and where it is unknown whether that is past.
-func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Grant, bool) {
+// Cancel cancels the grant, and states why. It is impossible past the point of no return, and where it is unknown whether that is past.
+func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, reason v1alpha1.Reason, message string, now time.Time) (Grant, bool) {
 	active := r.Shows(e.Seq) && r.Grant.State == GrantActive
 	stoppable := active && r.ProgressErr == nil && !r.In(e.Seq, PhaseRebooting)
-	return r.ended(e, ledger, GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
+	next := r.ended(e, ledger, GrantCancelled, now)
+	next.Reason, next.Message = reason, message
+	return next, r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
 // Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the boot ID has changed since. Even

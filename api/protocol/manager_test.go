@@ -65,7 +65,7 @@ func TestRecord(t *testing.T) {
 			e := v1alpha1.LedgerEntry{Seq: 5, BootID: boot}
 			var got answers
 			_, got.Publish = Publish(tc.record, e, "workers", now)
-			_, got.Cancel = Cancel(tc.record, e, "workers", now)
+			_, got.Cancel = Cancel(tc.record, e, "workers", "", "", now)
 			_, got.Finish = Finish(tc.record, e, "workers", tc.bootID, now)
 			got.Releasable, got.Outstanding, got.Next, got.Finished = Releasable(tc.record, e), tc.record.Outstanding(), nextSeq(0, tc.record), tc.record.Finished(e.Seq)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -75,14 +75,17 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// What is written carries the entry's number and boot, who writes it, what it permits and when.
+// What is written carries the entry's number and boot, who writes it, what it permits and when, and why it is cancelled.
 func TestRecord_Writes(t *testing.T) {
 	e := v1alpha1.LedgerEntry{Seq: 5, BootID: boot}
 	published, _ := Publish(Record{}, e, "workers", now)
-	cancel, _ := Cancel(Record{}, e, "workers", now)
+	cancel, _ := Cancel(Record{}, e, "workers", v1alpha1.ReasonNodePaused, "a person looks", now)
 	finish, _ := Finish(Record{}, e, "workers", "", now)
 	for state, got := range map[GrantState]Grant{active: published, cancelled: cancel, finished: finish} {
 		want := Grant{Policy: "workers", Seq: 5, BootID: boot, State: state, At: metav1.NewTime(now)}
+		if state == cancelled {
+			want.Reason, want.Message = v1alpha1.ReasonNodePaused, "a person looks"
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -100,7 +103,7 @@ func TestRecord_TwoPolicies(t *testing.T) {
 	if Overtaken(r, v1alpha1.LedgerEntry{Seq: 6, BootID: boot}, "second") || Overtaken(Record{}, e, "second") {
 		t.Error("overtaken by another number, or by nothing")
 	}
-	if got, _ := Cancel(r, e, "second", now); got.Policy != "workers" {
+	if got, _ := Cancel(r, e, "second", "", "", now); got.Policy != "workers" {
 		t.Errorf("cancelled in the name of %s, whose ledger would not know it any more", got.Policy)
 	}
 	if _, ok := Publish(r, e, "second", now); ok {
@@ -139,7 +142,7 @@ func TestPublish_OnlyOnTheNodeOfTheEntry(t *testing.T) {
 		if _, ok := Publish(Record{UID: "1"}, e, "workers", now); ok != want {
 			t.Errorf("an entry for Node %q is published on Node 1: %t", uid, ok)
 		}
-		if _, ok := Cancel(Record{UID: "1", Grant: makeGrant(7, active, boot)}, e, "workers", now); ok != want {
+		if _, ok := Cancel(Record{UID: "1", Grant: makeGrant(7, active, boot)}, e, "workers", "", "", now); ok != want {
 			t.Errorf("an entry for Node %q is cancelled on Node 1: %t", uid, ok)
 		}
 	}

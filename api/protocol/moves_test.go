@@ -398,7 +398,7 @@ func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) manager
 			e.NodeUID = r.UID // the entry is for whichever Node has the name
 		}
 		a.publish.grant, a.publish.ok = protocol.Publish(r, e, holder, instant)
-		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, holder, instant)
+		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, holder, "", "", instant)
 		a.finish.grant, a.finish.ok = protocol.Finish(r, e, holder, boots[v.get(boot)], instant)
 		a.releasable = protocol.Releasable(r, e) || protocol.Overtaken(r, e, holder)
 		a.gone = protocol.Gone(r, e)

@@ -188,8 +188,7 @@ func (f *fleet) writeRun(p plan.Plan) {
 func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
-	grant, _ := protocol.Cancel(n.Record, t.Entry, f.Holder().Name, f.Now)
-	grant.Reason = t.Reason
+	grant, _ := protocol.Cancel(n.Record, t.Entry, f.Holder().Name, t.Reason, t.CancelMessage(), f.Now)
 	n.Grant, n.Progress = &grant, nil
 }
 

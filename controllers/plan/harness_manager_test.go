@@ -129,9 +129,9 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.CancelGrant:
-		grant, ok := protocol.Cancel(n.Record, t.Entry, holder, c.now)
+		grant, ok := protocol.Cancel(n.Record, t.Entry, holder, t.Reason, t.CancelMessage(), c.now)
 		c.permitted(ok, t)
-		grant.Reason, grant.Message, grant.Annotations = t.Reason, t.CancelMessage(), n.AnnotationsToKeep(c.policies[name])
+		grant.Annotations = n.AnnotationsToKeep(c.policies[name])
 		c.add("%s cancels the grant of %s, %s: %s", name, h.name, t.Reason, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())

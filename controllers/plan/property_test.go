@@ -317,7 +317,7 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 			case plan.PublishGrant:
 				_, ok = protocol.Publish(f.Node.Record, f.Entry, "workers", evening)
 			case plan.CancelGrant:
-				_, ok = protocol.Cancel(f.Node.Record, f.Entry, "workers", evening)
+				_, ok = protocol.Cancel(f.Node.Record, f.Entry, "workers", f.Reason, "", evening)
 			case plan.FinishGrant:
 				_, ok = protocol.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
 			case plan.Wait, plan.BeginHooks:
