@@ -42,11 +42,11 @@ func AroundChecks(s Snapshot) (before, after string) {
 	return before, lookedAt(v, granted)
 }
 
-// lookedAt is a view and what is known of granted reboots, as text. Package dump cannot write maps whose keys are pointers or structs.
+// lookedAt is a view and what is known of granted reboots, as text. Package dump cannot write a map whose keys are structs.
 func lookedAt(v view, granted []*tracker) string {
 	f := *v.fleet
-	f.inLedger, f.Governor.entries = nil, nil
-	all := []any{view{fleet: &f, slots: v.slots, ahead: v.ahead, unfinished: v.unfinished}, fmt.Sprint(v.inLedger, v.Governor.entries)}
+	f.Governor.entries = nil
+	all := []any{view{fleet: &f, slots: v.slots, ahead: v.ahead, unfinished: v.unfinished}, fmt.Sprint(v.Governor.entries)}
 	for _, t := range granted {
 		all = append(all, t.Reboot)
 	}

@@ -56,20 +56,6 @@ func IndexOf(nodes []*Node) map[string]int {
 	return index
 }
 
-// inLedger are the nodes with an entry in the ledger.
-func (s Snapshot) inLedger() map[*Node]bool {
-	in := map[*Node]bool{}
-	for _, e := range s.Holder().Status.Grants {
-		if s.Index == nil {
-			s.Index = IndexOf(s.Nodes)
-		}
-		if i, ok := s.Index[e.Node]; ok {
-			in[s.Nodes[i]] = true
-		}
-	}
-	return in
-}
-
 // fleet is a snapshot sorted into what one policy has to do with each node.
 type fleet struct {
 	Snapshot
@@ -92,9 +78,8 @@ type fleet struct {
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
 	orphans []*Node
-	// inLedger are the nodes with an entry of any policy in the same ledger. To look up the name of each of 15,000 nodes instead took a
-	// fifth of the CPU of a pass (BenchmarkPass).
-	inLedger map[*Node]bool
+	// inLedger are the names of the nodes with an entry of any policy in the same ledger.
+	inLedger map[string]bool
 	// limited is what else the limit counts.
 	limited limited
 	// unlisted are nodes with an outstanding grant that names this policy, in no ledger of its own, which it does not select. It
@@ -129,7 +114,10 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
 		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
 		selected: make([]*Node, 0, len(s.Nodes)), byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
-		inLedger: s.inLedger(),
+		inLedger: map[string]bool{},
+	}
+	for _, e := range s.Holder().Status.Grants {
+		f.inLedger[e.Node] = true
 	}
 	f.entries = f.limited.own
 	for _, e := range f.entries {
@@ -203,10 +191,8 @@ func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1
 
 func (f *fleet) add(n *Node) {
 	if why, until := f.numbers.incredible(n, f.Now); why != "" && !f.inEntry[n.Name] {
-		believed := n
 		n = n.disbelieved(why)
 		f.believedFrom = timing.Earliest(f.believedFrom, until)
-		f.inLedger[n] = f.inLedger[believed]
 	}
 	held := f.held(n)
 	if held {
@@ -224,7 +210,7 @@ func (f *fleet) add(n *Node) {
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
 	}
-	if !n.Outstanding() || f.inLedger[n] || f.Governor.inOther(n, f.limited.ledger) || !f.answersFor(n, g) {
+	if !n.Outstanding() || f.inLedger[n.Name] || f.Governor.inOther(n, f.limited.ledger) || !f.answersFor(n, g) {
 		return
 	}
 	if g.Policy == f.name || f.selects(n) {
@@ -285,7 +271,7 @@ func (f *fleet) sharedLimit() int32 {
 
 // held reports whether the node is in the middle of a reboot, under this policy or another.
 func (f *fleet) held(n *Node) bool {
-	return n.Outstanding() || f.inLedger[n]
+	return n.Outstanding() || f.inLedger[n.Name]
 }
 
 // keepsBusy reports whether a node with a grant keeps its domain busy. One that another policy governs does not: only the limit is shared.
