@@ -75,7 +75,7 @@ func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 			f.seen.put(&node)
 		}
 	}
-	return &state{Snapshot: plan.Snapshot{Nodes: slices.Clone(f.seen.Nodes), Index: maps.Clone(f.seen.Index)}}, nil
+	return &state{Snapshot: plan.Snapshot{Nodes: slices.Clone(f.seen.Nodes)}, index: maps.Clone(f.seen.index)}, nil
 }
 
 // confirmReleased asks the API server, after the ledger was read, whether nodes that the cache has lost, or knows as others, are

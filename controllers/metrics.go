@@ -121,7 +121,7 @@ func (m *Metrics) observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) 
 
 func (m *Metrics) countFailure(s *state, node, result string) {
 	need := v1alpha1.Reason("")
-	if i, ok := s.Index[node]; ok {
+	if i, ok := s.index[node]; ok {
 		need = s.Nodes[i].RequiredReason // a grant that was never shown has not shown what it was for
 		if g := s.Nodes[i].Grant; g != nil && g.Need != "" {
 			need = g.Need

@@ -35,7 +35,7 @@ const (
 func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) error {
 	written := 0
 	for _, d := range decisions {
-		i, ok := s.Index[d.Node]
+		i, ok := s.index[d.Node]
 		if !ok || d.ShortLived || same(s.Nodes[i].Permitted, d) && same(s.Nodes[i].Failed, d.RebootFailed()) && s.Nodes[i].Preflight == d.Preflight && !d.RemovePlanned {
 			continue
 		}
@@ -172,7 +172,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 	var errs []error
 	written := 0
 	for _, m := range markers {
-		i, ok := s.Index[m.Node]
+		i, ok := s.index[m.Node]
 		if !ok {
 			continue
 		}

@@ -287,7 +287,7 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 		return err
 	}
 	s.replace(snapshot.Trim(live))
-	n := s.Nodes[s.Index[t.Entry.Node]]
+	n := s.Nodes[s.index[t.Entry.Node]]
 	now := p.Again(s.Snapshot, n, t.Entry)
 	if now.Action != t.Action {
 		return nil

@@ -16,6 +16,8 @@ import (
 // written.
 type state struct {
 	plan.Snapshot
+	// index is where each of the Nodes is in that list, by its name.
+	index map[string]int
 	// slotWaits reports that a slot is being handed over: few conditions and markers are written before that. handedOver: one was, in this
 	// pass.
 	slotWaits, handedOver bool
@@ -74,27 +76,34 @@ func (s *state) conflictPause() time.Duration {
 
 // newState begins a pass with nodes in any order.
 func newState(nodes []*plan.Node) *state {
-	return &state{Snapshot: plan.Snapshot{Nodes: nodes, Index: plan.IndexOf(nodes)}}
+	return &state{Snapshot: plan.Snapshot{Nodes: nodes}, index: indexOf(nodes)}
 }
 
 // look takes the snapshot for a policy; nil is for the nodes that none governs.
 func (s *state) look(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, now time.Time) {
-	index := s.Index
 	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, now)
-	s.Index = index
+}
+
+// indexOf returns where each node is in a list, by its name.
+func indexOf(nodes []*plan.Node) map[string]int {
+	index := make(map[string]int, len(nodes))
+	for i, n := range nodes {
+		index[n.Name] = i
+	}
+	return index
 }
 
 // replace puts a newer reading of a Node into the state.
 func (s *state) replace(node *corev1.Node) {
-	if i, ok := s.Index[node.Name]; ok {
+	if i, ok := s.index[node.Name]; ok {
 		s.Nodes[i] = new(plan.NodeOf(node))
 	}
 }
 
 // put is replace for a Node that need not be in the state.
 func (s *state) put(node *corev1.Node) {
-	if _, ok := s.Index[node.Name]; !ok {
-		s.Index[node.Name] = len(s.Nodes)
+	if _, ok := s.index[node.Name]; !ok {
+		s.index[node.Name] = len(s.Nodes)
 		s.Nodes = append(s.Nodes, nil)
 	}
 	s.replace(node)
@@ -110,10 +119,10 @@ func (s *state) unread(name string) {
 
 // remove takes a Node out that is gone.
 func (s *state) remove(name string) {
-	i, ok := s.Index[name]
+	i, ok := s.index[name]
 	if !ok {
 		return
 	}
 	s.Nodes = slices.Delete(s.Nodes, i, i+1)
-	s.Index = plan.IndexOf(s.Nodes)
+	s.index = indexOf(s.Nodes)
 }

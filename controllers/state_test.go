@@ -26,7 +26,7 @@ func nodeOfVersion(name string, version int) corev1.Node {
 func shown(t *testing.T, s *state) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
-	for name, i := range s.Index {
+	for name, i := range s.index {
 		if n := s.Nodes[i]; n.Name != name || n.ResourceVersion != n.Labels["version"] {
 			t.Errorf("at the place of %s there is %s of version %s", name, n.Name, n.ResourceVersion)
 		}
@@ -103,7 +103,7 @@ func TestFleetReader_ReadsWhatHasChanged(t *testing.T) {
 	first := read(map[string]string{"a": "1", "b": "1"}, "a", "b")
 	cache.nodes["b"] = nodeOfVersion("b", 2)
 	second := read(map[string]string{"a": "1", "b": "2"}, "b")
-	if first.Nodes[first.Index["a"]] != second.Nodes[second.Index["a"]] {
+	if first.Nodes[first.index["a"]] != second.Nodes[second.index["a"]] {
 		t.Error("a Node that has not changed is read anew")
 	}
 	second.remove("a")

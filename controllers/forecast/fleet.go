@@ -60,7 +60,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	f.fix(o)
 	f.clearGates()
 	f.answerRunHooks()
-	f.Nodes, f.Index, f.Window = nil, nil, window.State{}
+	f.Nodes, f.Window = nil, window.State{}
 	return f
 }
 

@@ -26,9 +26,6 @@ type Snapshot struct {
 	// Nodes are all nodes of the cluster, in any order: a node may be in the ledger and selected by another policy by now. They
 	// are shared with other snapshots: do not change them.
 	Nodes []*Node
-	// Index is where each of the Nodes is in that list, by its name. Nil: it is made from them when it is needed. Whoever
-	// puts other nodes there, or in another order, sets it to nil.
-	Index map[string]int
 	// Window is the state of the policy's windows at Now.
 	Window window.State
 	// Schedule gives it at any other instant; no plan looks at it, a forecast does.
@@ -45,15 +42,6 @@ type Snapshot struct {
 	Refused map[string]Refusal
 	// Unread are the nodes that could not be read live, where that is what releases an entry: they keep their slots.
 	Unread map[string]bool
-}
-
-// IndexOf returns where each node is in a list, by its name.
-func IndexOf(nodes []*Node) map[string]int {
-	index := make(map[string]int, len(nodes))
-	for i, n := range nodes {
-		index[n.Name] = i
-	}
-	return index
 }
 
 // fleet is a snapshot sorted into what one policy has to do with each node.

@@ -153,7 +153,7 @@ func (t Reboot) cancelWhere(o *Blocked) Reboot {
 // Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted, and
 // whether there is room, is as the plan has it: all nodes together decide that. The zero Reboot: the ledger does not hold the entry.
 func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
-	s.Nodes, s.Index = nil, nil
+	s.Nodes = nil
 	if n != nil {
 		s.Nodes = []*Node{n}
 	}
