@@ -174,7 +174,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	s.look(policy, policies, r.Clock.Now())
 	s.Gates, s.GatesInvalid = r.Gates.Answers(&policy.Spec), r.Gates.Invalid(&policy.Spec)
 	s.Refused = r.nodes.refusedWrites(policy.UID, s.Holder().Status.Grants)
-	if s.Agents, err = r.fleet.agents.read(ctx); err != nil {
+	if s.Agents, err = r.fleet.readAgents(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil

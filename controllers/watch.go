@@ -39,12 +39,11 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
 	}
 	if r.AgentNamespace != "" {
-		pods, err := newAgentCache(mgr, r.AgentNamespace)
+		pods, err := r.fleet.agentEvents(mgr, r.AgentNamespace)
 		if err != nil {
 			return err
 		}
-		r.fleet.agents = agentPods{cache: pods, namespace: r.AgentNamespace}
-		watch = watch.WatchesRawSource(source.Func(r.fleet.watchAgents))
+		watch = watch.WatchesRawSource(pods)
 	}
 	if err := watch.Complete(r); err != nil {
 		return fmt.Errorf("registering the controller: %w", err)
