@@ -146,6 +146,24 @@ done`)
 	shell(target + "undeploy") // where nothing is left it does nothing
 }
 
+// Where the API server does not answer what policies there are, nothing is removed: their nodes may be in mid-reboot.
+func TestUndeploy_RemovesNothingWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	stub := filepath.Join(folder, "kubectl")
+	text := "#!/bin/sh\ncase $1 in\nget) echo no answer >&2; exit 1 ;;\ndelete) cat >" + folder + "/removed ;;\nesac\n"
+	if err := os.WriteFile(stub, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := script(t, []string{"KUBECTL=" + stub}, "undeploy.sh")
+	if err == nil || !strings.Contains(out, "no answer") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if removed, err := os.ReadFile(filepath.Join(folder, "removed")); err == nil {
+		t.Errorf("removed: %s", removed)
+	}
+}
+
 // followsTheGuide runs the commands of docs/install.md on what is deployed, but for those that other tests run.
 func followsTheGuide(t *testing.T, shell func(text string) string) {
 	t.Helper()

@@ -13,7 +13,8 @@ policies() {
   "$KUBECTL" get $kind -o jsonpath='{range .items[*]}{.metadata.name}{": "}{.status.grants[*].node}{"\n"}{end}'
 }
 
-if [ -n "$("$KUBECTL" get crd --ignore-not-found -o name $kind)" ]; then
+crd=$("$KUBECTL" get crd --ignore-not-found -o name $kind)
+if [ -n "$crd" ]; then
   "$KUBECTL" delete $kind --all --wait=false
   shown=
   for ((second = 0; ; second++)); do
