@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,6 +142,26 @@ func TestChart_Values(t *testing.T) {
 	}
 }
 
+// A key without a value is none of it, and brings no object that is not there by default.
+func TestChart_ValuesThatAreEmpty(t *testing.T) {
+	t.Parallel()
+	all, err := values(filepath.Join(testenv.Root(), "config", "chart", "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := []string{"template", "x", "config/chart", "--set=image.tag=v1.2.3"}
+	args := slices.Clone(template)
+	for _, v := range all {
+		if !slices.Contains([]string{"image.tag", "image.repository", "identity", "crds.check"}, v.name) { // the last three are needed
+			args = append(args, "--set="+v.name+"=null")
+		}
+	}
+	got, want := parse(t, helm(t, args...)), parse(t, helm(t, template...))
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("(-default +empty):\n%s", diff)
+	}
+}
+
 // What cannot work is refused with a sentence that states what to do.
 func TestChart_Refuses(t *testing.T) {
 	t.Parallel()
@@ -161,6 +182,10 @@ func TestChart_Refuses(t *testing.T) {
 			[]string{"--set=image.tag=v1", `--set-json=policies={"workers":{"drain":{"rules":[{"podSelector":{"matchLabels":{"any":"x"}},"acton":"Skip"}]}}}`},
 			"policies.workers.drain.rules[0].acton: a RebootPolicy has no such field",
 		},
+		"no registry":    {[]string{"--set=image.tag=v1,image.repository=null"}, "missing property 'repository'"},
+		"no identity":    {[]string{"--set=image.tag=v1,identity=null"}, "missing property 'identity'"},
+		"no manager":     {[]string{"--set=image.tag=v1,manager=null"}, "missing property 'manager'"},
+		"no check":       {[]string{"--set=image.tag=v1,crds.check=null"}, "missing property 'check'"},
 		"an old cluster": {[]string{"--set=image.tag=v1", "--kube-version=1.29.9"}, "which is incompatible with Kubernetes v1.29.9"},
 	} {
 		t.Run(name, func(t *testing.T) {

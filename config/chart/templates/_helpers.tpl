@@ -27,19 +27,19 @@
 {{- $container := first $pod.containers -}}
 {{- $_ := set $container "image" (include "reboot-operator.image" .) -}}
 {{- $_ := set $container "imagePullPolicy" .root.Values.image.pullPolicy -}}
-{{- $_ := set $container "args" (concat $container.args $values.extraArgs) -}}
-{{- $_ := set $container "env" (concat $container.env $values.extraEnv) -}}
+{{- $_ := set $container "args" (concat $container.args (default list $values.extraArgs)) -}}
+{{- $_ := set $container "env" (concat $container.env (default list $values.extraEnv)) -}}
 {{- $_ := set $container "resources" $values.resources -}}
 {{- with $values.extraVolumeMounts }}{{ $_ := set $container "volumeMounts" (concat (default list $container.volumeMounts) .) }}{{ end -}}
 {{- with $values.extraVolumes }}{{ $_ := set $pod "volumes" (concat (default list $pod.volumes) .) }}{{ end -}}
 {{- with .root.Values.image.pullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
-{{- $_ := set $pod "nodeSelector" (merge (dict) $values.nodeSelector $pod.nodeSelector) -}}
+{{- $_ := set $pod "nodeSelector" (merge (dict) (default dict $values.nodeSelector) $pod.nodeSelector) -}}
 {{- range $field := list "priorityClassName" "tolerations" "affinity" -}}
 {{- $_ := unset $pod $field -}}
 {{- with index $values $field }}{{ $_ := set $pod $field . }}{{ end -}}
 {{- end -}}
-{{- $_ := set $template.metadata "labels" (merge (dict) $template.metadata.labels $values.podLabels) -}}
-{{- $_ := set $template.metadata "annotations" (merge (dict) $values.podAnnotations $template.metadata.annotations) -}}
+{{- $_ := set $template.metadata "labels" (merge (dict) $template.metadata.labels (default dict $values.podLabels)) -}}
+{{- $_ := set $template.metadata "annotations" (merge (dict) (default dict $values.podAnnotations) $template.metadata.annotations) -}}
 {{- end -}}
 
 {{/* Refuses to go on where the cluster's CustomResourceDefinition is another release's. Without a cluster (helm template) there is none. */}}
