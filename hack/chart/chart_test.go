@@ -142,6 +142,18 @@ func TestChart_Values(t *testing.T) {
 	}
 }
 
+// The name of a namespace may be a number.
+func TestChart_NamespaceLikeANumber(t *testing.T) {
+	t.Parallel()
+	rendered := parse(t, helm(t, "template", "x", "config/chart", "--namespace=1234", "--kube-version=1.36", "--set=image.tag=v1.2.3"))
+	if rendered["Deployment 1234/reboot-operator-manager"] == nil {
+		t.Error("the Deployment's namespace is not the text 1234")
+	}
+	if got := at(t, rendered["ClusterRoleBinding reboot-operator-agent"], "subjects[0].namespace"); got != "1234" {
+		t.Errorf("the agents' ServiceAccount is bound in namespace %#v", got)
+	}
+}
+
 // A key without a value is none of it, and brings no object that is not there by default.
 func TestChart_ValuesThatAreEmpty(t *testing.T) {
 	t.Parallel()
