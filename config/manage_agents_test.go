@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -106,26 +106,25 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 				stopManager()
 				_, err := c.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(testenv.Root(), static))
 				Expect(err).NotTo(HaveOccurred())
-				_, err = c.kubectl(ctx, "patch", "daemonset", "-n", namespace, agentAccount, "--type", "merge", "-p", handBack())
+				_, err = c.env.Shell(ctx, GinkgoT().TempDir(), handBack())
 				Expect(err).NotTo(HaveOccurred())
 				got, want := c.agentSet(), c.daemonSetOf(ctx, static)
 				Expect(got.Spec).To(Equal(want.Spec))
 				Expect(got.Labels).To(Equal(want.Labels))
 				Expect(got.UID).To(Equal(made.UID))
+				manager := c.as(token, "")
+				Eventually(func() error { return applyDaemonSet(namespace, agentAccount)(ctx, manager) }).Should(Satisfy(apierrors.IsForbidden))
 			})
 		})
 	}
 })
 
-// handBack is the patch that docs/install.md shows.
+// handBack are the last commands of docs/install.md.
 func handBack() string {
 	GinkgoHelper()
-	doc, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "install.md"))
+	blocks, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "install.md"))
 	Expect(err).NotTo(HaveOccurred())
-	_, patch, found := strings.Cut(string(doc), "--type merge \\\n  -p '")
-	Expect(found).To(BeTrue(), "docs/install.md has the command")
-	patch, _, _ = strings.Cut(patch, "'")
-	return patch
+	return blocks[len(blocks)-1].Text
 }
 
 // runManager runs the manager with the arguments of its Deployment and the token, and no part of it but the one that
