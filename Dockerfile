@@ -1,5 +1,5 @@
 # Two images out of one build, each one static program and nothing else; the manager has zones and certificate authorities in it: docker build --target manager|agent .   (make docker-build)
-FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
+FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum main.go ./
 COPY api ./api

@@ -2,6 +2,8 @@ module github.com/reboot-operator/reboot-operator
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cyphar/filepath-securejoin v0.7.0

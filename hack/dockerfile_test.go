@@ -1,6 +1,7 @@
 package hack
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,6 +32,15 @@ func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 		if manifest := contents(t, path); !strings.Contains(manifest, "runAsUser: "+uid+"\n") {
 			t.Errorf("%s asks for another user than %s", path, uid)
 		}
+	}
+}
+
+// The workflows read go.mod. Where it has no patch release, they build with the first one, without the fixes of all others, and the
+// Dockerfile with the last one.
+func TestDockerfile_HasTheGoOfTheWorkflows(t *testing.T) {
+	toolchain := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindStringSubmatch(contents(t, "go.mod"))
+	if toolchain == nil || !strings.Contains(contents(t, "Dockerfile"), "golang:"+toolchain[1]+"-bookworm AS build\n") {
+		t.Errorf("go.mod has %q, the Dockerfile another image of Go", toolchain)
 	}
 }
 
