@@ -19,9 +19,13 @@ var (
 		`{"policy":"p","seq":9,"bootID":"b1","state":"Active","at":"2026-11-21T00:00:00Z"}`)
 	forgedProgress = annotated("reboot-operator.io/progress",
 		`{"seq":9,"phase":"Rebooting","bootID":"b1","at":"2026-11-21T00:00:00Z"}`)
-	forgedRequest    = annotated("reboot-operator.io/reboot-requested", "me")
-	forgedNeed       = object{"status": object{"conditions": []object{{"type": "RebootRequired", "status": "True", "reason": "UpdateStaged"}}}}
-	forgedBoot       = object{"status": object{"nodeInfo": object{"bootID": "b2"}}}
+	forgedRequest = annotated("reboot-operator.io/reboot-requested", "me")
+	forgedNeed    = object{"status": object{"conditions": []object{{"type": "RebootRequired", "status": "True", "reason": "UpdateStaged"}}}}
+	forgedBoot    = object{"status": object{"nodeInfo": object{"bootID": "b2"}}}
+	// forgedReturn is the status of a node that has rebooted and is back.
+	forgedReturn = object{"status": object{"nodeInfo": object{"bootID": "b2"}, "conditions": []object{
+		{"type": "Ready", "status": "True"}, {"type": "MaintenanceInProgress", "status": "False"},
+	}}}
 	forgedRole       = labelled("node-role.kubernetes.io/control-plane", "")
 	forgedRestricted = labelled("node-restriction.kubernetes.io/pool", "secret")
 )

@@ -57,13 +57,15 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 	},
 		Entry("a condition of its own", detector, patchNode("n4", conditioned("KernelDeadlock"), "status")),
 		Entry("an annotation of its own", detector, patchNode("n4", annotated("example.com/other", "y"), "status")),
-		// What remains open: the keys of administrators, and conditions.
+		// What remains open: the keys of administrators, conditions, and what kubelets report.
 		Entry("asking for a reboot", detector, patchNode("n4", forgedRequest, "status")),
 		Entry("a need that is not true", detector, patchNode("n4", forgedNeed, "status")),
+		Entry("a return from a reboot that is not true", detector, patchNode("n4", forgedReturn, "status")),
 		Entry("making a node", autoscaler, createNode),
 		Entry("cordoning a node", autoscaler, patchNode("n2", object{"spec": object{"unschedulable": true}})),
 		Entry("asking for a reboot", operator, patchNode("n4", forgedRequest)),
 		Entry("pausing a node", operator, patchNode("n4", annotated("reboot-operator.io/paused", "true"))),
+		Entry("changing the limit of a policy", operator, mergeIntoPolicy(`{"spec":{"concurrency":{"maxUnavailable":2}}}`)),
 		Entry("taking a broken grant away", editor, patchNode("n4", annotated(v1alpha1.AnnotationGrant, nil))),
 		Entry("taking a broken progress away", editor, patchNode("n4", annotated(v1alpha1.AnnotationProgress, nil))),
 		Entry("taking a broken grant away", admin, patchNode("n4", annotated(v1alpha1.AnnotationGrant, nil))),
