@@ -126,6 +126,7 @@ func TestChart_Values(t *testing.T) {
 		"a name like a number": {`{policies: {"1": {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy 1", "spec", `{"concurrency":{"maxUnavailable":2}}`},
 		"all agents at once":   {`{agent: {maxUnavailable: 100%}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `"100%"`},
 		"a policy of defaults": {`{policies: {workers: }}`, "RebootPolicy workers", "spec", `{}`},
+		"part of a chart":      {`{enabled: true, global: {a: b}}`, manager, "spec.replicas", `2`},
 		"identity":             {`{identity: serviceaccount}`, agent, "spec.template.spec.containers[0].args[4]", `"--identity=serviceaccount"`},
 		"namespace":            {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects[0].namespace", `"elsewhere"`},
 	} {
@@ -253,7 +254,7 @@ func TestChart_SchemaHasEveryValue(t *testing.T) {
 			got = append(got, name+"."+inner)
 		}
 		switch {
-		case name == "global": // Helm's own, of a chart that has this one as a part
+		case name == "global", name == "enabled": // of a chart that has this one as a part: Helm's own, and its usual condition
 		case section.Properties == nil:
 			got = append(got, name)
 		case section.AdditionalProperties != false:
