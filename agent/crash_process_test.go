@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
@@ -102,5 +103,5 @@ func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.M
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()),
 		Paces:   controllers.Paces{Counts: 200 * time.Millisecond}, // a status that could not be written is soon written
 	}
-	return mgr, r.SetupWithManager(mgr)
+	return mgr, r.SetupWithManager(mgr, controller.Options{})
 }

@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -209,7 +210,7 @@ func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
 		Gates:    gate.NewEvaluator(prometheus, objects, clock.RealClock{}, gate.Interval),
 		Notifier: notifier, AgentNamespace: o.Namespace, Paces: DefaultPaces,
 	}
-	return r.SetupWithManager(mgr)
+	return r.SetupWithManager(mgr, controller.Options{})
 }
 
 // errNotListed is why a manager is not ready. What the API server answers instead is in its log.

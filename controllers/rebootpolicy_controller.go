@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -69,8 +68,6 @@ type RebootPolicyReconciler struct {
 	Paces Paces
 	// Metrics are set and counted by what has been decided and written.
 	Metrics *Metrics
-	// Controller is how the controller runs, but for what SetupWithManager sets.
-	Controller controller.Options
 
 	// fleet reads, nodes and ledger write, each what it is named after; both writers have announce report what they have written.
 	fleet    fleetReader

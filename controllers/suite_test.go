@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -81,7 +82,7 @@ func startManager(log *requestLog, agents ...string) func() {
 	}
 	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, counted, "default", hurriedClock{})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(r.SetupWithManager(mgr)).To(Succeed())
+	Expect(r.SetupWithManager(mgr, controller.Options{})).To(Succeed())
 	DeferCleanup(func() {
 		Expect(sumOf("controller_runtime_reconcile_panics_total", "")).To(BeZero(), "no reconcile may panic")
 	})

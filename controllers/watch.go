@@ -25,12 +25,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
-func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager registers the controller. It runs by these options, but for what it sets itself. Both replicas warm their caches; only
+// the leader reconciles.
+func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.assemble()
 	watch := ctrl.NewControllerManagedBy(mgr).
 		Named("rebootpolicy").
-		WithOptions(oneWorker(r.Controller)).
+		WithOptions(oneWorker(options)).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.fleet.allPolicies), policyChanges()).
 		Watches(&v1alpha1.RebootPolicy{}, r.fleet.slotFreed()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.fleet.noteNode)).

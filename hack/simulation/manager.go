@@ -80,9 +80,9 @@ func (r *replica) runManager(p *process.Process) {
 		Client: process.NewClient(p, cache, true), Live: process.NewLive(p, "live"),
 		Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces,
-		Controller: controller.Options{NewQueue: process.NewQueue(process.Pace{Pass: w.script.Pass})},
 	}
-	if err := reconciler.SetupWithManager(shell); err != nil {
+	options := controller.Options{NewQueue: process.NewQueue(process.Pace{Pass: w.script.Pass})}
+	if err := reconciler.SetupWithManager(shell, options); err != nil {
 		w.must(err)
 		return
 	}
