@@ -109,7 +109,7 @@ func newGates(mgr ctrl.Manager) *gate.Evaluator {
 	return gate.NewEvaluator(impatient[v1alpha1.PrometheusGate]{prometheus}, impatient[v1alpha1.ObjectGate]{objects}, clock.RealClock{}, gateInterval)
 }
 
-// impatient asks gates, and waits for a server for a second, not for ten.
+// impatient asks gates, and waits for a server for gateInterval, not for ten seconds: an answer counts for two of them, from its question on.
 type impatient[G any] struct{ gate.Asker[G] }
 
 func (i impatient[G]) Ask(ctx context.Context, g G) gate.Answer {
@@ -117,7 +117,7 @@ func (i impatient[G]) Ask(ctx context.Context, g G) gate.Answer {
 	defer questions.open.Add(-1)
 	questions.RLock()
 	defer questions.RUnlock()
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, gateInterval)
 	defer cancel()
 	return i.Asker.Ask(ctx, g)
 }
