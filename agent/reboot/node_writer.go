@@ -147,8 +147,8 @@ func addStatus(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 	if len(conditions)+len(labels)+len(annotations) == 0 {
 		return false
 	}
-	if len(conditions) > 0 {
-		p.Status = &nodepatch.Status{Conditions: conditions}
+	for _, c := range conditions {
+		p.Condition(c)
 	}
 	for _, kind := range r.Removed {
 		p.RemoveCondition(kind)
@@ -170,8 +170,8 @@ func addStatus(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 }
 
 // changed are the wanted conditions that are not there yet, with their times.
-func changed(have, want []corev1.NodeCondition, now time.Time) []any {
-	var conditions []any
+func changed(have, want []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
+	var conditions []corev1.NodeCondition
 	for _, c := range want {
 		before := v1alpha1.NodeCondition(have, c.Type)
 		if c.Status == before.Status && c.Reason == before.Reason && c.Message == before.Message {

@@ -57,7 +57,7 @@ func TestAddReport(t *testing.T) {
 	}
 	at := func(c corev1.NodeCondition, heartbeat, transition metav1.Time) *nodepatch.Status {
 		c.LastHeartbeatTime, c.LastTransitionTime = heartbeat, transition
-		return &nodepatch.Status{Conditions: []any{c}}
+		return new(nodepatch.Patch).Condition(c).Status
 	}
 	falls := nodepatch.Patch{Status: at(want(corev1.ConditionFalse, "Nothing."), metav1.NewTime(now), metav1.NewTime(now))}
 	falls.RemoveCondition(v1alpha1.NodeRebootPermitted)

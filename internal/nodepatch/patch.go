@@ -61,9 +61,12 @@ func set(values *map[string]*string, key string, value *string) {
 	(*values)[key] = value
 }
 
-// Condition sets a condition.
+// Condition sets a condition. Its message is written even where it is empty: what a patch leaves out stays.
 func (p *Patch) Condition(c corev1.NodeCondition) *Patch {
-	p.condition(c)
+	p.condition(struct {
+		corev1.NodeCondition
+		Message string `json:"message"`
+	}{c, c.Message})
 	return p
 }
 

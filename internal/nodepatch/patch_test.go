@@ -17,7 +17,7 @@ func makeNode() *corev1.Node {
 			Name: "n1", ResourceVersion: "7", Annotations: map[string]string{"a": "1", "b": "1"}, Labels: map[string]string{"a": "1", "b": "1"},
 		},
 		Spec:   corev1.NodeSpec{Unschedulable: true, ProviderID: "p", Taints: []corev1.Taint{{Key: "a"}, {Key: "b"}}},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "A", Reason: "One"}, {Type: "B", Reason: "One"}}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "A", Reason: "One"}, {Type: "B", Reason: "One", Message: "one"}}},
 	}
 }
 
@@ -32,7 +32,8 @@ func TestPatch_ChangesWhatItNamesAndNothingElse(t *testing.T) {
 		"an annotation not there": {func(p *Patch) { p.RemoveAnnotation("c") }, func(*corev1.Node) {}},
 		"a label":                 {func(p *Patch) { p.Label("c", "2") }, func(n *corev1.Node) { n.Labels["c"] = "2" }},
 		"no label":                {func(p *Patch) { p.RemoveLabel("b") }, func(n *corev1.Node) { delete(n.Labels, "b") }},
-		"a condition":             {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Reason: "Two"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Reason = "Two" }},
+		"a condition":             {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Message: "two"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "two" }},
+		"a condition, no message": {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "" }},
 		"no condition":            {func(p *Patch) { p.RemoveCondition("A") }, func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[1:] }},
 		"no cordon":               {func(p *Patch) { p.Uncordon() }, func(n *corev1.Node) { n.Spec.Unschedulable = false }},
 		"a cordon after all":      {func(p *Patch) { p.Uncordon(); p.Cordon() }, func(*corev1.Node) {}},
