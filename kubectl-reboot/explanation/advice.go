@@ -45,7 +45,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonObjectNotReady:       {"look at the object that the message names, or fix the gate's expression; the state of the gates is shown by", "kubectl describe rbp POLICY"},
 	v1alpha1.ReasonGateUnreachable:      {"fix what the message names; the state of the gates is shown by", "kubectl describe rbp POLICY"},
 	v1alpha1.ReasonControlPlaneGuard:    {"wait, or fix the other control-plane node", "kubectl get nodes"},
-	v1alpha1.ReasonBudgetExhausted:      {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},
+	v1alpha1.ReasonBudgetExhausted:      {"wait; fix nodes that are not Ready or cordoned; who uses the slots is shown by", "kubectl reboot status POLICY -o wide"},
 	v1alpha1.ReasonRingWaits:            {"wait, or fix the node that the message names; pausing that node lets later rings go on", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonSpacing:              {"wait; the time between reboots is spec.concurrency.spacing of", "kubectl get rbp POLICY -o yaml"},
 	v1alpha1.ReasonRunHookWaits:         {"look at the hook that the message names, or answer for it; the run is shown by", "kubectl get rbp POLICY -o jsonpath={.status.run}"},
