@@ -187,13 +187,14 @@ func upcoming(schedule window.Schedule, now time.Time) *Window {
 	return &w
 }
 
-// foremost is the reason of most of those that stay, with the message of the first of them.
+// foremost is the reason of most of those that stay, with the message of the first of them. Those that wait for their turn wait for others.
 func foremost(stays []Stay) string {
 	count := map[v1alpha1.Reason]int{}
 	most := stays[0]
 	for _, s := range stays {
 		count[s.Reason]++
 	}
+	count[v1alpha1.ReasonBudgetExhausted] = 0
 	for _, s := range stays {
 		if count[s.Reason] > count[most.Reason] {
 			most = s

@@ -132,6 +132,10 @@ func TestOf(t *testing.T) {
 		"a dry run is as if it acted": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []*plan.Node{needy("a")}, goes: []string{"a 0–6"},
 		},
+		"many wait for their turn, and why is the one that is down": {
+			policy: policy(), nodes: []*plan.Node{needy("a", notReady), needy("b"), needy("c")},
+			stays: []string{"a NodeUnavailable", "b BudgetExhausted", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; repair it first",
+		},
 		"what pods keep stays; where nobody has looked yet, none is supposed to": {
 			policy: waitsForPods, nodes: []*plan.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
 		},
