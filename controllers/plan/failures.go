@@ -222,5 +222,5 @@ func lastFailed(reason v1alpha1.Reason, message string) string {
 	if message == "" {
 		return failed
 	}
-	return failed + ": " + message
+	return failed + ": " + strings.TrimSuffix(message, ".")
 }

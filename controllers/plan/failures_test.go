@@ -355,7 +355,7 @@ func TestReboots_BackOffOfAnEndThatTheManagerHasSeen(t *testing.T) {
 // A node whose before-hooks refused gives its slot to others for a quarter of an hour.
 func TestReboots_HookBackOff(t *testing.T) {
 	s := one(policy("workers", failuresMax(3)),
-		needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk"))),
+		needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk."))),
 		needy("worker-2", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // with no message
 	s.now = evening.Add(14 * minute)
 	var got []string
