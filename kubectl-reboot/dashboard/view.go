@@ -132,7 +132,6 @@ func Of(f fleet.Fleet, o Options) View {
 			counts[t.State]++
 		}
 		v.Pools = append(v.Pools, pool)
-		v.Attend = append(v.Attend, p.Notices...)
 		for _, r := range p.InProgress {
 			v.Progress = append(v.Progress, v.reboot(r, p.Name))
 		}
@@ -148,6 +147,7 @@ func Of(f fleet.Fleet, o Options) View {
 		v.Waits = append(v.Waits, Wait{waiting, "", "no policy selects them", explanation.AdviceFor(waiting.Reason, v.Ungoverned[0], "")})
 	}
 	look := terminal.Look{Flags: o.Flags}
+	v.Attend = v.Attention()
 	for i := range v.Attend {
 		v.Attend[i].Command = look.Command(v.Attend[i].Command)
 	}

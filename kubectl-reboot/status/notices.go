@@ -93,6 +93,19 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	return list
 }
 
+// Attention is the notices of all policies. One that several of them have is there once.
+func (s Status) Attention() []Notice {
+	var all []Notice
+	for _, p := range s.Policies {
+		for _, n := range p.Notices {
+			if !slices.Contains(all, n) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
 // Refusal is the condition of a policy that reports refused writes about granted reboots. Nil: none is refused.
 func Refusal(policy *v1alpha1.RebootPolicy) *metav1.Condition {
 	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)

@@ -64,12 +64,10 @@ func (s Status) completionAt() time.Time {
 // notices are wrapped. Their commands are not, so that they can be copied.
 func (s Status) notices(l terminal.Look) []string {
 	var lines []string
-	for _, p := range s.Policies {
-		for _, n := range p.Notices {
-			lines = append(lines, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, n.Message)...)
-			if n.Command != "" {
-				lines = append(lines, "  "+l.Command(n.Command))
-			}
+	for _, n := range s.Attention() {
+		lines = append(lines, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, n.Message)...)
+		if n.Command != "" {
+			lines = append(lines, "  "+l.Command(n.Command))
 		}
 	}
 	return lines

@@ -105,7 +105,7 @@ func TestLines(t *testing.T) {
 	}{
 		"hooks-of-a-run":    {status.Of(asked), terminal.Look{Width: 100}},
 		"paused-and-halted": {status.Of(both), terminal.Look{Width: 100}},
-		"conflict":          {status.Of(tie, "workers"), terminal.Look{Width: 100}},
+		"conflict":          {status.Of(tie), terminal.Look{Width: 100}},
 		"shared-limit":      {status.Of(shared), terminal.Look{Wide: true}},
 		"pipe":              {status.Of(busy()), terminal.Look{}},
 		"wide":              {status.Of(busy()), terminal.Look{Wide: true}},
