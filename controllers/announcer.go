@@ -171,7 +171,7 @@ func (a *announcer) haltChanged(policy *v1alpha1.RebootPolicy, was, is metav1.Co
 		a.ofPolicy(policy, corev1.EventTypeWarning, v1alpha1.ReasonHalted, "Halt", is.Reason+": "+is.Message)
 		a.notify(policy, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", policy.Name, is.Message))
 	case is.Status != metav1.ConditionTrue && was.Status == metav1.ConditionTrue:
-		a.ofPolicy(policy, corev1.EventTypeNormal, v1alpha1.ReasonResumed, "Halt", is.Reason+": "+is.Message)
+		a.ofPolicy(policy, corev1.EventTypeNormal, v1alpha1.ReasonResumed, "Halt", is.Message)
 	}
 }
 

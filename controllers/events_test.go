@@ -156,6 +156,20 @@ func TestPolicyEvents(t *testing.T) {
 	}
 }
 
+// TestPolicyEvents_Resumed: the event has the value of the annotation, as the condition has it.
+func TestPolicyEvents_Resumed(t *testing.T) {
+	with := func(status metav1.ConditionStatus, reason v1alpha1.Reason, message string) *v1alpha1.RebootPolicy {
+		p := &v1alpha1.RebootPolicy{}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: status, Reason: string(reason), Message: message}}
+		return p
+	}
+	r, recorder, _ := announcing(t)
+	r.policyEvents(with(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "2 nodes failed"), with(metav1.ConditionFalse, v1alpha1.ReasonResumed, "resumed: fixed"))
+	if got, want := <-recorder.Events, "Normal Resumed resumed: fixed"; got != want {
+		t.Errorf("emitted %q, want %q", got, want)
+	}
+}
+
 // TestPolicyEvents_HooksOfARun: once when they are asked, and once when one refuses.
 func TestPolicyEvents_HooksOfARun(t *testing.T) {
 	none := &v1alpha1.RebootPolicy{}
