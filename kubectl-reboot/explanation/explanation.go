@@ -125,7 +125,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Request != nil && (e.Verdict == NoNeed || e.Verdict == Unknown) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
 	}
-	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
+	e.Timeline, e.Advice, e.Manager = timeline(&e, policy, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
 	e.correct(f, policy, node)
 	return e, nil
 }

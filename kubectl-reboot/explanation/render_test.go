@@ -115,6 +115,24 @@ func TestLines(t *testing.T) {
 	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: Berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
 }
 
+// TestOf_TheLastRebootEnded: also where a later grant has taken the place of its own on the Node.
+func TestOf_TheLastRebootEnded(t *testing.T) {
+	w := Policy("w", Holds("n1", 7, time.Minute))
+	w.Status.History = []v1alpha1.PastReboot{
+		{Node: "n0", Seq: 6, Result: v1alpha1.RebootSucceeded, EndedAt: Ago(3 * time.Minute)},
+		{Node: "n1", Seq: 6, Result: v1alpha1.RebootSucceeded, EndedAt: Ago(2 * time.Minute)},
+	}
+	e := explain(t, policies(w), Node("n1", "w", Needs(90*time.Second), Granted("w", 7, time.Minute), Progressed(6, protocol.PhaseRebooting, 4*time.Minute)))
+	var got []string
+	for _, m := range e.Timeline {
+		got = append(got, Now.Sub(m.At).String()+" "+m.What)
+	}
+	want := []string{"4m0s sent to reboot", "2m0s back in service, grant 6 of policy w is over", "1m30s needs a reboot: UpdateStaged", "1m0s granted by policy w, number 7"}
+	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("%q, want %q first", got, want)
+	}
+}
+
 // TestLines_ANeedOfUnknownAge: a condition without its last transition is shown without an instant.
 func TestLines_ANeedOfUnknownAge(t *testing.T) {
 	undated := func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.Time{} }

@@ -18,7 +18,7 @@ type Moment struct {
 }
 
 // timeline is what the node's record shows, first things first. What lies after the explanation's instant is to come.
-func timeline(e *Explanation, n *plan.Node, reboot *plan.Reboot) []Moment {
+func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *plan.Node, reboot *plan.Reboot) []Moment {
 	var moments []Moment
 	add := func(at time.Time, format string, args ...any) {
 		if !at.IsZero() {
@@ -34,6 +34,7 @@ func timeline(e *Explanation, n *plan.Node, reboot *plan.Reboot) []Moment {
 	}
 	if n.Progress != nil {
 		addProgress(add, n, reboot != nil)
+		addEnd(add, policy, n)
 	}
 	if e.Reboot != nil {
 		add(e.Reboot.DrainUntil, "the drain times out")
@@ -60,6 +61,18 @@ func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
 		add(g.At.Time, "grant %d was cancelled: %s", g.Seq, g.Reason)
 	case protocol.GrantFinished:
 		add(g.At.Time, "back in service, grant %d of policy %s is over", g.Seq, g.Policy)
+	}
+}
+
+// addEnd adds the end of the reboot that the progress is of, where a later grant has taken the place of its own.
+func addEnd(add addMoment, policy *v1alpha1.RebootPolicy, n *plan.Node) {
+	if policy == nil || n.Grant == nil || n.Grant.Seq == n.Progress.Seq {
+		return
+	}
+	for _, past := range policy.Status.History {
+		if past.Node == n.Name && past.Seq == n.Progress.Seq && past.Result == v1alpha1.RebootSucceeded {
+			add(past.EndedAt.Time, "back in service, grant %d of policy %s is over", past.Seq, policy.Name)
+		}
 	}
 }
 
