@@ -221,6 +221,10 @@ func TestExamine(t *testing.T) {
 		"windows that cannot be read": {
 			func(c *installed) { c.policies[0].Spec.Windows[0].TimeZone = "Mars/Olympus" }, []string{"Policies Problem [] policy workers cannot be acted on"},
 		},
+		"a policy goes": {func(c *installed) {
+			c.policies = append(c.policies, Policy("old"))
+			c.policies[1].DeletionTimestamp = new(Ago(time.Minute))
+		}, []string{"Policies Warning [] policy old is being deleted"}},
 		"none at once": {func(c *installed) { AtMost("0%")(&c.policies[0]) }, []string{"Budgets Problem [] policy workers grants nothing: maxUnavailable is 0%"}},
 		"none at once, by the limit of another": {
 			func(c *installed) {

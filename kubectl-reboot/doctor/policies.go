@@ -35,7 +35,7 @@ func policies(c Cluster, f *findings) {
 	s := status.Of(c.Fleet)
 	for i := range s.Policies {
 		p := &s.Policies[i]
-		if p.Nodes.Selected == 0 && len(p.Plan.Conflicts) == 0 {
+		if p.Nodes.Selected == 0 && len(p.Plan.Conflicts) == 0 && c.Fleet.Policy(p.Name).DeletionTimestamp == nil {
 			f.add(Warning, "policy "+p.Name+" governs no node", "kubectl edit rbp "+p.Name)
 		}
 		if p.Mode == v1alpha1.ModeDryRun {

@@ -87,7 +87,7 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 		note(DeadlineNear, d.Reason != v1alpha1.ReasonInTime, fmt.Sprintf("policy %s: %s", name, d.Message), "kubectl reboot forecast "+name)
 	}
 	note(RunHooks, p.RunWaits != "", fmt.Sprintf("policy %s: %s", name, p.RunWaits), "kubectl get rbp "+name+" -o jsonpath={.status.run.hooks}")
-	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants and the hooks of its run are over", name), "")
+	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants and the hooks of its run are over", name), "kubectl describe rbp "+name)
 	note(ManagerLags, policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
 	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing blocks %s: the manager grants at once; if this stays, it may not run", terminal.Some(s.Due)), LookAtManager)
 	return list
