@@ -164,7 +164,7 @@ func verdict(answer plan.Explanation, n *plan.Node) Verdict {
 		return InProgress
 	case answer.Due:
 		return Due
-	case n.NeedsReboot():
+	case n.NeedsReboot(), answer.Decision.Status == corev1.ConditionFalse:
 		return Waiting
 	case n.Required == corev1.ConditionFalse:
 		return NoNeed

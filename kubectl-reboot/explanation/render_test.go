@@ -115,6 +115,14 @@ func TestLines(t *testing.T) {
 	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: Berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
 }
 
+// TestOf_NoPolicyEndsTheReboot: it is back, needs no reboot any more, and stays cordoned until a policy selects it.
+func TestOf_NoPolicyEndsTheReboot(t *testing.T) {
+	e := explain(t, nil, Node("n1", "w", Granted("gone", 7, 3*time.Minute), Progressed(7, protocol.PhaseRebooting, 2*time.Minute), Booted(20*time.Second)))
+	if e.Verdict != explanation.Waiting || e.Reason != v1alpha1.ReasonNoPolicy || e.Advice != explanation.AdviceFor(v1alpha1.ReasonNoPolicy, "n1", "") {
+		t.Errorf("%s %s: %s; %s", e.Verdict, e.Reason, e.Message, e.Advice.Text)
+	}
+}
+
 // TestOf_TheLastRebootEnded: also where a later grant has taken the place of its own on the Node.
 func TestOf_TheLastRebootEnded(t *testing.T) {
 	w := Policy("w", Holds("n1", 7, time.Minute))
