@@ -81,7 +81,7 @@ func (c *Client) list(ctx context.Context, request *rest.Request, selector strin
 	return request.VersionedParams(options, c.parameters).Timeout(listSeconds * time.Second).Do(ctx).Into(list)
 }
 
-// watch does without client-go's retries, for nothing bounds how long they sleep on a Retry-After: the drain tries again.
+// watch does without client-go's retries, which may sleep ten times on a Retry-After while pods leave unseen: the drain tries again.
 func (c *Client) watch(ctx context.Context, request *rest.Request, options *metav1.ListOptions) (watch.Interface, error) {
 	seconds := int64(watchSeconds)
 	options.Watch, options.TimeoutSeconds = true, &seconds

@@ -81,7 +81,7 @@ func (CallReboot) step()   {}
 func (AbortDrain) step()   {}
 func (RepairRecord) step() {}
 
-// Next is what the agent does next. It does nothing because of what is unknown.
+// Next is what the agent does next. Where something is unknown that it takes, the agent waits.
 func Next(o Observation) Step {
 	switch {
 	case o.Record.ProgressErr != nil:
