@@ -46,7 +46,7 @@ func busy() fleet.Fleet {
 			}),
 		Policy("edge", Halted("2 nodes failed since the last success (failures.max is 2): edge-1 (DrainTimedOut), edge-2 (RebootTimedOut)"), Holds("edge-2", 3, 4*time.Hour)),
 		Policy("gpu", AtMost("3"), Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: markup} })),
-		Policy("night", Weeknights),
+		Policy("night", Weeknights, AgentsMissing("night-3")),
 	}
 	nodes := []corev1.Node{
 		Node("worker-01", "workers"), Node("worker-02", "workers"), Node("worker-03", "workers"),
@@ -60,7 +60,7 @@ func busy() fleet.Fleet {
 		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, protocol.PhaseRebooting, 4*time.Hour), NotReady),
 		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"),
 			Annotated(v1alpha1.AnnotationBootedAt, Ago(29*24*time.Hour).UTC().Format(time.RFC3339))),
-		Node("night-1", "night", Needs(time.Hour)), Node("night-2", "night", Needs(time.Hour)),
+		Node("night-1", "night", Needs(time.Hour)), Node("night-2", "night", Needs(time.Hour)), Node("night-3", "night"),
 		Node("stray-1", "none", Needs(time.Hour)),
 	}
 	for i := 7; i < 16; i++ {
@@ -111,7 +111,7 @@ func TestRender(t *testing.T) {
 		"summary":   {"1 failed", "4 rebooting", "prod"},
 		"attention": {"policy edge has halted", `kubectl reboot resume rbp/edge --halt`, "policy gpu is paused", "kubectl reboot explain edge-2"},
 		"policies":  {"halted", "3, limit 4"},
-		"nodes":     {"worker-04: draining", "worker-05: rebooting", "worker-06: settling", "worker-16: waiting, NodePaused", "edge-2: failed", "worker-17: not reporting", "worker-01: up to date"},
+		"nodes":     {"worker-04: draining", "worker-05: rebooting", "worker-06: settling", "worker-16: waiting, NodePaused", "edge-2: failed", "worker-17: not reporting", "night-3: not reporting", "worker-01: up to date"},
 		"progress":  {"default/db-0 (PodDisruptionBudget db)", "RebootTimedOut"},
 		"waiting":   {"BudgetExhausted", "NodePaused", "kubectl reboot resume node/worker-16", "NoPolicy", "stray-1"},
 		"forecast":  {"<svg", "night-1", "1 staying until somebody does something", "reboots: 2<", "1 that will need a reboot because of their uptime", "<strong>gpu-2</strong> Tue 2026-11-24"},

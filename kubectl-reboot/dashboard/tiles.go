@@ -85,10 +85,10 @@ func tiles(p status.Policy, why map[string]string) []Tile {
 		case ok:
 		case n.NeedsReboot():
 			t = Tile{State: Waiting, Message: explanation.LastGrantRemains}
-		case n.Reports():
+		case n.Reports() && !fleet.AgentMissing(p.Agents, n.Name):
 			t = Tile{State: UpToDate}
 		default:
-			t = Tile{State: Unknown, Message: "no agent reports whether it needs a reboot"}
+			t = Tile{State: Unknown, Message: "no agent that works reports whether it needs a reboot"}
 		}
 		t.Node = n.Name
 		list = append(list, t)

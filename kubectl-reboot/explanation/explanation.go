@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -121,6 +124,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
 		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
 	}
+	if c := agentMissing(policy, name); c != nil && e.Verdict == NoNeed {
+		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.Reason(c.Reason), c.Message
+	}
 	e.Request = requestOf(object)
 	if e.Request != nil && (e.Verdict == NoNeed || e.Verdict == Unknown) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
@@ -128,6 +134,20 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	e.Timeline, e.Advice, e.Manager = timeline(&e, policy, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
 	e.correct(f, policy, node)
 	return e, nil
+}
+
+// agentMissing is the condition of the policy that reports nodes without an agent that works, where the node is one of them. It may be one
+// where it comes after those that a status names. Nil: it is not.
+func agentMissing(policy *v1alpha1.RebootPolicy, node string) *metav1.Condition {
+	if policy == nil || policy.Status.Agents == nil {
+		return nil
+	}
+	agents := policy.Status.Agents
+	unnamed := int(agents.Missing) > len(agents.Nodes) && node > slices.Max(append(slices.Clip(agents.Nodes), ""))
+	if !unnamed && !fleet.AgentMissing(agents, node) {
+		return nil
+	}
+	return meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady)
 }
 
 // LastGrantRemains is why nothing is decided about a node that needs a reboot.

@@ -85,10 +85,11 @@ func TestLines(t *testing.T) {
 		}},
 		"write-refused": {policies(Policy("w", Holds("n1", 7, time.Minute), WriteRefused("node n1 holds a slot since Mon 2026-11-16 11:59:00 UTC, and the "+
 			"API server refuses what the manager writes about its reboot: denied"))), []corev1.Node{needy()}},
-		"conflict":  {policies(Policy("w"), rival), []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonPolicyConflict, ""))}},
-		"no-policy": {nil, []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonNoPolicy, ""))}},
-		"no-need":   {policies(Policy("w")), []corev1.Node{Node("n1", "w")}},
-		"no-agent":  {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })}},
+		"conflict":   {policies(Policy("w"), rival), []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonPolicyConflict, ""))}},
+		"no-policy":  {nil, []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonNoPolicy, ""))}},
+		"no-need":    {policies(Policy("w")), []corev1.Node{Node("n1", "w")}},
+		"agent-gone": {policies(Policy("w", AgentsMissing("n1"))), []corev1.Node{Node("n1", "w")}},
+		"no-agent":   {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })}},
 		"windows": {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) {
 			n.Labels[corev1.LabelOSStable], n.Status.Conditions = "windows", n.Status.Conditions[:1]
 		})}},
@@ -113,6 +114,29 @@ func TestLines(t *testing.T) {
 	wide := few(explain(t, cases["backing-off"].policies, cases["backing-off"].nodes...))
 	terminaltest.Golden(t, "80-columns", wide.Lines(terminal.Look{Zone: Berlin, Width: 80}))
 	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: Berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
+}
+
+// TestOf_TheAgentMayBeMissing: a status names at most five of the nodes whose agents do not work.
+func TestOf_TheAgentMayBeMissing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		named          []string
+		missing, ready int32
+		want           explanation.Verdict
+	}{
+		"it is named":               {[]string{"n0", "n1"}, 2, 6, explanation.Unknown},
+		"all are named, and not it": {[]string{"n0", "n2"}, 2, 6, explanation.NoNeed},
+		"it comes before the named": {[]string{"n2", "n3"}, 7, 1, explanation.NoNeed},
+		"it comes after the named":  {[]string{"n", "n0"}, 7, 1, explanation.Unknown},
+		"there is no agent at all":  {[]string{"n2", "n3"}, 7, 0, explanation.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := Policy("w", AgentsMissing(tc.named...))
+			w.Status.Agents.Missing, w.Status.Agents.Ready = tc.missing, tc.ready
+			if e := explain(t, policies(w), Node("n1", "w")); e.Verdict != tc.want {
+				t.Errorf("%s %s: %s", e.Verdict, e.Reason, e.Message)
+			}
+		})
+	}
 }
 
 // TestOf_NoPolicyEndsTheReboot: it is back, needs no reboot any more, and stays cordoned until a policy selects it.

@@ -90,6 +90,12 @@ func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 	return unknown
 }
 
+// AgentMissing reports whether the manager sees no agent that works on a node, or none at all. What the last one has reported stays on
+// the Node.
+func AgentMissing(agents *v1alpha1.AgentsStatus, node string) bool {
+	return agents != nil && agents.Missing > 0 && (agents.Ready == 0 || slices.Contains(agents.Nodes, node))
+}
+
 func silent(nodes []*plan.Node) (n int) {
 	for _, node := range nodes {
 		if !node.Reports() && !node.Windows {

@@ -84,6 +84,7 @@ func TestLines(t *testing.T) {
 	}))}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	unreported := Node("n2", "workers", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })
 	silent := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", AgentsMissing("n2"))}, []corev1.Node{Node("n1", "workers"), unreported}, Now)
+	gone := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", AgentsMissing("n2"))}, []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}, Now)
 	rival := Policy("rival")
 	rival.Spec.NodeSelector = nil // every node
 	tie := fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
@@ -117,6 +118,7 @@ func TestLines(t *testing.T) {
 		"versions":          {status.Of(versions()), terminal.Look{}},
 		"due":               {status.Of(due), terminal.Look{Width: 80}},
 		"agents-missing":    {status.Of(silent), terminal.Look{Width: 100}},
+		"agents-gone":       {status.Of(gone), terminal.Look{Width: 100}},
 		"write-refused":     {status.Of(refused), terminal.Look{Width: 100}},
 		"nothing-known":     {status.Of(fleet.New(nil, []corev1.Node{unreported}, Now)), terminal.Look{Width: 80}},
 		"empty":             {status.Of(fleet.New(nil, nil, Now)), terminal.Look{Width: 80}},

@@ -61,7 +61,7 @@ type Nodes struct {
 	Selected int `json:"selected"`
 	// Reporting have an agent that knows whether a reboot is needed.
 	Reporting int `json:"reporting"`
-	// UpToDate need no reboot, and are not in the middle of one.
+	// UpToDate need no reboot, and are not in the middle of one. An agent reports that which works, as far as the manager sees.
 	UpToDate   int `json:"upToDate"`
 	Pending    int `json:"pending"`
 	InProgress int `json:"inProgress"`
@@ -193,7 +193,7 @@ func count(p *Policy) Nodes {
 		if n.NeedsReboot() {
 			c.Pending++
 		}
-		if n.Required == corev1.ConditionFalse && !inProgress[n.Name] {
+		if n.Required == corev1.ConditionFalse && !inProgress[n.Name] && !fleet.AgentMissing(p.Agents, n.Name) {
 			c.UpToDate++
 		}
 	}
