@@ -2,6 +2,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"slices"
@@ -36,8 +37,8 @@ type Row struct {
 	DeadlineAt time.Time `json:"deadlineAt,omitzero"`
 	// LastRebootAt is when the operator last confirmed a reboot of it. Zero: neither the node nor a policy remembers one.
 	LastRebootAt time.Time `json:"lastRebootAt,omitzero"`
-	// Reason is why it waits, or how far its granted reboot is: the reason of condition RebootPermitted. Empty: it needs no reboot, or
-	// nothing blocks it.
+	// Reason is why it waits, or how far its granted reboot is: the reason of condition RebootPermitted. Otherwise it is why it is unknown
+	// whether it needs a reboot. Empty: it needs none, or nothing blocks it.
 	Reason v1alpha1.Reason `json:"reason,omitempty"`
 }
 
@@ -64,7 +65,7 @@ func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool
 			continue
 		}
 		r := rowOf(f, n, f.Policy(policy))
-		r.Reason, r.LastRebootAt = reasons[n.Name], timing.Latest(r.LastRebootAt, last[n.Name])
+		r.Reason, r.LastRebootAt = cmp.Or(reasons[n.Name], r.Reason), timing.Latest(r.LastRebootAt, last[n.Name])
 		rows = append(rows, r)
 	}
 	return rows
@@ -81,8 +82,14 @@ func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
 		r.NeedsSince = n.WaitsSince()
 		r.Days = new(max(0, int(f.Now.Sub(r.NeedsSince)/(24*time.Hour))))
 	}
+	if !n.Reports() && !n.Windows {
+		r.Reason = cmp.Or(n.RequiredReason, v1alpha1.ReasonAgentsMissing)
+	}
 	if policy != nil {
 		r.Policy, r.DeadlineAt = policy.Name, plan.DueAt(policy, n)
+		if fleet.AgentMissing(policy.Status.Agents, n.Name) {
+			r.Reason = v1alpha1.ReasonAgentsMissing
+		}
 	}
 	return r
 }

@@ -86,6 +86,24 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// A node of which nothing is known is not shown as one that needs nothing.
+func TestOf_WhatIsUnknown(t *testing.T) {
+	noCondition := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", AgentsMissing("gone"))}, []corev1.Node{
+		Node("gone", "w"), Node("never", "none", noCondition), Node("well", "w"),
+		Node("unreachable", "w", Condition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, "EngineUnreachable", time.Hour)),
+		Node("windows", "w", noCondition, func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "windows" }),
+	}, Now)
+	got := map[string]v1alpha1.Reason{}
+	for _, r := range report.Of(f, func(string, map[string]string) bool { return true }) {
+		got[r.Node] = r.Reason
+	}
+	want := map[string]v1alpha1.Reason{"gone": "AgentsMissing", "never": "AgentsMissing", "well": "", "unreachable": "EngineUnreachable", "windows": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Of a fleet only those that are wanted, by policy and labels, have rows.
 func TestOf_OnlyThoseThatAreWanted(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("a"), Policy("b")}, []corev1.Node{Node("n1", "a"), Node("n2", "b"), Node("n3", "none")}, Now)
