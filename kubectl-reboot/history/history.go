@@ -46,7 +46,7 @@ func (e Attempt) over() time.Time {
 	return e.EndedAt.Time
 }
 
-// Lines is the history for people.
+// Lines is the history for people. The table is whole in a narrow terminal, too: what happened comes last.
 func Lines(entries []Attempt, l terminal.Look, nodes ...string) []string {
 	if len(entries) == 0 {
 		of := "any node"
@@ -59,6 +59,7 @@ func Lines(entries []Attempt, l terminal.Look, nodes ...string) []string {
 	for i, e := range entries {
 		rows[i] = e.row(l.Zone)
 	}
+	l.Width = 0
 	return l.Table([]string{"NODE", "+GRANTED", "+>NUMBER", "ENDED", "RESULT", ">DRAIN", ">REBOOT", ">SETTLE", "POLICY", "WHAT"}, rows)
 }
 
