@@ -110,7 +110,7 @@ func TestRender(t *testing.T) {
 	for section, want := range map[string][]string{
 		"summary":   {"1 failed", "4 rebooting", "prod"},
 		"attention": {"policy edge has halted", `kubectl reboot resume rbp/edge --halt`, "policy gpu is paused", "kubectl reboot explain edge-2"},
-		"policies":  {"halted", "3, limit 4"},
+		"policies":  {"halted", "3, limit 4", ", all but 1"},
 		"nodes":     {"worker-04: draining", "worker-05: rebooting", "worker-06: settling", "worker-16: waiting, NodePaused", "edge-2: failed", "worker-17: not reporting", "night-3: not reporting", "worker-01: up to date"},
 		"progress":  {"default/db-0 (PodDisruptionBudget db)", "RebootTimedOut"},
 		"waiting":   {"BudgetExhausted", "NodePaused", "kubectl reboot resume node/worker-16", "NoPolicy", "stray-1"},

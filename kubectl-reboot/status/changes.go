@@ -104,7 +104,11 @@ func (p Policy) expected(now time.Time, zone *time.Location) string {
 	if p.CompletionAt.IsZero() {
 		return ""
 	}
-	return "; done " + moment.At(p.CompletionAt, now, zone) + ", " + moment.Until(p.CompletionAt, now)
+	text := "; done "
+	if p.Stays > 0 {
+		text = "; all" + butFor(p.Stays) + " done "
+	}
+	return text + moment.At(p.CompletionAt, now, zone) + ", " + moment.Until(p.CompletionAt, now)
 }
 
 // policy is that of a name; the zero one where there is none.

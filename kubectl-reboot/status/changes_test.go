@@ -61,6 +61,10 @@ func TestChanges(t *testing.T) {
 			Node("n1", "w", Needs(time.Hour), Granted("w", 8, -night-time.Hour)), n2), []string{"Mon 22:48:00  n1: Granted"}},
 		{"a third one, in the same phase", at(night+time.Hour, Policy("w", Weeknights, Holds("n1", 9, -night-time.Hour)),
 			Node("n1", "w", Needs(time.Hour), Granted("w", 9, -night-time.Hour)), n2), []string{"Mon 22:48:00  n1: Granted"}},
+		{"a node is paused, and stays", at(night+time.Hour, Policy("w", Weeknights, Holds("n1", 9, -night-time.Hour)),
+			Node("n1", "w", Needs(time.Hour), Granted("w", 9, -night-time.Hour)), Node("n2", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), []string{
+			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 NodePaused), 0 failed; open until Tue 2026-11-24 03:00 UTC; all but 1 done 22:54 UTC, in 6m",
+		}},
 		{"done", at(night+time.Hour, idle, Node("n1", "w", Booted(-night)), n2), []string{
 			"Mon 22:48:00  n1: back in service",
 			"Mon 22:48:00  policy w: 1 of 2 up to date, 0 in progress, 1 waiting, 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:54 UTC, in 6m",

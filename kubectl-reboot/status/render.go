@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -39,26 +40,35 @@ func (s Status) bar(l terminal.Look) string {
 	full := barWidth * sum.UpToDate / max(1, sum.Selected)
 	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
 	text := fmt.Sprintf("  %d of %d nodes up to date", sum.UpToDate, sum.Selected)
-	if at := s.completionAt(); !at.IsZero() {
-		text += ", all " + moment.Until(at, s.At)
+	if at, stay := s.completion(); !at.IsZero() {
+		text += ", all" + butFor(stay) + " " + moment.Until(at, s.At)
 	}
 	text += fmt.Sprintf(", %d rebooting, %d waiting", sum.InProgress, sum.Waiting)
 	return bar + terminal.Cut(text, l.Width-barWidth)
 }
 
-// completionAt is when the last of the policies is expected to be done; zero: nothing is to be done, or it is unknown of one.
-func (s Status) completionAt() time.Time {
-	var last time.Time
+// completion is when the last of the policies is expected to be done; zero: nothing is to be done, or it is unknown of one. It leaves
+// out the nodes that stay.
+func (s Status) completion() (last time.Time, stay int) {
 	for _, p := range s.Policies {
 		switch {
 		case !p.HasWork():
+			stay += p.Nodes.Pending
 		case p.CompletionAt.IsZero():
-			return time.Time{}
-		case p.CompletionAt.After(last):
-			last = p.CompletionAt
+			return time.Time{}, 0
+		default:
+			last, stay = timing.Latest(last, p.CompletionAt), stay+p.Stays
 		}
 	}
-	return last
+	return last, stay
+}
+
+// butFor states how many nodes an estimate leaves out. Empty: none.
+func butFor(stay int) string {
+	if stay == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" but %d", stay)
 }
 
 // notices are wrapped. Their commands are not, so that they can be copied.
@@ -108,7 +118,7 @@ func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	switch {
 	case !p.CompletionAt.IsZero():
-		return terminal.Cell{Text: write(p.CompletionAt)}
+		return terminal.Cell{Text: write(p.CompletionAt) + butFor(p.Stays)}
 	case !p.HasWork():
 		return terminal.Cell{Text: "-", Style: terminal.Quiet}
 	}

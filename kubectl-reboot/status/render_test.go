@@ -85,6 +85,8 @@ func TestLines(t *testing.T) {
 	unreported := Node("n2", "workers", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })
 	silent := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", AgentsMissing("n2"))}, []corev1.Node{Node("n1", "workers"), unreported}, Now)
 	gone := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", AgentsMissing("n2"))}, []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}, Now)
+	dryRun := fleet.New([]v1alpha1.RebootPolicy{Policy("lab", Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), Policy("workers")},
+		[]corev1.Node{Node("n1", "workers", Needs(time.Hour)), Node("n2", "lab", Needs(time.Hour))}, Now)
 	rival := Policy("rival")
 	rival.Spec.NodeSelector = nil // every node
 	tie := fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
@@ -104,6 +106,7 @@ func TestLines(t *testing.T) {
 		status status.Status
 		look   terminal.Look
 	}{
+		"dry-run-beside":    {status.Of(dryRun), terminal.Look{Width: 100}},
 		"hooks-of-a-run":    {status.Of(asked), terminal.Look{Width: 100}},
 		"paused-and-halted": {status.Of(both), terminal.Look{Width: 100}},
 		"conflict":          {status.Of(tie), terminal.Look{Width: 100}},

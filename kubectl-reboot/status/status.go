@@ -35,9 +35,10 @@ type Policy struct {
 	Limit          int32  `json:"limit"`
 	Window         Window `json:"window"`
 	Nodes          Nodes  `json:"nodes"`
-	// CompletionAt is when the last pending node is expected back, those left out that wait for a person. Zero: nothing is
-	// pending, or it cannot be known.
+	// CompletionAt is when the last pending node is expected back. Zero: nothing is pending, or it cannot be known. Stays is how many
+	// nodes it leaves out, as they wait for a person or another system.
 	CompletionAt time.Time `json:"completionAt,omitzero"`
+	Stays        int       `json:"stays,omitempty"`
 	// Unavailable names who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
 	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
@@ -135,7 +136,8 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Nodes.Failed = int(p.Counts.Failed)
 	status.Notices = notices(policy, p, &status, f.Now)
 	if status.HasWork() {
-		status.CompletionAt = forecast.Of(s, forecast.Quick).CompletionAt
+		ahead := forecast.Of(s, forecast.Quick)
+		status.CompletionAt, status.Stays = ahead.CompletionAt, len(ahead.Stays)
 	}
 	return status
 }
