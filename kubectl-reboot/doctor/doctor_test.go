@@ -193,7 +193,7 @@ func TestExamine(t *testing.T) {
 		},
 		"no policy":         {func(c *installed) { c.policies = nil }, []string{"Policies Problem [] there is no RebootPolicy"}},
 		"no policy selects": {func(c *installed) { c.nodes[0].Labels = nil }, []string{"Policies Warning [n1] no policy selects n1"}},
-		"two policies":      {func(c *installed) { c.policies = append(c.policies, everybody()) }, []string{"Policies Problem [n1 n2] policies rival, workers select the same nodes"}},
+		"two policies":      {func(c *installed) { c.policies = append(c.policies, everybody()) }, []string{"Policies Problem [n1 n2] policies rival, workers select the same nodes with the same priority, which are not rebooted; raise spec.priority of one"}},
 		"an empty policy":   {func(c *installed) { c.policies = append(c.policies, Policy("gpu")) }, []string{"Policies Warning [] policy gpu governs no node"}},
 		"a ring without nodes": {
 			func(c *installed) {

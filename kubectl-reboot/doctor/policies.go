@@ -80,8 +80,8 @@ func conflicts(c Cluster, f *findings) {
 		if len(rivals) == 0 {
 			return "", ""
 		}
-		return "policies " + strings.Join(rivals, ", ") + " select the same nodes with the same priority, which are not rebooted",
-			"kubectl reboot explain " + n.Name
+		return "policies " + strings.Join(rivals, ", ") + " select the same nodes with the same priority, which are not rebooted; raise spec.priority of one",
+			"kubectl edit rbp " + rivals[0]
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -53,8 +53,9 @@ type Notice struct {
 }
 
 // notices are what keeps a policy from going on by itself, most important first.
-func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Time) []Notice {
+func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy) []Notice {
 	var list []Notice
+	now := f.Now
 	note := func(kind Kind, when bool, message, command string) {
 		if when {
 			list = append(list, Notice{Kind: kind, Message: message, Command: command})
@@ -70,7 +71,9 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	}
 	note(Paused, policy.Spec.PausedAt(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
 	if len(p.Conflicts) > 0 {
-		first := slices.Min(slices.Collect(maps.Keys(p.Conflicts)))
+		names := slices.Sorted(maps.Keys(p.Conflicts))
+		needs := slices.IndexFunc(names, func(name string) bool { _, n := f.Node(name); return n.NeedsReboot() })
+		first := names[max(needs, 0)]
 		note(Conflict, true, fmt.Sprintf("policies %s select %s with the same priority: no reboot is granted there",
 			strings.Join(p.Conflicts[first], ", "), message.Count(len(p.Conflicts), "node", "nodes")), "kubectl reboot explain "+first)
 	}

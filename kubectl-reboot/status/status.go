@@ -134,7 +134,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	}
 	status.Nodes = count(&status)
 	status.Nodes.Failed = int(p.Counts.Failed)
-	status.Notices = notices(policy, p, &status, f.Now)
+	status.Notices = notices(f, policy, p, &status)
 	if status.HasWork() {
 		ahead := forecast.Of(s, forecast.Quick)
 		status.CompletionAt, status.Stays = ahead.CompletionAt, len(ahead.Stays)
