@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -34,7 +37,9 @@ type Calendar struct {
 	// Always reports that the policy has no windows: it is open but for its blackouts.
 	Always bool `json:"always,omitempty"`
 	// Invalid states what is wrong with the windows or blackouts; then nothing opens.
-	Invalid string   `json:"invalid,omitempty"`
+	Invalid string `json:"invalid,omitempty"`
+	// Stopped states why no reboot starts now, whatever is open: a halt or a pause. Empty: neither is in force.
+	Stopped string   `json:"stopped,omitempty"`
 	Entries []Period `json:"entries"`
 }
 
@@ -58,7 +63,7 @@ type Period struct {
 
 // Of walks through the next openings of a policy, from an instant on.
 func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
-	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Entries: []Period{}}
+	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Stopped: stopped(policy, from), Entries: []Period{}}
 	schedule, err := window.Of(&policy.Spec)
 	if err != nil {
 		c.Invalid = err.Error()
@@ -70,6 +75,18 @@ func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
 	}
 	c.noteClocks(policy.Spec.Windows, from)
 	return c
+}
+
+func stopped(policy *v1alpha1.RebootPolicy, now time.Time) string {
+	switch {
+	case meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionHalted):
+		return "halted: no reboot starts before the policy is resumed"
+	case !policy.Spec.PausedAt(now):
+		return ""
+	case policy.Spec.Pause.Until != nil:
+		return "paused: no reboot starts before " + timing.Instant(policy.Spec.Pause.Until.Time)
+	}
+	return "paused: no reboot starts before the policy is resumed"
 }
 
 // walk goes from one change to the next, to the end of the last opening that was asked for.
@@ -155,20 +172,23 @@ func zoneOf(spec *v1alpha1.RebootPolicySpec, e Period) string {
 
 // Lines is the calendar for people, from now on.
 func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
-	head := l.Theme.Paint(terminal.Strong, "policy "+c.Policy)
+	head := []string{l.Theme.Paint(terminal.Strong, "policy "+c.Policy)}
+	if c.Stopped != "" {
+		head = append(head, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, c.Stopped)...)
+	}
 	switch {
 	case c.Invalid != "":
-		return append([]string{head}, terminal.Wrap("cannot be acted on, nothing opens: "+c.Invalid, l.Width)...)
+		return append(head, terminal.Wrap("cannot be acted on, nothing opens: "+c.Invalid, l.Width)...)
 	case len(c.Entries) == 0:
-		return []string{head, "no window opens within 400 days"}
+		return append(head, "no window opens within 400 days")
 	case c.Always && len(c.Entries) == 1 && c.Entries[0].To.IsZero():
-		return []string{head, "always open"}
+		return append(head, "always open")
 	}
 	rows := make([][]terminal.Cell, len(c.Entries))
 	for i, e := range c.Entries {
 		rows[i] = e.row(l.Zone, now)
 	}
-	return append([]string{head}, l.Table([]string{"FROM", "UNTIL", "UTC", "+>FOR", "+>IN", "+ZONE", "WHAT"}, rows)...)
+	return append(head, l.Table([]string{"FROM", "UNTIL", "UTC", "+>FOR", "+>IN", "+ZONE", "WHAT"}, rows)...)
 }
 
 // styles are how the kinds look.

@@ -29,6 +29,10 @@ func blackout(name, from, to, reason string) func(*v1alpha1.RebootPolicy) {
 	})
 }
 
+func paused(until *metav1.Time) func(*v1alpha1.RebootPolicy) {
+	return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "Black Friday", Until: until} })
+}
+
 func day(text string) time.Time {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
@@ -71,6 +75,10 @@ func TestLines(t *testing.T) {
 		"always":               {Policy("w"), Now, 10, terminal.Look{}},
 		"always-with-blackout": {Policy("w", blackout("freeze", "2026-12-19", "2027-01-04", "year end")), Now, 10, terminal.Look{Zone: time.UTC}},
 		"all-day-every-day":    {Policy("w", windows(window("daily", "00:00", 24, ""))), Now, 3, terminal.Look{}},
+		"halted":               {Policy("w", Halted("2 nodes failed"), paused(nil)), Now, 10, terminal.Look{}},
+		"paused":               {Policy("w", paused(nil)), Now, 10, terminal.Look{}},
+		"paused-until":         {Policy("w", paused(new(Ago(-20*time.Hour))), Weeknights), Now, 2, terminal.Look{Width: 80, Zone: time.UTC}},
+		"paused-no-longer":     {Policy("w", paused(new(Ago(time.Hour)))), Now, 10, terminal.Look{}},
 		"never":                {Policy("w", windows(window("rare", "00:00", 1, "")), blackout("for-good", "2020-01-01", "2200-01-01", "")), Now, 3, terminal.Look{}},
 		"invalid":              {Policy("w", windows(window("here", "00:00", 1, "Local"))), Now, 3, terminal.Look{}},
 	}

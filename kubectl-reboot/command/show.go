@@ -190,7 +190,7 @@ func windowsCommand(s *Session) *cobra.Command {
 		Use:   "windows [POLICY...]",
 		Short: "The coming windows, in their own time and in UTC",
 		Long: `The coming windows of policies, by the clocks of their time zones and in UTC, with the blackouts and the clock changes
-that come in between. They are computed from the spec, here.`,
+that come in between. They are computed from the spec, here. A halt or a pause, in which none starts, is shown above them.`,
 		Example: `  kubectl reboot windows workers
   kubectl reboot windows workers --next 50 -o wide`,
 		ValidArgsFunction: completeNames(0, s.policyNames),
