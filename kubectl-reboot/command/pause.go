@@ -16,6 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 func pauseCommand(s *Session) *cobra.Command {
@@ -35,7 +36,7 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 		Args:              w.arguments("a policy or a node"),
 		ValidArgsFunction: completeNames(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := pausing{pause: v1alpha1.Pause{Reason: reason}, all: w.all, now: s.Clock.Now()}
+			r := pausing{pause: v1alpha1.Pause{Reason: reason}, all: w.all, now: s.Clock.Now(), zone: s.Zone}
 			if until != "" {
 				end, err := instant(until, r.now)
 				if err != nil {
@@ -65,13 +66,15 @@ type pausing struct {
 	// all keeps a pause of a policy that lasts as long as the new one, with its reason.
 	all bool
 	now time.Time
+	// zone is the one in which its end is shown.
+	zone *time.Location
 }
 
 // policy writes spec.pause. It removes a spec.urgent that would ignore the pause.
 func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	done := "paused"
 	if r.pause.Until != nil {
-		done += " until " + r.pause.Until.UTC().Format(time.RFC3339)
+		done += " until " + moment.Exact(r.pause.Until.Time, r.zone)
 	}
 	there := p.Spec.Pause
 	stays := r.all && there.InForce(r.now) && (there.Until == nil || r.pause.Until != nil && !there.Until.Before(r.pause.Until))

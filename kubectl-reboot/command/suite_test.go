@@ -116,18 +116,19 @@ type call struct {
 	screen     *terminal.Terminal
 	wire       *wire.Wire
 	name       string
+	zone       *time.Location
 }
 
 // run calls the plugin as the administrator, in a pipe; edits change that.
 func run(args []string, edits ...func(*call)) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
-	c := &call{kubeconfig: admin, context: context.Background, in: &bytes.Buffer{}, out: &out, screen: terminal.Pipe(&out), wire: &wire.Wire{}, name: "kubectl-reboot"}
+	c := &call{kubeconfig: admin, context: context.Background, in: &bytes.Buffer{}, out: &out, screen: terminal.Pipe(&out), wire: &wire.Wire{}, name: "kubectl-reboot", zone: time.UTC}
 	for _, edit := range edits {
 		edit(c)
 	}
 	s := &command.Session{
 		IOStreams: genericiooptions.IOStreams{In: c.in, Out: c.out, ErrOut: &errOut},
-		Config:    genericclioptions.NewConfigFlags(false), Clock: clock.RealClock{}, Screen: c.screen, Zone: time.UTC, Version: "v1.2.3",
+		Config:    genericclioptions.NewConfigFlags(false), Clock: clock.RealClock{}, Screen: c.screen, Zone: c.zone, Version: "v1.2.3",
 	}
 	s.Config.KubeConfig = &c.kubeconfig
 	s.Config.WithWrapConfigFn(func(config *rest.Config) *rest.Config {

@@ -111,8 +111,9 @@ var _ = Describe("pause and resume", func() {
 	It("of a policy are spec.pause, whole", func() {
 		p := newPool(1)
 		until := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
-		Expect(ok("pause", "rbp/"+p.policy, "--reason=Black Friday", "--until="+until.Format(time.RFC3339))).
-			To(Equal("rebootpolicy.reboot-operator.io/" + p.policy + " paused until " + until.Format(time.RFC3339) + "\n"))
+		stdout, stderr, err := run([]string{"pause", "rbp/" + p.policy, "--reason=Black Friday", "--until=" + until.Format(time.RFC3339)}, func(c *call) { c.zone = fleettest.Berlin })
+		Expect(err).NotTo(HaveOccurred(), stderr)
+		Expect(stdout).To(Equal("rebootpolicy.reboot-operator.io/" + p.policy + " paused until " + until.In(fleettest.Berlin).Format("Mon 2006-01-02 15:04:05 MST") + "\n"))
 		Expect(p.get().Spec.Pause.Reason).To(Equal("Black Friday"))
 		Expect(p.get().Spec.Pause.Until.Time).To(BeTemporally("==", until))
 
