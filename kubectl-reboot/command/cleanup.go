@@ -70,12 +70,11 @@ func (w *writeOptions) cleanup(ctx context.Context, c client.Client) error {
 	if err := c.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	return errors.Join(forEach(ctx, len(nodes.Items), func(i int) error {
-		if clean(nodes.Items[i].DeepCopy()) == "" {
-			return nil
-		}
-		return w.cleanNode(ctx, c, &nodes.Items[i])
-	})...)
+	left := slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return clean(n.DeepCopy()) == "" })
+	if len(left) == 0 {
+		fmt.Fprintln(w.session.ErrOut, "No node has anything of the operator's.")
+	}
+	return errors.Join(forEach(ctx, len(left), func(i int) error { return w.cleanNode(ctx, c, &left[i]) })...)
 }
 
 // cleanNode prints what was removed once the conditions are gone, too.
