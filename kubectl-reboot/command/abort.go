@@ -36,24 +36,31 @@ the reboot, and this writes nothing.`,
 func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	r := protocol.RecordOf(n)
 	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
-		return "", err
+		return "", fmt.Errorf("%w; the agent ends its drain when it reads that: %s shows more", err, s.command("kubectl reboot explain %s", n.Name))
 	}
-	grant, progress, boot := r.Grant, r.Progress, n.Status.NodeInfo.BootID
-	begun := progress != nil && (grant == nil || progress.Seq == grant.Seq) && progress.BootID == boot
-	switch {
-	case begun && progress.Phase == protocol.PhaseRebooting:
+	boot := n.Status.NodeInfo.BootID
+	switch phase := phaseOf(r, boot); {
+	case phase == protocol.PhaseRebooting:
 		return "", errors.New("the drain is over, the node is being rebooted: nothing stops that")
-	case !begun && hasSlot(r, boot):
+	case phase == "" && hasSlot(r, boot):
 		return "", fmt.Errorf("the node has a slot and has not begun to drain: %s cancels its grant", s.command("kubectl reboot pause node/%s", n.Name))
-	case !begun || progress.Phase != protocol.PhaseDraining:
+	case phase != protocol.PhaseDraining:
 		return "is not draining", nil
 	case !n.Spec.Unschedulable:
 		return "drain already being stopped", nil
-	case !progress.Cordoned:
+	case !r.Progress.Cordoned:
 		return "", fmt.Errorf("the node was cordoned before the drain began: %s stops the drain, and ends that cordon", s.command("kubectl uncordon %s", n.Name))
 	}
 	n.Spec.Unschedulable = false
 	return "drain stopped", nil
+}
+
+// phaseOf is how far the agent is with the node's grant in this boot. Empty: it has not begun.
+func phaseOf(r protocol.Record, boot string) protocol.Phase {
+	if p := r.Progress; p != nil && (r.Grant == nil || p.Seq == r.Grant.Seq) && p.BootID == boot {
+		return p.Phase
+	}
+	return ""
 }
 
 // hasSlot reports whether the node has a grant for this boot, or its hooks are asked before it gets one.

@@ -265,6 +265,7 @@ var _ = Describe("abort", func() {
 		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " cancels its grant"))
 
 		p.starts(name)
+		Expect(ok("pause", name, "--dry-run=client")).To(ContainSubstring(" paused; its drain goes on: kubectl reboot abort " + name + " --kubeconfig=" + admin + " stops it"))
 		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 		Expect(ok("abort", name)).To(Equal("node/" + name + " drain stopped\n"))
@@ -279,6 +280,12 @@ var _ = Describe("abort", func() {
 		By("naming no way back once the machine is")
 		p.patch(name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": "another"}}})
 		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
+		Expect(ok("pause", name, "--dry-run=client")).To(HaveSuffix(" paused (client dry run)\n"))
+
+		By("leaving a cordon whose owner is not known")
+		p.annotates(name, v1alpha1.AnnotationProgress, "{")
+		Expect(fails("abort", name)).To(And(ContainSubstring("the agent ends its drain when it reads that: "), ContainSubstring("kubectl reboot explain "+name)))
+		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
 
 	It("names the way back where hooks are asked before the drain", func() {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
@@ -36,7 +37,7 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 		Args:              w.arguments("a policy or a node"),
 		ValidArgsFunction: completeNames(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := pausing{pause: v1alpha1.Pause{Reason: reason}, all: w.all, now: s.Clock.Now(), zone: s.Zone}
+			r := pausing{session: s, pause: v1alpha1.Pause{Reason: reason}, all: w.all, now: s.Clock.Now()}
 			if until != "" {
 				end, err := instant(until, r.now)
 				if err != nil {
@@ -62,19 +63,18 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 
 // pausing is the pause that a call of pause writes.
 type pausing struct {
-	pause v1alpha1.Pause
+	session *Session
+	pause   v1alpha1.Pause
 	// all keeps a pause of a policy that lasts as long as the new one, with its reason.
 	all bool
 	now time.Time
-	// zone is the one in which its end is shown.
-	zone *time.Location
 }
 
 // policy writes spec.pause. It removes a spec.urgent that would ignore the pause.
 func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	done := "paused"
 	if r.pause.Until != nil {
-		done += " until " + moment.Exact(r.pause.Until.Time, r.zone)
+		done += " until " + moment.Exact(r.pause.Until.Time, r.session.Zone)
 	}
 	there := p.Spec.Pause
 	stays := r.all && there.InForce(r.now) && (there.Until == nil || r.pause.Until != nil && !there.Until.Before(r.pause.Until))
@@ -116,6 +116,9 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 		return "already paused", nil
 	}
 	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
+	if phaseOf(protocol.RecordOf(n), n.Status.NodeInfo.BootID) == protocol.PhaseDraining {
+		return fmt.Sprintf("paused; its drain goes on: %s stops it", r.session.command("kubectl reboot abort %s", n.Name)), nil
+	}
 	return "paused", nil
 }
 
