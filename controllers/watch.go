@@ -110,8 +110,8 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	return names
 }
 
-// policiesOf names the policy that governs the node by its labels, those that share its limit, its rivals, and the one of the node's
-// grant. For a control-plane node it names all. It notes the Node first: the pass that it asks for must see it.
+// policiesOf names the policy that governs the node by its labels, or the rivals that select it, those that share their limits, and the
+// one of the node's grant. For a control-plane node it names all. It notes the Node first: the pass that it asks for must see it.
 func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -127,14 +127,15 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	governor := plan.NewGovernor(policies)
 	n := plan.NodeOf(node)
 	g := governor.Govern(&n)
-	for _, shares := range governor.SharedWith(g.Policy) {
-		names[shares] = true
+	selecting := g.Rivals
+	if len(selecting) == 0 {
+		selecting = []string{g.Policy}
 	}
-	for _, rival := range g.Rivals {
-		names[rival] = true
-	}
-	if len(g.Rivals) == 0 {
-		names[g.Policy] = true
+	for _, name := range selecting {
+		names[name] = true
+		for _, shares := range governor.SharedWith(name) {
+			names[shares] = true
+		}
 	}
 	if n.Grant != nil {
 		names[n.Grant.Policy] = true

@@ -50,3 +50,18 @@ func TestFleetReader_AControlPlaneNodeConcernsEachPolicy(t *testing.T) {
 		}
 	}
 }
+
+// A node that two policies select uses up the limits of both, and so of those that share one of them.
+func TestFleetReader_ANodeOfRivalsConcernsWhoSharesTheirLimits(t *testing.T) {
+	one, other, sharing := v1alpha1.RebootPolicy{}, v1alpha1.RebootPolicy{}, v1alpha1.RebootPolicy{}
+	one.Name, other.Name, sharing.Name = "one", "other", "sharing"
+	sharing.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "gpu"}}
+	sharing.Spec.Concurrency = &v1alpha1.Concurrency{Shared: "one"}
+	f := &fleetReader{client: thePolicies{policies: []v1alpha1.RebootPolicy{one, other, sharing}}}
+	got := f.policiesOf(t.Context(), new(nodeOfVersion("n1", 1)))
+	for _, name := range []string{"one", "other", "sharing"} {
+		if !slices.Contains(got, request(name)) {
+			t.Errorf("%v, without %s", got, name)
+		}
+	}
+}

@@ -50,7 +50,8 @@ func fleetOf(s plan.Snapshot) *fleet {
 	}
 	with := append(s.Governor.SharedWith(s.Policy.Name), s.Policy.Name)
 	for _, n := range s.Nodes {
-		counts := slices.Contains(with, s.Governor.Govern(n).Policy)
+		g := s.Governor.Govern(n)
+		counts := slices.ContainsFunc(append(g.Rivals, g.Policy), func(name string) bool { return slices.Contains(with, name) })
 		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && counts {
 			f.show(n)
 		}

@@ -266,6 +266,13 @@ func TestOf(t *testing.T) {
 			}}},
 			nodes: []*plan.Node{needy("a", labelled("zone", "a")), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a PolicyConflict"},
 		},
+		"two policies select a node that is down": {
+			policy: policy(), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
+				NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
+			}}},
+			nodes: []*plan.Node{needy("a", labelled("zone", "a"), notReady), needy("b")}, stays: []string{"a PolicyConflict", "b BudgetExhausted"},
+			unknown: "PolicyConflict: policies all, workers select the node with the same priority; raise spec.priority of one",
+		},
 		"granted, and not begun": {
 			policy: policy(holds("a", 7, minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
 			goes: []string{"a -1–6", "b 6–12"},

@@ -105,6 +105,17 @@ func TestReboots_Budget(t *testing.T) {
 			[]string{"b"},
 			"b (holds a grant)",
 		},
+		"a node that two policies select counts in both": {
+			one(policy("workers"), newHost("a", notReady, label("pool", "db")), needy("b")).with(policy("db", selects("pool", "db"))), nil, "a (is not Ready)",
+		},
+		"a node that two policies select, and that the other reboots": {
+			one(policy("workers"), needy("a", label("pool", "db"), grant(7, protocol.GrantActive, givenBy("db"))), needy("b")).with(policy("db", selects("pool", "db"), holding(7, entry("a", 7)))),
+			nil, "a (holds a grant)",
+		},
+		"a node that two policies select counts in the one that shares its limit with one of them": {
+			one(policy("workers", selects("pool", "workers")), newHost("a", notReady, label("pool", "db")), needy("b", label("pool", "workers"))).
+				with(policy("db", selects("pool", "db"), sharing("workers")), policy("rival", selects("pool", "db"))), nil, "a (is not Ready)",
+		},
 		"a cordoned node that needs a reboot costs nobody anything": {
 			one(policy("workers"), needy("a"), needy("b", cordoned), newHost("c", notReady)), []string{"b"}, "b (holds a grant), c (is not Ready)",
 		},

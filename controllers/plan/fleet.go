@@ -190,10 +190,10 @@ func (f *fleet) add(n *Node) {
 	switch {
 	case g.Policy == f.name:
 		f.govern(n, held)
-	case f.limited.counts(g.Policy):
-		f.limited.add(n, f.Governor.inLedger[n.Name])
 	case slices.Contains(g.Rivals, f.name):
 		f.byName[n.Name], f.conflicts[n.Name] = n, g.Rivals
+	case f.limited.counts(g):
+		f.limited.add(n, g, f.Governor.inLedger[n.Name])
 	}
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)

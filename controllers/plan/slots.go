@@ -80,11 +80,10 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	}
 	f.limited.take(&s.share)
 	for _, n := range f.governed {
-		if n.Outstanding() {
-			s.use(n.Name, f.rings.Of(n), holdsGrant)
-		} else if n.Unavailable() {
-			s.use(n.Name, f.rings.Of(n), why(n))
-		}
+		s.count(n, f.rings.Of(n))
+	}
+	for name := range f.conflicts { // the policy selects it as its rivals do: for each of them it is down
+		s.count(f.byName[name], f.rings.Of(f.byName[name]))
 	}
 	s.lastBack = lastBack(f)
 	lost := map[string]bool{}
@@ -132,6 +131,15 @@ func (s *slots) of(ring int) []*share {
 		all = append(all, own)
 	}
 	return all
+}
+
+// count counts a node of the ring, if it is down or going down.
+func (s *slots) count(n *Node, ring int) {
+	if n.Outstanding() {
+		s.use(n.Name, ring, holdsGrant)
+	} else if n.Unavailable() {
+		s.use(n.Name, ring, why(n))
+	}
 }
 
 // use counts a node that is down or going down.
