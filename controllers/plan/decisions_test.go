@@ -95,12 +95,12 @@ func TestReboots_Decisions(t *testing.T) {
 		},
 		"a node whose before-hooks are asked": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, 0))),
-			[]plan.Decision{{Node: "a", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
+			[]plan.Decision{{Node: "a", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true", at the latest Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
 		},
 		"a node whose after-hooks are asked": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)),
 				progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute), phase(1, v1alpha1.HooksAfter, 0))),
-			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
+			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true", at the latest Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
 		},
 		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
 		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},

@@ -75,7 +75,7 @@ func (t *tracker) awaitHooks(h nodeHooks) {
 		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.f.instant(h.deadline), list(h.waiting))
 	default:
 		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, h.deadline
-		t.Message = "waiting until each is \"true\": " + list(h.waiting)
+		t.Message = fmt.Sprintf("waiting until each is \"true\", at the latest %s: %s", t.f.instant(h.deadline), list(h.waiting))
 	}
 }
 

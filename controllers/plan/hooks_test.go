@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // TestReboots_AskHooks: before the grant is published and after the settling, hooks decide.
@@ -29,7 +30,8 @@ func TestReboots_AskHooks(t *testing.T) {
 		return rebootStep{Action: plan.BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin", Stage: stage}
 	}
 	waitsFor := func(hook string, until time.Duration) rebootStep {
-		return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": ` + hook, Until: instantAfter(until)}
+		message := fmt.Sprintf(`waiting until each is "true", at the latest %s: %s`, timing.Instant(instantAfter(until)), hook)
+		return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: message, Until: instantAfter(until)}
 	}
 	// before is a node on which the hooks before the drain are asked, and after one on which those after the boot are asked since 22:10.
 	before := func(now time.Duration, want rebootStep, mods ...func(*host)) rebootCase {
