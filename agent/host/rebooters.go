@@ -164,8 +164,9 @@ var (
 // aptValue is what an option is after a file of apt.conf(5) was read, where it was value before. Names have no case; blocks
 // nest, and each adds a part to the name.
 func aptValue(content, option, value string) (string, error) {
-	blocks := []string{""}        // What names in each open block begin with.
+	blocks := []string{""}        // Their names.
 	words := make([]string, 0, 2) // An option and its value.
+	glued := false                // The last token was a part of a word, and the next one may be, too.
 	for content != "" {
 		token, rest, err := aptToken(content)
 		if err != nil {
@@ -174,8 +175,8 @@ func aptValue(content, option, value string) (string, error) {
 		content = rest
 		within := blocks[len(blocks)-1]
 		if (token == ";" || token == "}") && len(words) > 0 { // The last option of a block may go without its semicolon.
-			if len(words) > 1 && strings.EqualFold(within+words[0], option) { // Without a value nothing is set.
-				value = strings.Join(words[1:], " ")
+			if len(words) > 1 { // Without a value nothing is set.
+				value = aptStatement(aptName(within, words[0]), words[1:], option, value)
 			}
 			words = nil
 		}
@@ -183,15 +184,21 @@ func aptValue(content, option, value string) (string, error) {
 		case "", ";":
 		case "{":
 			words = append(words, "") // A block may have no name.
-			blocks, words = append(blocks, within+words[0]+"::"), nil
+			blocks, words = append(blocks, aptName(within, words[0])), nil
 		case "}":
 			if len(blocks) == 1 {
 				return "", errAptSyntax
 			}
 			blocks = blocks[:len(blocks)-1]
 		default:
-			words = append(words, token)
+			text := strings.TrimPrefix(token, `"`)
+			if glued {
+				words[len(words)-1] += text
+			} else {
+				words = append(words, text)
+			}
 		}
+		glued = !slices.Contains([]string{"", ";", "{", "}"}, token)
 	}
 	if len(blocks) > 1 || len(words) > 0 {
 		return "", errAptSyntax
@@ -199,15 +206,34 @@ func aptValue(content, option, value string) (string, error) {
 	return value, nil
 }
 
-// aptToken is the first token: a word, a text without its quotes, or one of { } ;. Empty: blanks or a comment.
+// aptName is the name of an option or a block within another block.
+func aptName(block, name string) string {
+	if block == "" {
+		return name
+	}
+	return block + "::" + name
+}
+
+// aptStatement is what an option is after one statement, where it was value before.
+func aptStatement(name string, words []string, option, value string) string {
+	switch {
+	case strings.EqualFold(name, option):
+		return strings.Join(words, " ")
+	case name == "#clear" && strings.HasPrefix(strings.ToLower(option+"::"), strings.ToLower(words[0]+"::")):
+		return ""
+	}
+	return value
+}
+
+// aptToken is the first token: a word, a text behind its first quote, or one of { } ;. Empty: blanks or a comment.
 func aptToken(content string) (token, rest string, err error) {
-	const blanks, ends = " \t\r\n", " \t\r\n{};\""
+	const blanks = " \t\r\n"
 	switch {
 	case strings.ContainsRune(blanks, rune(content[0])):
 		return "", strings.TrimLeft(content, blanks), nil
 	case strings.HasPrefix(content, "#include"):
 		return "", "", errAptInclude
-	case strings.HasPrefix(content, "//"), content[0] == '#':
+	case strings.HasPrefix(content, "//"), content[0] == '#' && !strings.HasPrefix(content, "#clear"):
 		_, rest, _ = strings.Cut(content, "\n")
 		return "", rest, nil
 	case strings.HasPrefix(content, "/*"):
@@ -223,11 +249,12 @@ func aptToken(content string) (token, rest string, err error) {
 		if !found {
 			return "", "", errAptSyntax
 		}
-		return text, rest, nil
+		return content[:1] + text, rest, nil
 	}
-	end := strings.IndexAny(content, ends)
-	if end < 0 {
-		end = len(content)
+	if end := aptWordEnd.FindStringIndex(content[1:]); end != nil {
+		return content[:1+end[0]], content[1+end[0]:], nil
 	}
-	return content[:end], content[end:], nil
+	return content, "", nil
 }
+
+var aptWordEnd = regexp.MustCompile(`[ \t\r\n{};"#]|//|/\*`)

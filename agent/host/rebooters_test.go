@@ -260,7 +260,17 @@ func TestAptValue(t *testing.T) {
 		option + ` "true";` + option + `;`:                "true",
 		`Unattended-Upgrade "x" { Automatic-Reboot 1; };`: "1",
 		option + `-Time "02:00";`:                         "before",
-		`APT::NeverAutoRemove { "^linux-.*"; };`:          "before",
+		// #clear is a statement, also of what an option is within; no comment follows it, and an empty text is a value.
+		"x 1; #clear " + option + ";":                                       "",
+		"#clear unattended-upgrade;":                                        "",
+		"#clear Unattended;":                                                "before",
+		"#clear x; " + option + ` "true";`:                                  "true",
+		option + ` "true"; ` + option + ` "";`:                              "",
+		`::Unattended-Upgrade { Automatic-Reboot 1; };`:                     "before",
+		`"" { Unattended-Upgrade { Automatic-Reboot 1; }; };`:               "1",
+		`"Unattended-"Upgrade::Automatic-"Reboot"# by hand` + "\n\"true\";": "true",
+		`a "{"; b ";"; ` + option + ` "true";`:                              "true",
+		`APT::NeverAutoRemove { "^linux-.*"; };`:                            "before",
 	} {
 		if got, err := aptValue(content, option, "before"); got != want || err != nil {
 			t.Errorf("%q: %q, %v; want %q", content, got, err, want)
