@@ -125,7 +125,7 @@ func TestChart_Values(t *testing.T) {
 		"a policy":             {`{policies: {workers: {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy workers", "spec", `{"concurrency":{"maxUnavailable":2}}`},
 		"a name like a number": {`{policies: {"1": {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy 1", "spec", `{"concurrency":{"maxUnavailable":2}}`},
 		"all agents at once":   {`{agent: {maxUnavailable: 100%}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `"100%"`},
-		"a policy of defaults": {`{policies: {workers: }}`, "RebootPolicy workers", "spec", `{}`},
+		"a policy of defaults": {`{policies: {workers: {}}}`, "RebootPolicy workers", "spec", `{}`},
 		"part of a chart":      {`{enabled: true, global: {a: b}}`, manager, "spec.replicas", `2`},
 		"identity":             {`{identity: serviceaccount}`, agent, "spec.template.spec.containers[0].args[4]", `"--identity=serviceaccount"`},
 		"namespace":            {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects[0].namespace", `"elsewhere"`},
@@ -165,13 +165,16 @@ func TestChart_ValuesThatAreEmpty(t *testing.T) {
 	template := []string{"template", "x", "config/chart", "--set=image.tag=v1.2.3"}
 	args := slices.Clone(template)
 	for _, v := range all {
-		if !slices.Contains([]string{"image.tag", "image.repository", "identity", "crds.check"}, v.name) { // the last three are needed
+		if !slices.Contains([]string{"policies", "image.tag", "image.repository", "identity", "crds.check"}, v.name) { // the last three are needed
 			args = append(args, "--set="+v.name+"=null")
 		}
 	}
-	got, want := parse(t, helm(t, args...)), parse(t, helm(t, template...))
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("(-default +empty):\n%s", diff)
+	want := parse(t, helm(t, template...))
+	for _, policies := range []string{"policies=null", "policies.workers=null"} { // the second takes one of another values file away
+		got := parse(t, helm(t, append(args, "--set="+policies)...))
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+			t.Errorf("%s (-default +empty):\n%s", policies, diff)
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 	}
 	const image = "-o=jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].resources.limits.memory}"
 
-	notes := helm(t, flags("install", "rebooter", chart, "--create-namespace", "--values="+file(t, "policies: {workers: {mode: DryRun}, others: }"))...)
+	notes := helm(t, flags("install", "rebooter", chart, "--create-namespace", "--values="+file(t, "policies: {workers: {mode: DryRun}, others: {}}"))...)
 	for _, want := range []string{"reboot-operator v1.2.3 for Kubernetes v1.3", "the agents act as their ", "kubectl get pods -n ops", "kubectl label namespace ops pod-security.kubernetes.io/enforce=privileged"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not contain %q:\n%s", want, notes)
