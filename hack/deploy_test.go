@@ -164,6 +164,26 @@ func TestUndeploy_RemovesNothingWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// Where policies do not go within a minute, each of them has its command.
+func TestUndeploy_NamesEachPolicyThatStays(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"sleep":   "echo >>" + folder + "/slept",
+		"kubectl": "case $2 in\ncrd) : >" + folder + "/slept; echo crd ;;\nrebootpolicies*) [ \"$(wc -l <" + folder + "/slept)\" -le 60 ] && printf 'a: n1\\nb: \\n' ;;\nesac",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _ := script(t, []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "KUBECTL=kubectl"}, "undeploy.sh") // the last answer is a failure, which ends it
+	for _, policy := range []string{"a", "b"} {
+		if want := "\n  kubectl patch rebootpolicy " + policy + ` --type merge -p '{"metadata":{"finalizers":null}}'` + "\n"; !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+	}
+}
+
 // followsTheGuide runs the commands of docs/install.md on what is deployed, but for those that other tests run.
 func followsTheGuide(t *testing.T, shell func(text string) string) {
 	t.Helper()

@@ -26,8 +26,8 @@ if [ -n "$crd" ]; then
       while read -r line; do echo "  $line"; done <<<"$left"
     fi
     if [ $second = 60 ]; then
-      echo "If no manager runs any more, let a policy go yourself; its nodes keep what the agents wrote on them:"
-      echo "  kubectl patch rebootpolicy ${left%%:*} --type merge -p '{\"metadata\":{\"finalizers\":null}}'"
+      echo "If no manager runs any more, let the policies go yourself; their nodes keep what the agents wrote on them:"
+      while read -r line; do echo "  kubectl patch rebootpolicy ${line%%:*} --type merge -p '{\"metadata\":{\"finalizers\":null}}'"; done <<<"$left"
     fi
     sleep 1
   done
