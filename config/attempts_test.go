@@ -137,11 +137,11 @@ func selector(field, value string) string {
 // expectForbidden waits for the API server to have an admission policy that was just made.
 func expectForbidden(ctx context.Context, c kubernetes.Interface, try attempt) {
 	GinkgoHelper()
-	Eventually(ctx, func() error { return try(ctx, c) }).Should(Satisfy(apierrors.IsForbidden))
+	Eventually(func() error { return try(ctx, c) }).Should(Satisfy(apierrors.IsForbidden))
 }
 
 // expectAllowed waits for the API server's own caches: of roles, nodes and pods that were just made.
 func expectAllowed(ctx context.Context, c kubernetes.Interface, try attempt) {
 	GinkgoHelper()
-	Eventually(ctx, func() error { return try(ctx, c) }).Should(Succeed())
+	Eventually(func() error { return try(ctx, c) }).Should(Succeed())
 }

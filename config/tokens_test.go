@@ -34,7 +34,7 @@ var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, Cont
 	expectNobody := func(ctx SpecContext, token string) {
 		GinkgoHelper()
 		a := shipped.as(token, "system:node:n1")
-		Eventually(ctx, func() error { return getNode("n1")(ctx, a) }).Should(Satisfy(apierrors.IsUnauthorized))
+		Eventually(func() error { return getNode("n1")(ctx, a) }).Should(Satisfy(apierrors.IsUnauthorized))
 		keep(sectionAgent, "as node n1", a)
 	}
 	change := func(key string, value any) func(object) {
