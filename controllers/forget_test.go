@@ -6,8 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -55,5 +57,25 @@ func TestMetrics_MessagesOfPoliciesThatAreGone(t *testing.T) {
 	m.observe(&v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, plan.Plan{}, window.State{})
 	if !sent() {
 		t.Error("a message of a policy that is there again is counted")
+	}
+}
+
+// A policy that is deleted has its last write when its finalizer goes, also where it was to be resumed, or where it is gone already.
+func TestReconcile_WritesNothingOfAPolicyThatIsGone(t *testing.T) {
+	for name, answer := range map[string]error{
+		"the finalizer goes": nil, "it went before": apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), limiting),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			share(t, s)
+			change(t, s, limiting, func(p *v1alpha1.RebootPolicy) {
+				p.Status.Grants, p.Annotations = nil, map[string]string{v1alpha1.AnnotationResume: "repaired"}
+			})
+			s.remove(t, &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: limiting}})
+			s.fault = always(limiting, answer)
+			if result, err := s.reconciler.Reconcile(t.Context(), request(limiting)); err != nil || !result.IsZero() {
+				t.Errorf("%+v, %v", result, err)
+			}
+		})
 	}
 }

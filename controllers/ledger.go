@@ -76,9 +76,6 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 		s.putOff(pace - age)
 		return nil
 	}
-	if s.Policy.DeletionTimestamp != nil && len(s.Policy.Finalizers) == 0 {
-		return nil
-	}
 	return l.writeStatus(ctx, s, p)
 }
 
@@ -185,7 +182,7 @@ func (l *ledgerWriter) release(ctx context.Context, s *state) error {
 	controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
 	err := l.patchPolicy(ctx, s, after, s.Policy)
 	if apierrors.IsNotFound(err) {
-		s.wrote(after) // it is gone: nothing holds it
+		s.wrote(after) // nothing holds it any more
 		return nil
 	}
 	return err

@@ -325,9 +325,12 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 // comes first: while a webhook is down no Node can be written, and nothing else shows why. A status that the API server refuses keeps no
 // Node from being written.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
-	err := r.ledger.reportStatus(ctx, s, p)
-	if err == nil {
-		err = r.ledger.consumeResume(ctx, s)
+	var err error
+	if s.Policy.DeletionTimestamp == nil || len(s.Policy.Finalizers) > 0 { // otherwise it is gone
+		err = r.ledger.reportStatus(ctx, s, p)
+		if err == nil {
+			err = r.ledger.consumeResume(ctx, s)
+		}
 	}
 	if err != nil && !isRefusal(err) {
 		return err
