@@ -80,7 +80,8 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 }
 
 // writeLedger writes the entries of a plan, with the resourceVersion it was made from: the ledger's compare-and-swap. Where the ledger
-// is another policy's, the history is written first, with the run. A crash in between loses no end of a reboot, and none counts twice.
+// is another policy's, the history is written first, with the run. A crash in between loses no end of a reboot, and none counts twice. A
+// policy that was paused meanwhile, or changed otherwise, refuses that, and grants nothing.
 func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) error {
 	if s.Ledger == nil {
 		return l.writeStatus(ctx, s, p)
@@ -90,7 +91,7 @@ func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) e
 		if err := l.writeStatus(ctx, s, p); err != nil || !p.LedgerChanges() {
 			return err
 		}
-	case len(p.Released()) > 0:
+	case len(p.Released())+len(p.Granted) > 0:
 		if err := l.writeHistory(ctx, s, p); err != nil {
 			return err
 		}
@@ -108,9 +109,6 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 		status.Run = run
 	}
 	status.LastRebootAt, status.History = lastReboot(s.Policy, p, s.Now), p.History(status.History, s.Now)
-	if equality.Semantic.DeepEqual(s.Policy.Status, after.Status) {
-		return nil
-	}
 	return l.put(ctx, s, after)
 }
 

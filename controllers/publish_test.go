@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -87,5 +91,39 @@ func TestPublish_AGrantThatWasRemovedInItsRebootIsNoNewOne(t *testing.T) {
 	}
 	if got := emitted(recorder); len(got) > 0 || s.reconciler.announce.measured(t, "reboot_duration_seconds", "phase")["waiting"] != waited {
 		t.Errorf("events %v, or it counts as one more that waited", got)
+	}
+}
+
+// A policy that was paused grants nothing, also where the cache does not show that yet, and where its grants are in another policy's ledger.
+func TestConverge_GrantsNothingByAnOldPolicy(t *testing.T) {
+	for _, shares := range []bool{false, true} {
+		t.Run(fmt.Sprintf("it shares its limit: %t", shares), func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			if shares {
+				share(t, s)
+			}
+			change(t, s, workers, holidays)
+			s.pass(t)
+			if left := s.ledger(); len(left) > 0 {
+				t.Fatalf("the ledger has %v", left)
+			}
+			change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil })
+			old := s.policy()
+			change(t, s, workers, holidays)
+			s.reconciler.Client = interceptor.NewClient(s.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					err := c.List(ctx, list, options...)
+					if policies, ok := list.(*v1alpha1.RebootPolicyList); ok {
+						i := slices.IndexFunc(policies.Items, func(p v1alpha1.RebootPolicy) bool { return p.Name == workers })
+						policies.Items[i] = *old
+					}
+					return err
+				},
+			})
+			s.pass(t)
+			if granted := s.ledger(); len(granted) > 0 {
+				t.Errorf("granted %v", granted)
+			}
+		})
 	}
 }
