@@ -140,7 +140,7 @@ func (c Coordinators) onBus(ctx context.Context) (*Coordinator, error) {
 // active is the unit by which the program may reboot the host. Empty: none.
 func (r rebooter) active(ctx context.Context, on looked) (string, error) {
 	for _, unit := range r.units {
-		active, err := unitIsActive(ctx, on.conn, unit)
+		active, err := unitIsActive(ctx, on, unit)
 		if err != nil {
 			return "", fmt.Errorf("asking systemd whether %s is active: %w", unit, answered("systemd", err))
 		}

@@ -64,6 +64,17 @@ func TestCoordinators_WithoutSystemdNoUnitRuns(t *testing.T) {
 	}
 }
 
+// systemd leaves the bus while it is executed anew, as by its own upgrade. Its units run on.
+func TestCoordinators_SystemdThatIsOffTheBusIsNotNobody(t *testing.T) {
+	_, units, coordinators := startUnits(t)
+	must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, "run", "systemd", "system"), 0o700))
+	units.Stop()
+	const want = "asking systemd whether locksmithd.service is active: systemd answers org.freedesktop.DBus.Error.NameHasNoOwner"
+	if other, err := coordinators.Other(t.Context()); other != nil || err == nil || err.Error() != want {
+		t.Errorf("found %v, %v", other, err)
+	}
+}
+
 // Brokers differ in what they call it.
 func TestCoordinators_NobodyToAskIsNobody(t *testing.T) {
 	_, units, coordinators := startUnits(t)

@@ -2,7 +2,11 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/godbus/dbus/v5"
@@ -25,15 +29,21 @@ const (
 
 // unitIsActive reports whether systemd runs a unit, or is about to: whatever is neither inactive nor failed may still act. A
 // unit that is not loaded does not run. Where there is no systemd, no unit runs.
-func unitIsActive(ctx context.Context, conn *dbus.Conn, unit string) (bool, error) {
-	state, err := unitProperty(ctx, conn, unit, systemdUnitInterface, "ActiveState")
+func unitIsActive(ctx context.Context, on looked, unit string) (bool, error) {
+	state, err := unitProperty(ctx, on.conn, unit, systemdUnitInterface, "ActiveState")
 	switch {
-	case ErrorName(err) == errNoSuchUnit, NoOwner(err):
+	case ErrorName(err) == errNoSuchUnit, NoOwner(err) && !runsSystemd(on.root):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
 	return state != "inactive" && state != "failed", nil
+}
+
+// runsSystemd reports whether the host runs systemd, as sd_booted(3) does, or may. It is off the bus while it is executed anew.
+func runsSystemd(root string) bool {
+	_, err := os.Stat(filepath.Join(root, "run/systemd/system"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // unitProperty is a property of a unit that is a string.
