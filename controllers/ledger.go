@@ -38,6 +38,8 @@ type memory struct {
 	// wrote is the instant of what this process last wrote as its status. Counts alone wait for a while after it, and deadlines that pass
 	// from then on are events. Zero: it has not.
 	wrote time.Time
+	// conflicts counts the passes in a row that ended as the policy had changed meanwhile.
+	conflicts int
 	// estimated is when this process last made its estimate, to pace those that a slot waits for.
 	estimated time.Time
 }

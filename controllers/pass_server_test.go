@@ -37,6 +37,8 @@ type server struct {
 	store *apiserver.Store
 	// cached are the Nodes of the manager's cache, which is never behind. It has what stale has instead of the Node of a name; nil is nothing.
 	cached, stale map[string]*corev1.Node
+	// old, where set, is what the cache has instead of the policy. Nil: it is not behind.
+	old *v1alpha1.RebootPolicy
 	// published is when a grant was published last. Read are the Nodes that were read live since the last pass began, and written those
 	// that were written before that.
 	published     time.Time
@@ -68,7 +70,7 @@ func newServerWith(t testing.TB, rules *definition.Definition, size int, now clo
 	s.Client = apiserver.NewClient(s.store)
 	s.reconciler = &RebootPolicyReconciler{
 		Client: interceptor.NewClient(s.Client, interceptor.Funcs{
-			Get: s.getCached,
+			Get: s.getCached, List: s.listCached,
 			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 				return s.write(object, func() error { return c.Patch(ctx, object, patch, options...) })
 			},
@@ -295,6 +297,18 @@ func (s *server) getCached(_ context.Context, _ client.WithWatch, key client.Obj
 	}
 	*object.(*corev1.Node) = *node
 	return nil
+}
+
+func (s *server) listCached(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	err := c.List(ctx, list, options...)
+	if policies, ok := list.(*v1alpha1.RebootPolicyList); ok && s.old != nil {
+		for i := range policies.Items {
+			if policies.Items[i].Name == s.old.Name {
+				policies.Items[i] = *s.old.DeepCopy()
+			}
+		}
+	}
+	return err
 }
 
 func (s *server) getLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -108,22 +105,41 @@ func TestConverge_GrantsNothingByAnOldPolicy(t *testing.T) {
 				t.Fatalf("the ledger has %v", left)
 			}
 			change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil })
-			old := s.policy()
+			s.old = s.policy()
 			change(t, s, workers, holidays)
-			s.reconciler.Client = interceptor.NewClient(s.reconciler.Client.(client.WithWatch), interceptor.Funcs{
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-					err := c.List(ctx, list, options...)
-					if policies, ok := list.(*v1alpha1.RebootPolicyList); ok {
-						i := slices.IndexFunc(policies.Items, func(p v1alpha1.RebootPolicy) bool { return p.Name == workers })
-						policies.Items[i] = *old
-					}
-					return err
-				},
-			})
 			s.pass(t)
 			if granted := s.ledger(); len(granted) > 0 {
 				t.Errorf("granted %v", granted)
 			}
 		})
+	}
+}
+
+// A cache that stays behind the policy is no reason to list all nodes every second.
+func TestReconcile_WaitsLongerWhileTheCacheStaysBehind(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	edit := func(to string) {
+		s.old = s.policy()
+		change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Labels = map[string]string{"example.com/edit": to} })
+		s.comeBack(t)
+	}
+	edit("1")
+	reconcile := func() time.Duration {
+		result, err := s.reconciler.Reconcile(t.Context(), request(workers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	for _, want := range []time.Duration{conflictPause, 2 * listPause, 4 * listPause} {
+		if got := reconcile(); got != want {
+			t.Errorf("the next pass comes after %s, want %s", got, want)
+		}
+	}
+	s.old = nil
+	s.pass(t)
+	edit("2")
+	if got := reconcile(); got != conflictPause {
+		t.Errorf("after the cache had caught up, the next pass comes after %s", got)
 	}
 }

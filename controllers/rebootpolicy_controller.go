@@ -33,7 +33,7 @@ import (
 const reconcileTimeout = time.Minute
 
 // conflictPause lets the cache catch up with the write of another before the next decision; listPause does where that lists
-// all nodes.
+// all nodes. They double with each conflict in a row, up to errorPauseMax.
 const conflictPause, listPause = 50 * time.Millisecond, time.Second
 
 // errorPause and errorPauseMax space passes that end with an error. Time goes on meanwhile: windows open and close, and what
@@ -105,13 +105,16 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
 		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
 	}
+	known := r.ledger.of(s.Policy.UID)
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(4).Info("The policy has changed meanwhile; deciding again", "reason", err.Error())
-		return ctrl.Result{RequeueAfter: s.conflictPause()}, nil
+		known.conflicts++
+		return ctrl.Result{RequeueAfter: timing.Backoff(known.conflicts, s.conflictPause(), errorPauseMax)}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, errors.Join(err, s.refused)
 	}
+	known.conflicts = 0
 	next := p.Next
 	if p.WaitsForGates {
 		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy))
