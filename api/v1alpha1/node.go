@@ -76,7 +76,7 @@ const (
 	// AnnotationPaused is an administrator's: the node is never chosen, and a grant whose drain has not begun is cancelled. Every
 	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"
-	// AnnotationRebootRequested is an administrator's: it asks for a reboot and gives the reason, by any value but "false". A reason
+	// AnnotationRebootRequested is an administrator's: it asks for a reboot and gives the reason, by any value but "false", in any case. A reason
 	// that begins with UrgentPrefix makes the request urgent. The agent removes it after one confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
 )
@@ -135,7 +135,7 @@ func RebootRequested(node *corev1.Node) (why string, requested bool) {
 // RequestIn is RebootRequested for a node's annotations alone, or for its labels alone.
 func RequestIn(values map[string]string) (why string, requested bool) {
 	why, requested = values[AnnotationRebootRequested] // the label has the same name
-	if why == "false" {
+	if strings.EqualFold(why, "false") {
 		return "", false
 	}
 	return why, requested

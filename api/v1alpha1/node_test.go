@@ -64,6 +64,7 @@ func TestRebootRequested(t *testing.T) {
 		"both":                              {annotation: new("firmware"), label: new("gpu-lost"), why: "firmware", requested: true},
 		"an annotation with false":          {annotation: new("false")},
 		"a label with false":                {label: new("false")},
+		"an annotation with False":          {annotation: new("False")}, // as some write a boolean
 		"an annotation with false, a label": {annotation: new("false"), label: new("gpu-lost"), why: "gpu-lost", requested: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,8 +37,8 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 			switch {
 			case strings.TrimSpace(reason) == "":
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
-			case reason == "false": // as the value of the annotation it is no request
-				return errors.New(`--reason "false" asks for no reboot: give the reason in other words`)
+			case strings.EqualFold(reason, "false"): // as the value of the annotation it is no request
+				return fmt.Errorf("--reason %q asks for no reboot: give the reason in other words", reason)
 			case strings.HasPrefix(reason, v1alpha1.UrgentPrefix):
 				return fmt.Errorf("--reason begins with %s, which makes a request urgent: use --urgent, or give the reason in other words", v1alpha1.UrgentPrefix)
 			}
