@@ -12,10 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // patient is a policy of defaults.
@@ -67,22 +65,6 @@ var _ = Describe("An attempt", func() {
 		m.emits(ctx, string(v1alpha1.ReasonRebooting))
 	})
 
-	It("counts the pods that it deletes past their budget, in the write that there is anyway", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{Rules: []v1alpha1.DrainRule{{
-			PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "protected"}}, Action: v1alpha1.DrainDelete,
-		}}}})
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.protectedPod(ctx)
-		m.pod(ctx, "other", m.owner("ReplicaSet"))
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		before := len(m.requests.writes())
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
-		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1))
-		Expect(m.requests.writes()[before:]).To(HaveLen(4), "start, commit, an eviction and a deletion")
-	})
-
 	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
 		m.requests.forbid("/api/v1/pods", 1) // the look before the drain is the one
@@ -114,12 +96,6 @@ var _ = Describe("An attempt", func() {
 		By("but by the next")
 		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Draining cordoned"))
-	})
-
-	It("ends when somebody uncordons the node", func(ctx SpecContext) {
-		m := draining(ctx, patient)
-		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
-		m.shows(ctx, phaseOf, Equal("1 Aborted Uncordoned failures=1"))
 	})
 
 	It("does not begin on a paused node, and is not stopped by a pause (behaviour 23)", func(ctx SpecContext) {
@@ -166,47 +142,6 @@ var _ = Describe("An attempt", func() {
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
-	It("needs a grant for this very boot and a policy that is there", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		m.start(ctx)
-		m.annotate(ctx, v1alpha1.AnnotationGrant, protocol.Grant{
-			Policy: m.policy.Name, Seq: 7, BootID: "another-boot", State: protocol.GrantActive, At: metav1.Now(),
-		}.String())
-		m.looksAgain(ctx)
-		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
-
-		Expect(api.Delete(ctx, m.policy)).To(Succeed())
-		m.grant(ctx, 8, protocol.GrantActive)
-		m.looksAgain(ctx)
-		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
-	})
-
-	It("needs a grant that the ledger holds and has not withdrawn, and reports where it does not", func(ctx SpecContext) {
-		m := needing(ctx, patient)
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		publish := func(seq int64, state protocol.GrantState) {
-			GinkgoHelper()
-			Expect(testenv.Publish(ctx, api, m.policy.Name, m.node(ctx), seq, state)).To(Succeed())
-		}
-		publish(1, protocol.GrantActive)
-		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 1: the ledger of policy "+m.Name+" does not hold it."))
-
-		at := metav1.Now()
-		withdrawn := v1alpha1.LedgerEntry{Node: m.Name, NodeUID: m.node(ctx).UID, Seq: 2, At: at, WithdrawnAt: &at}
-		Expect(testenv.Enter(ctx, api, m.policy.Name, withdrawn)).To(Succeed())
-		publish(2, protocol.GrantActive)
-		m.shows(ctx, blockerOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 2: the ledger of policy "+m.Name+" holds it as withdrawn since "))
-		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-
-		publish(2, protocol.GrantCancelled)
-		m.shows(ctx, blockerOf, BeEmpty())
-		m.protectedPod(ctx)
-		m.grant(ctx, 3, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("3 Draining cordoned"))
-	})
-
 	It("stops with the agent within seconds, and evicts nothing any more (behaviour 58)", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		stopped := make(chan struct{})
@@ -240,14 +175,6 @@ var _ = Describe("An agent that is killed", func() {
 		Eventually(m.Logind.Reboots).Should(Equal(1))
 	})
 
-	It("while it drains, by a reboot of somebody else, gives up without a failure", func(ctx SpecContext) {
-		m := draining(ctx, patient)
-		m.boot(ctx)
-		m.start(ctx)
-		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-	})
-
 	It("past the point of no return, asks logind (again) as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.start(ctx)
@@ -273,20 +200,13 @@ var _ = Describe("An agent that is killed", func() {
 })
 
 var _ = Describe("The lead time of a drain", func() {
-	// leading is a machine with a pod, cordoned, within a lead time of an hour.
-	leading := func(ctx SpecContext) *machine {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: time.Hour}}})
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+	It("is waited for to its end, also by an agent that was killed meanwhile", func(ctx SpecContext) {
+		m := needing(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: time.Hour}}})
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, messageOf(corev1.NodeDrainInProgress), ContainSubstring("Its pods are asked to leave from "))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
-		return m
-	}
-
-	It("is waited for to its end, also by an agent that was killed meanwhile", func(ctx SpecContext) {
-		m := leading(ctx)
 		m.kill()
 		m.clock.Jump(50 * time.Minute)
 		m.start(ctx)
@@ -297,14 +217,5 @@ var _ = Describe("The lead time of a drain", func() {
 		m.passes(ctx, 10*time.Minute)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(m.requests.of("/eviction")).NotTo(BeEmpty())
-	})
-
-	It("ends with a grant that is cancelled, and no pod has left", func(ctx SpecContext) {
-		m := leading(ctx)
-		m.grant(ctx, 1, protocol.GrantCancelled)
-		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
-		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-		Expect(m.requests.of("/eviction")).To(BeEmpty())
 	})
 })

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -90,31 +89,5 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 			"shutdown -c on the host, or set spec.reboot.coordinators: Ignore."))
 		m.Logind.Schedule(nil)
 		m.shows(ctx, blockerOf, BeEmpty())
-	})
-
-	It("holds coordinator.conf, and what it leaves behind means nothing", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		other, err := hosttest.Coordinate(m.Root, "NAME=fluo\nSTATE=running\n")
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(other.End)
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx)
-		m.shows(ctx, blockerOf, HavePrefix("CoordinatorConflict: fluo holds /run/update-engine/coordinator.conf on this host"))
-		other.End()
-		looks(ctx, m)
-		m.shows(ctx, blockerOf, BeEmpty())
-	})
-
-	It("is reported beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		runUnits(m).Set(locksmithUnit, "active")
-		m.Logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx)
-		m.shows(ctx, blockerOf, HavePrefix("Inhibited: "))
-		report, err := protocol.ParseAgentReport(m.node(ctx).Annotations)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report.BlockedBy).To(HaveExactElements(
-			HaveField("Reason", v1alpha1.ReasonInhibited), HaveField("Reason", v1alpha1.ReasonCoordinatorConflict)))
 	})
 })

@@ -164,19 +164,6 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, message, ContainSubstring("/run/please exists on the host."))
 	})
 
-	It("detect an update from rpm-ostree's daemon that comes back after it left as idle (behaviour 11)", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
-		Expect(err).NotTo(HaveOccurred())
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Eventually(ostree.Exit).Should(BeTrue())
-		Expect(ostree.Start()).To(Succeed())
-		Expect(ostree.Stage("40.2")).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Expect(message(m.node(ctx))).To(ContainSubstring("version 40.2"))
-	})
-
 	It("compare kernels where that is asked for", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		boot := filepath.Join(m.Root, "boot")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -45,20 +44,6 @@ var _ = Describe("logind", func() {
 		m.shows(ctx, blockerOf, Equal("Inhibited: A shutdown of the host is blocked by packagekit (Transaction in progress)."))
 		m.Logind.SetInhibitors()
 		m.shows(ctx, blockerOf, BeEmpty()) // long before its minute is over
-	})
-
-	It("is inhibited when a grant is given all the same, and no drain begins until it is not (behaviour 46)", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		m.pod(ctx, "db", m.owner("ReplicaSet"))
-		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.Logind.SetInhibitors(lock)
-		m.start(ctx)
-		m.shows(ctx, blockerOf, HavePrefix("Inhibited: "))
-		m.grant(ctx, 1, protocol.GrantActive)
-		Consistently(func() string { return phaseOf(m.node(ctx)) }, "1s").Should(BeEmpty())
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-		m.Logind.SetInhibitors()
-		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 	})
 
 	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
@@ -112,31 +97,5 @@ var _ = Describe("logind", func() {
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 		Expect(m.Logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
-	})
-
-	It("does not name who blocks, with another text each time, and that is written once", func(ctx SpecContext) {
-		m := needing(ctx, patient)
-		m.Logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")
-		m.start(ctx)
-		m.shows(ctx, blockerOf, Equal("Inhibited: logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."))
-		for i := range 5 {
-			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, fmt.Sprintf("request %d.", i))
-			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("request %d.", i))
-		}
-		rests(m)
-		Expect(m.requests.writes()).To(HaveLen(6), "the need, and each request")
-
-		By("saying it again")
-		m.Logind.FailListInhibitors("")
-		m.Logind.SetInhibitors()
-		m.shows(ctx, blockerOf, BeEmpty())
-	})
-
-	It("is gone, and unknown is not a yes", func(ctx SpecContext) {
-		m := draining(ctx, patient)
-		m.Logind.Stop()
-		m.allowEvictions(ctx)
-		m.showsMeanwhile(ctx, 2*time.Second, blockerOf, HavePrefix("Inhibited: logind cannot be asked"))
-		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 	})
 })

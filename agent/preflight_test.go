@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
@@ -99,21 +98,6 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(api.Delete(ctx, other)).To(Succeed())
 	})
 
-	It("selects namespaces by their labels", func(ctx SpecContext) {
-		spec := *gated.DeepCopy()
-		spec.Gates.BlockingPods[0].NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "data"}}
-		m := waiting(ctx, spec)
-		m.pod(ctx, "migration", m.owner("ReplicaSet"))
-		m.asks(ctx, "r1")
-		m.answers(ctx, "r1")
-
-		By("another selector, which selects the namespace")
-		m.policy.Spec.Gates.BlockingPods[0].NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: "default"}
-		Expect(api.Update(ctx, m.policy)).To(Succeed())
-		m.asks(ctx, "r2")
-		m.answers(ctx, "r2, blocking migration")
-	})
-
 	It("names the pods that no drain could remove, and reports when they can go", func(ctx SpecContext) {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		bare := m.pod(ctx, "bare", nil)
@@ -139,23 +123,6 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.answers(ctx, "")
 	})
 
-	It("waits while the status of a budget is not current: nobody knows what it allows", func(ctx SpecContext) {
-		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
-		m.pod(ctx, "db", m.owner("ReplicaSet"))
-		db := m.budget(ctx, "db", "db", 3)
-		db.Status = policyv1.PodDisruptionBudgetStatus{}
-		Expect(api.Status().Update(ctx, db)).To(Succeed())
-		m.asks(ctx, "r1")
-		m.answers(ctx, "r1, guarded db")
-
-		By("a status that allows one")
-		db.Status = policyv1.PodDisruptionBudgetStatus{
-			ObservedGeneration: db.Generation, CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1,
-		}
-		Expect(api.Status().Update(ctx, db)).To(Succeed())
-		m.answers(ctx, "")
-	})
-
 	It("does not begin while a pod is in the way, and reports it to the manager, though a minute ago there was none", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.asks(ctx, "r1")
@@ -172,25 +139,6 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
 		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Rebooting cordoned"))
-	})
-
-	It("does not begin a drain that must fail (behaviour 39)", func(ctx SpecContext) {
-		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
-		m.pod(ctx, "bare", nil)
-		m.asks(ctx, "r1")
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.answers(ctx, "r1, kept bare")
-		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-	})
-
-	It("does not begin where its pods cannot be listed", func(ctx SpecContext) {
-		m := waiting(ctx, gated)
-		m.requests.forbid("/api/v1/pods", 0)
-		m.asks(ctx, "r1")
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.answers(ctx, "r1, nobody knows")
-		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 	})
 
 	It("reports without a gate, too, that its pods cannot be read, before the next grant as well", func(ctx SpecContext) {
@@ -235,20 +183,5 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.looksAgain(ctx)
 		Expect(answerOf(m.node(ctx))).To(Equal("r1, blocking migration"))
 		Expect(m.requests.writes()).To(HaveLen(before+1), "the request")
-	})
-
-	It("takes back what it reported when no reboot is needed any more, in the same write", func(ctx SpecContext) {
-		m := waiting(ctx, gated)
-		m.pod(ctx, "migration", m.owner("ReplicaSet"))
-		m.asks(ctx, "r1")
-		m.answers(ctx, "r1, blocking migration")
-		before := len(m.requests.writes())
-		m.rebootsByLogind(ctx)
-		m.kill()
-		m.boot(ctx)
-		m.restart(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(answerOf(m.node(ctx))).To(BeEmpty())
-		Expect(m.requests.writes()).To(HaveLen(before + 1))
 	})
 })

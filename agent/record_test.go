@@ -5,7 +5,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -26,25 +25,6 @@ var _ = Describe("A record that cannot be read", func() {
 		Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKeyWithValue(string(v1alpha1.ReasonRecordUnreadable), 2))
 	})
 
-	It("ends an attempt when it is the grant's", func(ctx SpecContext) {
-		m := draining(ctx, patient)
-		m.annotate(ctx, v1alpha1.AnnotationGrant, "nonsense")
-		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-	})
-
-	It("ends an attempt when it is the progress', and leaves the cordon", func(ctx SpecContext) {
-		m := draining(ctx, patient)
-		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
-		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
-		m.emits(ctx, string(v1alpha1.ReasonRecordUnreadable))
-		m.allowEvictions(ctx)
-		Expect(m.Engine.Emit(hosttest.Idle())).To(Succeed())
-		m.looksAgain(ctx)
-		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody knows whose it is")
-		Expect(m.Logind.Reboots()).To(BeZero())
-	})
-
 	It("keeps the slot past the point of no return, and is repaired after the boot", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.Logind.AcceptAndDoNothing(true)
@@ -60,6 +40,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.boot(ctx)
 		m.start(ctx)
 		m.shows(ctx, phaseOf, HavePrefix("1 Aborted RecordUnreadable"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody knows whose it is")
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), HavePrefix("False"))
 		Expect(m.Logind.Reboots()).To(Equal(1))
 	})

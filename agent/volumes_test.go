@@ -69,15 +69,6 @@ var _ = Describe("Volumes", func() {
 		), "each is asked for once, and none of the database")
 	})
 
-	It("that stay need no question while the kubelet uses none (behaviour 42)", func(ctx SpecContext) {
-		m := serving(ctx, lasting)
-		usesVolumes(ctx, m)
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
-		Expect(m.requests.of("/persistentvolume")).To(BeEmpty())
-		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventVolumesInUse))
-	})
-
 	It("are waited for on, for the rest of the time, by an agent that was killed meanwhile (behaviours 42, 48)", func(ctx SpecContext) {
 		m := serving(ctx, lasting)
 		m.grant(ctx, 1, protocol.GrantActive)
@@ -90,28 +81,6 @@ var _ = Describe("Volumes", func() {
 		Expect(conditionIn(m.node(ctx), corev1.NodeDrained).LastTransitionTime).To(Equal(before), "from which the time counts")
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventVolumesInUse, 1))
 		usesVolumes(ctx, m, volumeNameOf(m, "buffer"))
-		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
-	})
-
-	It("hold the reboot up for volumeDetachTimeout at most (behaviour 42)", func(ctx SpecContext) {
-		m := serving(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{
-			VolumeDetachTimeout: &metav1.Duration{Duration: time.Second},
-		}})
-		m.grant(ctx, 1, protocol.GrantActive)
-		m.showsMeanwhile(ctx, time.Second, phaseOf, Equal("1 Rebooting cordoned"))
-		Eventually(func() []string { return m.notesOf(ctx, v1alpha1.EventVolumesInUse) }).Should(ContainElement(
-			"the reboot goes on after 1s, though the kubelet still uses " + string(volumeNameOf(m, "data"))))
-	})
-
-	It("of claims that cannot be read are waited for like those of evicted pods (behaviour 42)", func(ctx SpecContext) {
-		m := serving(ctx, lasting)
-		m.requests.forbid("/api/v1/namespaces/default/persistentvolumeclaims", 0)
-		usesVolumes(ctx, m, volumeNameOf(m, "buffer"))
-		m.grant(ctx, 1, protocol.GrantActive)
-		waits(ctx, m)
-		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
-			ContainSubstring(string(volumeNameOf(m, "buffer"))), ContainSubstring("Some of these may be of pods that stay: reading claim")))
-		usesVolumes(ctx, m)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 	})
 })
