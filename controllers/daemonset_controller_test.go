@@ -2,16 +2,12 @@ package controllers_test
 
 import (
 	"context"
-	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -42,20 +38,6 @@ var _ = Describe("With --manage-agents", func() {
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
 		Expect(a.get().UID).To(Equal(set.UID), "it was never made anew")
 		deletePolicy(first)
-		Eventually(a.get).Should(BeNil())
-	})
-
-	It("keeps the agents of a policy that is being deleted until it is gone: they have to finish", func() {
-		a := bringAgents("registry/agent:1")
-		p := createPolicy("going", selecting("a"))
-		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Finalizers = []string{"example.com/wait"} })
-		Eventually(a.get).ShouldNot(BeNil())
-		deletePolicy(p)
-		other := createPolicy("staying", selecting("b")) // once this is seen, so is what comes before it
-		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
-		deletePolicy(other)
-		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
-		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Finalizers = nil })
 		Eventually(a.get).Should(BeNil())
 	})
 
@@ -176,18 +158,6 @@ var _ = Describe("With --manage-agents", func() {
 		Eventually(a.image).Should(Equal("registry/agent:1"))
 		Expect(a.nodes()).To(Equal([]string{"example.com/pool In [a];"}))
 		Expect(a.get().UID).To(Equal(before.UID))
-	})
-
-	It("takes no agent away because of a selector that cannot be read", func(ctx SpecContext) {
-		a := bringAgents("registry/agent:1")
-		p := createPolicy("p", selecting("a"))
-		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
-		ruled := editCRD(ctx, func(crd *unstructured.Unstructured) { uncheck(crd, "nodeSelector") })
-		broken := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"nodeSelector":{"matchLabels":{%q:"not/a/label"}}}}`, poolLabel))
-		Eventually(api.Patch).WithArguments(ctx, p, broken).Should(Succeed())
-		ruled()
-		createPolicy("q", selecting("b")) // once this is seen, so is what comes before it
-		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
 	})
 
 	It("reports on the policy what the API server refuses, and tries again", func() {

@@ -193,16 +193,6 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Eventually(f.granted).Should(HaveLen(1))
 	})
 
-	It("lets reboots go on where the policy allows it for a server that cannot be asked, and reports that", func() {
-		f := makeFleet(2)
-		p := f.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) {
-			g.FailurePolicy, g.SecretRef.Name = v1alpha1.GateFailureAllow, "nowhere"
-		}))
-		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(1))
-		Expect(gateState(p)).To(Equal("Unreachable Secret nowhere is missing in namespace default; failurePolicy Allow lets reboots go on"))
-	})
-
 	It("is asked once, however many nodes and policies wait, and writes nothing while its answer is the same", func() {
 		server.fire(7)
 		a, b := makeFleet(10), makeFleet(10)

@@ -5,12 +5,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 var _ = Describe("Hooks", func() {
@@ -130,19 +128,6 @@ var _ = Describe("Hooks", func() {
 		}})
 		Eventually(labels).ShouldNot(HaveKey(v1alpha1.LabelBeforeReboot))
 		Expect(annotations()).NotTo(Or(HaveKey(v1alpha1.AnnotationHooks), HaveKey(before)))
-	})
-
-	It("give the slot back when another node has gone down meanwhile", func() {
-		f = makeFleet(2)
-		p := f.policy("workers", hooks)
-		f.need(f.nodes[0])
-		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
-		f.reports(f.nodes[1], testenv.Condition(corev1.NodeReady, "False", "KubeletNotReady"))
-		f.annotate(f.nodes[0], before, "true")
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
-		Expect(policyStatus(p).Grants).To(BeEmpty())
-		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
-		Expect(f.granted()).To(BeEmpty(), "nothing was cordoned")
 	})
 
 	It("keep the node cordoned, and its slot, when an after-hook does not answer in time (behaviour 52)", func() {

@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -94,20 +93,6 @@ var _ = Describe("Node markers", func() {
 		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
 	})
 
-	It("of others stay as they were, and as they were set meanwhile", func() {
-		name, _ := begin(func(name string) {
-			f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{scaleDown: "true"}, "labels": map[string]any{exclude: "mine"}}})
-			f.reports(name, testenv.Condition(corev1.NodeMaintenancePlanned, "True", "Firmware"))
-		}, noGrace, noTraffic)
-		Expect(f.grant(name).Annotations).To(Equal([]string{disrupt}))
-		Expect(f.grant(name).Excluded).To(BeFalse())
-		f.start(name)
-		f.annotate(name, disrupt, "set by hand")
-		f.comeBack(name)
-		finished(name)
-		Expect(markers(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "set by hand", exclude: "mine", planned: "True Firmware"}))
-	})
-
 	It("keep autoscalers off until the grace after the reboot has passed", func() {
 		name, p := begin(nothing)
 		f.reboot(name)
@@ -120,15 +105,6 @@ var _ = Describe("Node markers", func() {
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 		Expect(f.grant(name).Annotations).To(BeEmpty())
-	})
-
-	It("are gone at once when no policy governs the node any more", func() {
-		name, p := begin(nothing)
-		f.reboot(name)
-		finished(name)
-		Expect(api.Delete(context.Background(), p)).To(Succeed())
-		Eventually(markers).WithArguments(name).Should(BeEmpty())
-		Eventually(isGone).WithArguments(p).Should(BeTrue())
 	})
 
 	It("announce a maintenance before hooks are asked, and end that when one refuses", func() {

@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/gate"
 )
 
 // diskKind is a kind that nobody but the gates of this file knows.
@@ -99,23 +97,6 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		}
 	})
 
-	It("wants each object that a selector selects, and one at least", func() {
-		f := makeFleet(1)
-		p := f.policy("workers", diskGate("", func(g *v1alpha1.ObjectGate) {
-			g.Namespace, g.Selector = "", &v1alpha1.LabelSelector{MatchLabels: map[string]string{"disk": "true"}}
-		}))
-		f.need(f.nodes...)
-		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable no object is selected by Disk *: a gate needs at least one"))
-		second := makeDisk("b", "bad")
-		Eventually(gateState).WithArguments(p).Should(Equal("NotReady Disk default/b: the expression is false"))
-		first := makeDisk("a", "bad")
-		setHealth(second, "good")
-		Eventually(gateState).WithArguments(p).Should(Equal("NotReady Disk default/a: the expression is false"))
-		Expect(f.granted()).To(BeEmpty())
-		setHealth(first, "good")
-		Eventually(f.granted).Should(HaveLen(1))
-	})
-
 	It("reports an expression that does not compile on the policy, and reboots nothing by it", func() {
 		makeDisk("well", "good")
 		f := makeFleet(1)
@@ -129,28 +110,5 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Gates.Objects[0].Expression = "object.health == 'good'" })
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(acceptedReason(p)).To(Equal("Accepted"))
-	})
-
-	It("reports which right is missing, and takes it from the next question on", func() {
-		makeDisk("secret", "good")
-		config := env.Config()
-		config.Impersonate.UserName = "nobody-special"
-		objects, err := gate.NewObjects(config)
-		Expect(err).NotTo(HaveOccurred())
-		g := v1alpha1.ObjectGate{APIVersion: "storage.example.com/v1", Kind: "Disk", Namespace: "default", Name: "secret", Expression: "object.health == 'good'"}
-		ask := func() gate.Answer {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			defer cancel()
-			return objects.Ask(ctx, g)
-		}
-		Eventually(ask).Should(HaveField("Message", "reading Disk default/secret is forbidden: give a ClusterRole with verb get, resource disks and API group "+
-			"storage.example.com the label rbac.reboot-operator.io/aggregate-to-manager=true"))
-		role := unstructuredOf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: disks},
-			rules: [{apiGroups: [storage.example.com], resources: [disks], verbs: [get]}]}`)
-		binding := unstructuredOf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: disks},
-			roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: disks}, subjects: [{kind: User, name: nobody-special}]}`)
-		create(role)
-		create(binding)
-		Eventually(ask).Should(HaveField("State", v1alpha1.GateClear))
 	})
 })

@@ -1,10 +1,6 @@
 package controllers_test
 
 import (
-	"net/http"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -107,25 +103,5 @@ var _ = Describe("A reboot that goes another way", func() {
 		Eventually(f.reason).WithArguments(byHand).Should(Equal("False NodeUnavailable"))
 		f.need(byHand)
 		Eventually(func() string { return f.grant(byHand).BootID }).Should(Equal(bootID(byHand, 3)))
-	})
-
-	It("because the Node is gone and nobody may ask for it: its slot is kept, and no other node waits (behaviour 25)", func() {
-		f := makeFleet(3)
-		p := f.policy("workers", limit(2))
-		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(2))
-		gone, goes := f.granted()[0], f.granted()[1]
-		var refuse atomic.Bool
-		refuse.Store(true)
-		requests.meddleWith(func(r *http.Request) bool {
-			return refuse.Load() && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes/"+gone)
-		})
-		Expect(api.Delete(GinkgoT().Context(), f.get(gone))).To(Succeed())
-		f.nodes = slices.DeleteFunc(f.nodes, func(name string) bool { return name == gone })
-		f.reboot(goes)
-		Eventually(f.granted).Should(And(HaveLen(1), Not(ContainElement(goes))))
-		Expect(policyStatus(p).Grants).To(ContainElement(HaveField("Node", gone)), "it may be there all the same")
-		refuse.Store(false)
-		Eventually(grantsOf).WithArguments(p).ShouldNot(ContainElement(HaveField("Node", gone)))
 	})
 })
