@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -10,41 +9,14 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
-	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
 // What one node's record reports costs that node its turn, and the policy neither its status nor a slot.
 var _ = Describe("A record with impossible content", func() {
-	DescribeTable("moves no estimate beyond what a status takes", func(hold func(f *fleet, p *v1alpha1.RebootPolicy), shows func(s v1alpha1.RebootPolicyStatus) bool) {
-		f := makeFleet(2)
-		p := f.policy("workers", limit(2), func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} })
-		f.need(f.nodes...)
-		Eventually(f.granted).Should(HaveLen(2))
-		last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-		f.plays(f.nodes[0], agents.Start(last))
-		f.plays(f.nodes[0], agents.Commit(last))
-		hold(f, p)
-		Eventually(func() bool { return shows(policyStatus(p)) }).Should(BeTrue(), "the status is written")
-		Expect(policyStatus(p).EstimatedCompletionAt).To(HaveValue(HaveField("Time", BeTemporally("<", time.Now().Add(48*time.Hour)))))
-	},
-		Entry("of a paused policy", func(_ *fleet, p *v1alpha1.RebootPolicy) {
-			patch := `{"spec":{"pause":{"until":"9999-12-31T23:59:59-12:00"}}}`
-			Expect(api.Patch(context.Background(), p, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
-		}, func(s v1alpha1.RebootPolicyStatus) bool { return s.Window.State == v1alpha1.WindowPaused }),
-		Entry("of a halted policy", func(f *fleet, _ *v1alpha1.RebootPolicy) {
-			f.start(f.nodes[1])
-			f.abort(f.nodes[1])
-		}, func(s v1alpha1.RebootPolicyStatus) bool {
-			return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHalted)
-		}),
-	)
-
 	It("leaves other nodes to their reboots, whatever twelve show", func() {
 		const strange = 12
 		most := int32(strange + 1)

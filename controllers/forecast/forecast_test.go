@@ -147,11 +147,7 @@ func TestOf(t *testing.T) {
 			policy: policy(), nodes: []*plan.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
 			stays: []string{"a NodePaused", "b Inhibited", "c Inhibited"}, unknown: "Inhibited: backup",
 		},
-		"a node that is down uses the budget for good": {
-			policy: policy(), nodes: []*plan.Node{needy("a", notReady), needy("b")},
-			stays: []string{"a NodeUnavailable", "b BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; repair it first",
-		},
-		"one that needs nothing does so too": {
+		"a node that is down and needs nothing uses the budget for good, too": {
 			policy: policy(atMost("2")), nodes: []*plan.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},
 		},
 		"the policy is paused": {
