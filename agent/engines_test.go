@@ -18,14 +18,6 @@ import (
 var _ = Describe("Engines that are found", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
-	// mount makes the host's /run and returns the file by which the host asks for a reboot.
-	mount := func(m *machine) string {
-		GinkgoHelper()
-		run := filepath.Join(m.Root, "run")
-		Expect(os.Mkdir(run, 0o755)).To(Succeed())
-		return filepath.Join(run, "reboot-required")
-	}
-
 	It("are each one as it comes, shown in the condition and a metric (behaviour 7)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.Engine.Stop()
@@ -47,37 +39,11 @@ var _ = Describe("Engines that are found", func() {
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1, "cos-update-engine": 1}))
 	})
 
-	It("are unknown once they vanish, for the rest of the boot, and never a need (behaviours 6, 7)", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		mount(m)
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(message(m.node(ctx))).To(HaveSuffix("by update-engine, sentinel."))
-		m.Engine.Stop()
-		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
-		gone := message(m.node(ctx))
-		Expect(gone).To(And(HavePrefix("update_engine is not on the system bus."), ContainSubstring("Neither /run/reboot-required nor /run/reboot-needed exists on the host.")))
-		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 0, "sentinel": 1}))
-
-		By("being unknown to the next process of the agent too")
-		written := len(m.requests.writes())
-		m.restart(ctx)
-		Eventually(m.up).Should(Equal(map[string]float64{"update-engine": 0, "sentinel": 1}))
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a request")
-		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a request". `+gone))
-		Expect(m.requests.writes()).To(HaveLen(written+1), "the request, and nothing about the engines")
-
-		By("being absent in the next boot")
-		m.kill()
-		m.boot(ctx)
-		m.start(ctx)
-		m.shows(ctx, message, ContainSubstring("by sentinel."))
-		Expect(m.up()).To(Equal(map[string]float64{"sentinel": 1}))
-	})
-
 	It("make one need of update_engine's and the file's, both reported (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		file := mount(m)
+		run := filepath.Join(m.Root, "run")
+		Expect(os.Mkdir(run, 0o755)).To(Succeed())
+		file := filepath.Join(run, "reboot-required")
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		// As Flatcar's postinst does it, and slightly before update_engine reports it.
@@ -93,27 +59,6 @@ var _ = Describe("Engines that are found", func() {
 		m.shows(ctx, needOf, Equal("True SentinelPresent"))
 		Expect(os.Remove(file)).To(Succeed())
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-	})
-
-	It("each keep their need and version when the agent restarts and none of them confirms it (behaviours 8, 11, 13)", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		ostree, err := hosttest.InstallRPMOSTree(m.Bus, hosttest.Deployment{Version: "40.1", Booted: true})
-		Expect(err).NotTo(HaveOccurred())
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.Bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
-		Expect(ostree.Stage("40.2")).To(Succeed())
-		m.shows(ctx, message, MatchRegexp(`update-engine \(asks by broadcast until [^)]+ UTC for version 4593\.1\.0\), rpm-ostree \(asks for version 40\.2\)\.$`))
-		_, asked, _ := strings.Cut(message(m.node(ctx)), "Reported by ")
-
-		m.kill()
-		ostree.Crash()
-		Expect(ostree.Activates(false)).To(Succeed())
-		m.start(ctx)
-		Eventually(m.up).Should(Equal(map[string]float64{"update-engine": 1, "rpm-ostree": 0}))
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a request")
-		m.shows(ctx, message, And(HavePrefix("An administrator asks"), HaveSuffix(asked)))
-		Expect(needOf(m.node(ctx))).To(Equal("True UpdateStaged"))
 	})
 
 	DescribeTable("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext, bus func(path string)) {

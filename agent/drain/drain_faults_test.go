@@ -96,13 +96,6 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.counted()).To(BeEmpty(), "that was no answer")
 	})
 
-	It("lists again when the first LIST fails", func(ctx context.Context) {
-		w.pods(ctx, "web")
-		w.wire.Meddle(wire.First(wire.Is(listsPods)), wire.Fail(internal))
-		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
-		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 2, watchesPods: 1, evicts: 1}))
-	})
-
 	It("is not put to sleep by a Retry-After, with which a load balancer answers a WATCH while the API server is away", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		w.wire.Meddle(wire.First(wire.Is(watchesPods)), wire.Fail(metav1.Status{
