@@ -58,28 +58,21 @@ func Report(ctx context.Context, nodes client.Client, name, bootID string, ready
 	return PatchNode(ctx, nodes, "kubelet", name, map[string]any{"status": status})
 }
 
-// Enter makes the ledger of a policy of one entry, as the manager does. A policy that is gone has none.
-func Enter(ctx context.Context, policies client.Client, name string, e v1alpha1.LedgerEntry) error {
-	policy := &v1alpha1.RebootPolicy{}
-	if err := policies.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	policy.Status.Limit, policy.Status.Seq, policy.Status.Grants = 1, max(policy.Status.Seq, e.Seq), []v1alpha1.LedgerEntry{e}
-	return policies.Status().Update(ctx, policy)
-}
-
-// Publish writes a grant of a policy on a Node, for the boot it is in, whatever the ledger holds.
-func Publish(ctx context.Context, nodes client.Client, policy string, node *corev1.Node, seq int64, state protocol.GrantState) error {
-	grant := protocol.Grant{Policy: policy, Seq: seq, BootID: node.Status.NodeInfo.BootID, State: state, At: metav1.Now()}
-	annotations := map[string]string{v1alpha1.AnnotationGrant: grant.String()}
-	return PatchNode(ctx, nodes, v1alpha1.FieldOwnerManager, node.Name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
-}
-
-// Grant enters one, and publishes it.
-func Grant(ctx context.Context, api client.Client, policy string, node *corev1.Node, seq int64, state protocol.GrantState) error {
-	e := v1alpha1.LedgerEntry{Node: node.Name, NodeUID: node.UID, Seq: seq, BootID: node.Status.NodeInfo.BootID, At: metav1.Now()}
-	if err := Enter(ctx, api, policy, e); err != nil {
+// Grant makes the ledger of a policy of one entry, as the manager does, and then publishes the grant on a Node, for the boot it is in. A
+// policy that is gone has no ledger.
+func Grant(ctx context.Context, api client.Client, name string, node *corev1.Node, seq int64, state protocol.GrantState) error {
+	bootID, at, policy := node.Status.NodeInfo.BootID, metav1.Now(), &v1alpha1.RebootPolicy{}
+	switch err := api.Get(ctx, client.ObjectKey{Name: name}, policy); {
+	case client.IgnoreNotFound(err) != nil:
 		return err
+	case err == nil:
+		policy.Status.Limit, policy.Status.Seq = 1, max(policy.Status.Seq, seq)
+		policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: node.Name, NodeUID: node.UID, Seq: seq, BootID: bootID, At: at}}
+		if err := api.Status().Update(ctx, policy); err != nil {
+			return err
+		}
 	}
-	return Publish(ctx, api, policy, node, seq, state)
+	grant := protocol.Grant{Policy: name, Seq: seq, BootID: bootID, State: state, At: at}
+	annotations := map[string]string{v1alpha1.AnnotationGrant: grant.String()}
+	return PatchNode(ctx, api, v1alpha1.FieldOwnerManager, node.Name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
