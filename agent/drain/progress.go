@@ -25,8 +25,8 @@ const (
 type progress struct {
 	listed    bool
 	unread    string // why the last LIST failed, while there has been none that did not
-	entries   map[types.UID]*podState
-	left      int                // how many entries have gone
+	going     map[types.UID]*podState
+	left      int                // how many have gone
 	deleted   map[types.UID]bool // the pods that a rule with action Delete has removed; they may be gone
 	asking    requests
 	budgets   budgets
@@ -39,7 +39,7 @@ type progress struct {
 
 func newProgress() *progress {
 	return &progress{
-		entries: map[types.UID]*podState{}, deleted: map[types.UID]bool{}, asking: requests{},
+		going: map[types.UID]*podState{}, deleted: map[types.UID]bool{}, asking: requests{},
 		budgets: budgets{known: map[types.NamespacedName]budget{}}, staying: volumes{}, blocking: blockers{}, comebacks: newComebacks(),
 		late: map[types.UID]bool{},
 	}
@@ -51,7 +51,7 @@ func (p *progress) replace(pods []target) {
 	for _, t := range pods {
 		shown[t.uid] = true
 	}
-	for uid := range p.entries {
+	for uid := range p.going {
 		if !shown[uid] {
 			p.remove(uid)
 		}
@@ -76,7 +76,7 @@ func (p *progress) unreadable(err error) {
 // put records a pod as it is now.
 func (p *progress) put(t target) {
 	if !t.deleted.IsZero() {
-		p.comebacks.goes(p.entries[t.uid])
+		p.comebacks.goes(p.going[t.uid])
 	}
 	t = p.comebacks.settle(p.keep(t))
 	delete(p.blocking, t.uid)
@@ -90,10 +90,10 @@ func (p *progress) put(t target) {
 		}
 		return
 	}
-	e := p.entries[t.uid]
+	e := p.going[t.uid]
 	if e == nil {
 		e = &podState{}
-		p.entries[t.uid] = e
+		p.going[t.uid] = e
 	}
 	if e.ready && !t.ready && e.answer == refused {
 		e.due = time.Time{} // a budget may let it go as one that is not ready
@@ -115,7 +115,7 @@ func (p *progress) keep(t target) target {
 
 // remove records that a pod is gone.
 func (p *progress) remove(uid types.UID) {
-	p.comebacks.goes(p.entries[uid])
+	p.comebacks.goes(p.going[uid])
 	p.comebacks.remove(uid)
 	delete(p.blocking, uid)
 	delete(p.late, uid)
@@ -125,8 +125,8 @@ func (p *progress) remove(uid types.UID) {
 // leave records that a pod is no longer in the way.
 func (p *progress) leave(uid types.UID) {
 	delete(p.staying, uid)
-	if _, ok := p.entries[uid]; ok {
-		delete(p.entries, uid)
+	if _, ok := p.going[uid]; ok {
+		delete(p.going, uid)
 		p.left++
 	}
 }
@@ -134,7 +134,7 @@ func (p *progress) leave(uid types.UID) {
 // sent records that a request is under way.
 func (p *progress) sent(uid types.UID, now time.Time) {
 	p.asking[uid] = now
-	p.entries[uid].sentAt, p.entries[uid].asked = p.budgets.changes, true
+	p.going[uid].sentAt, p.going[uid].asked = p.budgets.changes, true
 }
 
 // took records the pods that go by a rule with action Delete, even where the watch was quicker than the answer. One that was
@@ -148,7 +148,7 @@ func (p *progress) took(t target, v verdict) {
 // answered records the answer to a request. The error is one that ends the drain. jitter is in [0, 1).
 func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float64) error {
 	delete(p.asking, uid)
-	e := p.entries[uid]
+	e := p.going[uid]
 	if e == nil {
 		return nil // the pod went while the answer was under way
 	}
@@ -185,13 +185,13 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 
 // done reports whether no pod that must go is left.
 func (p *progress) done(now time.Time) bool {
-	return p.listed && len(p.entries) == 0 && p.asking.patience(now).IsZero()
+	return p.listed && len(p.going) == 0 && p.asking.patience(now).IsZero()
 }
 
 // namespaces lists those of the pods that must go and that are such.
 func (p *progress) namespaces(such func(*podState) bool) []string {
 	namespaces := map[string]bool{}
-	for _, e := range p.entries {
+	for _, e := range p.going {
 		if such(e) {
 			namespaces[e.Namespace] = true
 		}
@@ -201,12 +201,12 @@ func (p *progress) namespaces(such func(*podState) bool) []string {
 
 // sorted is the pods in the order people see them in.
 func (p *progress) sorted() []*podState {
-	entries := make([]*podState, 0, len(p.entries))
-	for _, e := range p.entries {
-		entries = append(entries, e)
+	going := make([]*podState, 0, len(p.going))
+	for _, e := range p.going {
+		going = append(going, e)
 	}
-	slices.SortFunc(entries, byName)
-	return entries
+	slices.SortFunc(going, byName)
+	return going
 }
 
 // target is what the drain needs to know of a pod.

@@ -75,12 +75,12 @@ const (
 
 // status is the drain as others see it.
 func (p *progress) status(now time.Time) Status {
-	entries := p.sorted()
+	going := p.sorted()
 	s := Status{
-		Remaining: len(entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.staying.list(), Left: left(entries),
+		Remaining: len(going), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.staying.list(), Left: left(going),
 		Back: p.comebacks.back(), Unread: p.unread,
 	}
-	for _, e := range entries {
+	for _, e := range going {
 		if p.deleted[e.uid] {
 			s.Deleting++
 		}
@@ -92,10 +92,10 @@ func (p *progress) status(now time.Time) Status {
 }
 
 // left lists the pods that must go. Those that end last come first: nothing is in their way, and yet the drain may be too long.
-func left(entries []*podState) []Pod {
-	pods := make([]Pod, 0, len(entries))
+func left(going []*podState) []Pod {
+	pods := make([]Pod, 0, len(going))
 	last := func(a, b *podState) int { return b.deleted.Compare(a.deleted) }
-	for _, e := range slices.SortedStableFunc(slices.Values(entries), last) {
+	for _, e := range slices.SortedStableFunc(slices.Values(going), last) {
 		message := ""
 		if !e.deleted.IsZero() {
 			message = "terminating until " + timing.Instant(e.deleted)

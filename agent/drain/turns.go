@@ -16,7 +16,7 @@ const parallel = 10
 // order is the lowest order that still has pods on the node: the one whose turn it is.
 func (p *progress) order() int32 {
 	first, lowest := true, int32(0)
-	for _, e := range p.entries {
+	for _, e := range p.going {
 		if first || e.decision.order < lowest {
 			first, lowest = false, e.decision.order
 		}
@@ -26,12 +26,12 @@ func (p *progress) order() int32 {
 
 // next states which pods to send a request for now, and when to look again. A zero wake means not before something changes.
 func (p *progress) next(now time.Time) (send []target, wake time.Time) {
-	if len(p.entries) == 0 {
+	if len(p.going) == 0 {
 		return nil, p.asking.patience(now)
 	}
 	var ready []*podState
 	order, free := p.order(), parallel-len(p.asking)
-	for uid, e := range p.entries {
+	for uid, e := range p.going {
 		if stuck := e.deleted.Add(stuckAfter); !e.deleted.IsZero() && stuck.After(now) {
 			wake = timing.Earliest(wake, stuck)
 		}
@@ -58,7 +58,7 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 // last change.
 func (p *progress) budgetChanged(name types.NamespacedName, next budget, now time.Time) {
 	next, old := p.budgets.set(name, next)
-	for _, e := range p.entries {
+	for _, e := range p.going {
 		if p.asking.has(e.uid) || !e.held() || e.Namespace != name.Namespace {
 			continue
 		}
@@ -101,7 +101,7 @@ func (p *progress) passOn(e *podState, now time.Time) {
 // taken counts the pods that have taken disruptions of the budget since its last change, or may: requests are under way for them.
 func (p *progress) taken(namespace string, b budget) int {
 	n := 0
-	for uid, e := range p.entries {
+	for uid, e := range p.going {
 		if (p.asking.has(uid) || e.accepted && e.sentAt >= b.changed) && e.Namespace == namespace && b.covers(e.target) {
 			n++
 		}

@@ -123,17 +123,17 @@ func TestCoordinators_UnknownIsNotANo_Behaviour57(t *testing.T) {
 func TestRebooters_AreThoseOfTheDocs(t *testing.T) {
 	rows, err := document.Table(filepath.Join("..", "..", "docs", "hosts.md"), "Who else reboots a host")
 	must(t, err)
-	type entry struct {
+	type program struct {
 		name  string
 		units []string
 	}
-	var want, got []entry
+	var want, got []program
 	for _, r := range rebooters {
-		want = append(want, entry{r.name, r.units})
+		want = append(want, program{r.name, r.units})
 	}
 	for i, row := range rows {
 		name, _, _ := strings.Cut(row[0], " (")
-		got = append(got, entry{name, regexp.MustCompile(`[\w-]+\.(?:service|timer)\b`).FindAllString(row[1], -1)})
+		got = append(got, program{name, regexp.MustCompile(`[\w-]+\.(?:service|timer)\b`).FindAllString(row[1], -1)})
 		code := regexp.MustCompile("`([^`]+)`").FindStringSubmatch(row[2])
 		if i >= len(rebooters) || code == nil {
 			continue
@@ -146,7 +146,7 @@ func TestRebooters_AreThoseOfTheDocs(t *testing.T) {
 			t.Errorf("%s: the agent's command is %q, which has no %q", name, off, code[1])
 		}
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(entry{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(program{})); diff != "" {
 		t.Errorf("(-agent +docs):\n%s", diff)
 	}
 }

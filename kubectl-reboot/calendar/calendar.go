@@ -19,7 +19,7 @@ import (
 // maxSteps bounds the walk, as windows or blackouts of a policy may never end.
 const maxSteps = 10000
 
-// Kind is what an entry is.
+// Kind is what a period is.
 type Kind string
 
 const (
@@ -40,7 +40,7 @@ type Calendar struct {
 	Invalid string `json:"invalid,omitempty"`
 	// Stopped states why no reboot starts now, whatever is open: a halt or a pause. Empty: neither is in force.
 	Stopped string   `json:"stopped,omitempty"`
-	Entries []Period `json:"entries"`
+	Periods []Period `json:"entries"`
 }
 
 // Period is one stretch of time, or the instant at which clocks change.
@@ -63,15 +63,15 @@ type Period struct {
 
 // Of walks through the next openings of a policy, from an instant on.
 func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
-	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Stopped: stopped(policy, from), Entries: []Period{}}
+	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Stopped: stopped(policy, from), Periods: []Period{}}
 	schedule, err := window.Of(&policy.Spec)
 	if err != nil {
 		c.Invalid = err.Error()
 		return c
 	}
 	c.walk(schedule, from, next)
-	for i := range c.Entries {
-		c.Entries[i].TimeZone = zoneOf(&policy.Spec, c.Entries[i])
+	for i := range c.Periods {
+		c.Periods[i].TimeZone = zoneOf(&policy.Spec, c.Periods[i])
 	}
 	c.noteClocks(policy.Spec.Windows, from)
 	return c
@@ -105,7 +105,7 @@ func (c *Calendar) walk(schedule window.Schedule, from time.Time, next int) {
 	}
 }
 
-// add takes a state in, as an entry or as more of the last one.
+// add takes a state in, as a period or as more of the last one.
 func (c *Calendar) add(s window.State, at time.Time, first bool) {
 	e := Period{From: at.UTC(), Begun: first}
 	switch {
@@ -128,7 +128,7 @@ func (c *Calendar) add(s window.State, at time.Time, first bool) {
 		}
 		return
 	}
-	c.Entries = append(c.Entries, e)
+	c.Periods = append(c.Periods, e)
 }
 
 // lasts reports whether an opening goes on at an instant.
@@ -137,14 +137,14 @@ func (e *Period) lasts(at time.Time) bool {
 }
 
 func (c *Calendar) last() *Period {
-	if len(c.Entries) == 0 {
+	if len(c.Periods) == 0 {
 		return nil
 	}
-	return &c.Entries[len(c.Entries)-1]
+	return &c.Periods[len(c.Periods)-1]
 }
 
 func (c *Calendar) openings() (n int) {
-	for _, e := range c.Entries {
+	for _, e := range c.Periods {
 		if e.Kind == Open {
 			n++
 		}
@@ -152,7 +152,7 @@ func (c *Calendar) openings() (n int) {
 	return n
 }
 
-// zoneOf is the time zone of the window or the blackout that an entry begins with. Empty: it is open without windows.
+// zoneOf is the time zone of the window or the blackout that a period begins with. Empty: it is open without windows.
 func zoneOf(spec *v1alpha1.RebootPolicySpec, e Period) string {
 	if len(e.Names) == 0 {
 		return ""
@@ -179,13 +179,13 @@ func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 	switch {
 	case c.Invalid != "":
 		return append(head, terminal.Wrap("cannot be acted on, nothing opens: "+c.Invalid, l.Width)...)
-	case len(c.Entries) == 0:
+	case len(c.Periods) == 0:
 		return append(head, "no window opens within 400 days")
-	case c.Always && len(c.Entries) == 1 && c.Entries[0].To.IsZero():
+	case c.Always && len(c.Periods) == 1 && c.Periods[0].To.IsZero():
 		return append(head, "always open")
 	}
-	rows := make([][]terminal.Cell, len(c.Entries))
-	for i, e := range c.Entries {
+	rows := make([][]terminal.Cell, len(c.Periods))
+	for i, e := range c.Periods {
 		rows[i] = e.row(l.Zone, now)
 	}
 	return append(head, l.Table([]string{"FROM", "UNTIL", "UTC", "+>FOR", "+>IN", "+ZONE", "WHAT"}, rows)...)
@@ -194,7 +194,7 @@ func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 // styles are how the kinds look.
 var styles = map[Kind]terminal.Style{Open: terminal.Good, Blackout: terminal.Bad, ClockChange: terminal.Wait}
 
-// row shows an entry by the clocks of its own zone, or else of the reader's.
+// row shows a period by the clocks of its own zone, or else of the reader's.
 func (e Period) row(readers *time.Location, now time.Time) []terminal.Cell {
 	zone, err := time.LoadLocation(e.TimeZone)
 	if err != nil || e.TimeZone == "" {
@@ -221,7 +221,7 @@ func (e Period) row(readers *time.Location, now time.Time) []terminal.Cell {
 	}
 }
 
-// utc is the entry in UTC, the same for everybody.
+// utc is the period in UTC, the same for everybody.
 func (e Period) utc() string {
 	from := e.From.UTC().Format("Mon 15:04")
 	if e.Begun {

@@ -21,7 +21,7 @@ type jump struct {
 // noteClocks enters the clock changes up to the end of the calendar, and notes what they do to the windows.
 func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 	until := from
-	for _, e := range c.Entries {
+	for _, e := range c.Periods {
 		until = timing.Latest(until, e.From, e.To)
 	}
 	starts := map[string]string{}
@@ -39,15 +39,15 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 		seen[name] = true
 		for _, j := range jumps(zone, from, until) {
 			changes = append(changes, Period{Kind: ClockChange, From: j.at, TimeZone: name, Notes: []string{j.note()}})
-			for i := range c.Entries {
-				if e := &c.Entries[i]; e.Kind == Open && e.TimeZone == name {
+			for i := range c.Periods {
+				if e := &c.Periods[i]; e.Kind == Open && e.TimeZone == name {
 					e.note(j, starts[e.Names[0]])
 				}
 			}
 		}
 	}
-	c.Entries = append(c.Entries, changes...)
-	slices.SortStableFunc(c.Entries, func(a, b Period) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) })
+	c.Periods = append(c.Periods, changes...)
+	slices.SortStableFunc(c.Periods, func(a, b Period) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) })
 }
 
 // note states what a jump does to a window: to its start, or to the hours at which it ends.

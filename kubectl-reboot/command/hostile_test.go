@@ -91,9 +91,9 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
 		harmless("history", p.nodes[0])
 		harmless("explain", p.nodes[0])
-		var entries []history.Attempt
-		Expect(json.Unmarshal([]byte(ok("history", p.nodes[0], "-o", "json")), &entries)).To(Succeed())
-		Expect(entries).To(HaveExactElements(HaveField("Message", hostile)))
+		var attempts []history.Attempt
+		Expect(json.Unmarshal([]byte(ok("history", p.nodes[0], "-o", "json")), &attempts)).To(Succeed())
+		Expect(attempts).To(HaveExactElements(HaveField("Message", hostile)))
 	})
 
 	It("in status, watched or not", func() {

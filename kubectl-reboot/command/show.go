@@ -238,8 +238,8 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 			if err != nil {
 				return err
 			}
-			entries := history.Of(policies, args...)
-			return s.print(o, entries, func() []string { return history.Lines(entries, s.look(o), args...) })
+			attempts := history.Of(policies, args...)
+			return s.print(o, attempts, func() []string { return history.Lines(attempts, s.look(o), args...) })
 		},
 	}
 	o.bind(cmd, asJSON, asYAML, asWide)

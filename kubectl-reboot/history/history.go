@@ -24,18 +24,18 @@ type Attempt struct {
 // Of is what all policies remember of the nodes that are named, or of all of them, the newest last. Each policy remembers at
 // most 20 reboots, whichever nodes they were of.
 func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Attempt {
-	entries := []Attempt{}
+	attempts := []Attempt{}
 	for i := range policies {
 		for _, past := range policies[i].Status.History {
 			if len(nodes) == 0 || slices.Contains(nodes, past.Node) {
-				entries = append(entries, Attempt{Policy: policies[i].Name, PastReboot: past})
+				attempts = append(attempts, Attempt{Policy: policies[i].Name, PastReboot: past})
 			}
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b Attempt) int {
+	slices.SortStableFunc(attempts, func(a, b Attempt) int {
 		return cmp.Or(a.over().Compare(b.over()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Seq, b.Seq))
 	})
-	return entries
+	return attempts
 }
 
 // over is when it ended, or where that is not known, when it was granted.
@@ -47,16 +47,16 @@ func (e Attempt) over() time.Time {
 }
 
 // Lines is the history for people. The table is whole in a narrow terminal, too: what happened comes last.
-func Lines(entries []Attempt, l terminal.Look, nodes ...string) []string {
-	if len(entries) == 0 {
+func Lines(attempts []Attempt, l terminal.Look, nodes ...string) []string {
+	if len(attempts) == 0 {
 		of := "any node"
 		if len(nodes) > 0 {
 			of = strings.Join(nodes, ", ")
 		}
 		return terminal.Wrap("status.history has no reboot of "+of+"; it holds the last 20 of each policy.", l.Width)
 	}
-	rows := make([][]terminal.Cell, len(entries))
-	for i, e := range entries {
+	rows := make([][]terminal.Cell, len(attempts))
+	for i, e := range attempts {
 		rows[i] = e.row(l.Zone)
 	}
 	l.Width = 0

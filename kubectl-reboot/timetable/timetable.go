@@ -51,10 +51,10 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 		delete(t.WaitsFor, s.Node)
 	}
 	c := calendarTo(policy, f.Now, t.end())
-	if i := slices.IndexFunc(c.Entries, func(e calendar.Period) bool { return !e.From.Before(t.end()) }); i >= 0 {
-		c.Entries = c.Entries[:max(i, 1)] // what begins later is of no interest
+	if i := slices.IndexFunc(c.Periods, func(e calendar.Period) bool { return !e.From.Before(t.end()) }); i >= 0 {
+		c.Periods = c.Periods[:max(i, 1)] // what begins later is of no interest
 	}
-	t.Calendar, t.Always = c.Entries, c.Always
+	t.Calendar, t.Always = c.Periods, c.Always
 	return t
 }
 
@@ -62,7 +62,7 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 func calendarTo(policy *v1alpha1.RebootPolicy, now, end time.Time) calendar.Calendar {
 	for next := 2; ; next *= 2 {
 		c := calendar.Of(policy, now, min(next, mostOpenings))
-		if last := len(c.Entries) - 1; next >= mostOpenings || last < 0 || !c.Entries[last].From.Before(end) {
+		if last := len(c.Periods) - 1; next >= mostOpenings || last < 0 || !c.Periods[last].From.Before(end) {
 			return c
 		}
 	}
