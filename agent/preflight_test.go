@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// asks is the manager's question about the pods of the node.
+// asks is the manager's request about the pods of the node.
 func (m *machine) asks(ctx context.Context, revision string) {
 	GinkgoHelper()
 	m.annotate(ctx, v1alpha1.AnnotationPreflight, protocol.Preflight{Policy: m.policy.Name, Revision: revision}.String())
@@ -164,7 +164,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.asks(ctx, "r1")
 		Eventually(m.podReads).Should(Equal(3), "LIST and WATCH of pods, LIST of the budgets of one namespace")
 
-		By("a question that goes, and one that nobody can read")
+		By("a request that goes, and one that nobody can read")
 		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPreflight) })
 		m.annotate(ctx, v1alpha1.AnnotationPreflight, `{"policy":`)
 		m.looksAgain(ctx)

@@ -355,7 +355,7 @@ func (w world) registeredAnew(n int) world {
 	return w
 }
 
-// memory remembers what the shipped functions answered. They are pure, so each is asked once for each question.
+// memory remembers what the shipped functions answered. They are pure, so each is called once with the same arguments.
 type memory struct {
 	managers map[uint64]managerAnswers
 	agents   map[uint64]agentAnswers

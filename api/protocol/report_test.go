@@ -59,7 +59,7 @@ func TestParseAgentReport_Preflight(t *testing.T) {
 		"some pods of many":                 {pods("300", 5), ""},
 		"a field of a later release":        {head + `,"later":[1]}}`, ""},
 		"no boot":                           {`{"preflight":{"policy":"workers","revision":"r1"}}`, "annotation reboot-operator.io/report: policy, revision and bootID must be set"},
-		"no question":                       {`{"preflight":{"bootID":"b1"}}`, "annotation reboot-operator.io/report: policy, revision and bootID must be set"},
+		"no request":                        {`{"preflight":{"bootID":"b1"}}`, "annotation reboot-operator.io/report: policy, revision and bootID must be set"},
 		"null":                              {"null", "annotation reboot-operator.io/report: null is no record"},
 		"pods that are in the way unnamed":  {pods("1", 0), wrongPods},
 		"more pods than are named":          {pods("6", 6), wrongPods},

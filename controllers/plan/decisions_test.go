@@ -49,7 +49,7 @@ func TestReboots_Decisions(t *testing.T) {
 		"a node that is granted now is answered by the grant":        {one(policy("workers"), needy("a")), nil},
 		"a node whose grant is due gets its answer by it":            {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
 		"a node with a grant": {one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted}},
-		"a node that reboots, and whose agent has withdrawn question and answer": {
+		"a node that reboots, and whose agent has withdrawn request and answer": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, protocol.PhaseRebooting))), nil,
 		},
 		"a node that reboots, and whose agent has left the answer there": {

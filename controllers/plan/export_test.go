@@ -9,8 +9,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// AroundChecks is all that the checks look at after the plan of a snapshot. Before each of them has looked at each node, and each
-// question about a granted reboot was answered, and after that.
+// AroundChecks is all that the checks look at after the plan of a snapshot: before and after each of them has looked at each node, and
+// what may end a granted reboot was asked of each.
 func AroundChecks(s Snapshot) (before, after string) {
 	d := Begin(s)
 	d.Complete()

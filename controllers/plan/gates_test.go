@@ -219,11 +219,11 @@ func TestReboots_GatesLetGo(t *testing.T) {
 // unasked leaves what agents are asked to the tests of this file.
 var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
 
-// replies is what the agent of a node has reported to the question of a policy, in this boot; mods change that.
+// replies is what the agent of a node has reported to the request of a policy, in this boot; mods change that.
 func replies(p *v1alpha1.RebootPolicy, mods ...func(*protocol.PreflightReport)) func(*host) {
-	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(p)})
+	request, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(p)})
 	return func(h *host) {
-		r := protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: h.bootID()}
+		r := protocol.PreflightReport{Policy: request.Policy, Revision: request.Revision, BootID: h.bootID()}
 		for _, m := range mods {
 			m(&r)
 		}
@@ -348,9 +348,9 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 	}
 }
 
-// TestReboots_Question: which agents are asked to look at their pods.
-func TestReboots_Question(t *testing.T) {
-	workers, question := policy("workers"), plan.PreflightOf(policy("workers"))
+// TestReboots_PreflightRequest: which agents are asked to look at their pods.
+func TestReboots_PreflightRequest(t *testing.T) {
+	workers, request := policy("workers"), plan.PreflightOf(policy("workers"))
 	stale := sets(v1alpha1.AnnotationPreflight, "stale")
 	const active = protocol.GrantActive
 	answered := func(h *host) { stale(h, h.node) }
@@ -358,13 +358,13 @@ func TestReboots_Question(t *testing.T) {
 		situation situation
 		want      string
 	}{
-		"one that waits for its turn":              {one(policy("workers", atMost("0")), needy("worker-1")), question},
-		"one that would be rebooted in a dry run":  {one(policy("workers", dryRun), needy("worker-1")), question},
+		"one that waits for its turn":              {one(policy("workers", atMost("0")), needy("worker-1")), request},
+		"one that would be rebooted in a dry run":  {one(policy("workers", dryRun), needy("worker-1")), request},
 		"none while something else holds it back":  {one(policy("workers", paused(nil, "")), needy("worker-1")), ""},
 		"none while it backs off":                  {one(workers, needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
 		"none that needs no reboot any more":       {one(workers, newHost("worker-1", answered)), ""},
 		"none that nobody governs":                 {one(policy("workers", selects("pool", "web")), newHost("worker-1", answered)), "stale"},
-		"one that may begin, after an edit":        {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), answered)), question},
+		"one that may begin, after an edit":        {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), answered)), request},
 		"the one that has begun is left as it was": {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, protocol.PhaseDraining), answered)), "stale"},
 	}
 	for name, tc := range cases {
@@ -373,13 +373,13 @@ func TestReboots_Question(t *testing.T) {
 			for _, d := range tc.situation.plan().Decisions {
 				got = d.Preflight
 			}
-			same(t, "question", tc.want, got)
+			same(t, "request", tc.want, got)
 		})
 	}
 }
 
-// TestQuestion: it is another one when the policy specifies something else about pods, and only then.
-func TestQuestion(t *testing.T) {
+// TestPreflightOf: the request is another one when the policy specifies something else about pods, and only then.
+func TestPreflightOf(t *testing.T) {
 	db := v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db", "tier": "data"}}
 	drain := func(d v1alpha1.Drain) *v1alpha1.RebootPolicy {
 		return policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &d })
@@ -402,7 +402,7 @@ func TestQuestion(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same(t, "the same question", tc.same, plan.PreflightOf(tc.policy) == plan.PreflightOf(policy("workers")))
+			same(t, "the same request", tc.same, plan.PreflightOf(tc.policy) == plan.PreflightOf(policy("workers")))
 		})
 	}
 }

@@ -49,15 +49,15 @@ func runs(name string, options ...func(*host)) func(*cluster) {
 
 // answer is the agent's part: it states what it finds where it is asked, and nothing where nothing has to be reported.
 func (h *host) answer(c *cluster) {
-	question, err := protocol.ParsePreflight(h.node.Annotations)
-	if err != nil || question == nil || c.policies[question.Policy] == nil {
+	request, err := protocol.ParsePreflight(h.node.Annotations)
+	if err != nil || request == nil || c.policies[request.Policy] == nil {
 		return
 	}
 	r := &protocol.PreflightReport{
-		Policy: question.Policy, Revision: question.Revision, BootID: h.bootID(), Blocking: named(h.finds.blocking),
+		Policy: request.Policy, Revision: request.Revision, BootID: h.bootID(), Blocking: named(h.finds.blocking),
 		Kept: named(h.finds.kept), Guarded: named(h.finds.guarded),
 	}
-	if none := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; none && len(c.policies[question.Policy].Spec.BlockingPods()) == 0 {
+	if none := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; none && len(c.policies[request.Policy].Spec.BlockingPods()) == 0 {
 		r = nil
 	}
 	report, _ := protocol.ParseAgentReport(h.node.Annotations)

@@ -11,7 +11,7 @@ type reading int64
 // maxOffset is more than any zone is ahead of UTC or behind it, in seconds.
 const maxOffset = 26 * 60 * 60
 
-// clock is the wall clock of one zone. It remembers the era it looked up last, as neighbouring questions mostly fall
+// clock is the wall clock of one zone. It remembers the era it looked up last, as neighbouring instants mostly fall
 // into the same one; so it must not be shared by goroutines.
 type clock struct {
 	zone *time.Location
