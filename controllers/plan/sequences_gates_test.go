@@ -68,7 +68,7 @@ func pods() map[string]sequence {
 		},
 		"undrainable-pod": {
 			about: "worker-1 has a pod that no eviction can remove, worker-2 one that nobody would create again: no slot is spent on them, " +
-				"until the budget and the policy are fixed. The question is another one then.",
+				"until the budget and the policy are fixed. The request is another one then.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: []*host{
 				needy("worker-1", needsSince(5*time.Hour), guards("default/db-0"), slow(time.Second)),
