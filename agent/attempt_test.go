@@ -54,7 +54,7 @@ var _ = Describe("An attempt", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
-	It("goes on regardless where the policy requires it", func(ctx SpecContext) {
+	It("goes on regardless where the policy requires it (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
 		m.passes(ctx, v1alpha1.DefaultDrainTimeout) // once: a reboot that is accepted and does not come is asked for again
 		m.shows(ctx, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))

@@ -61,7 +61,7 @@ var _ = Describe("Engines that are found", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	DescribeTable("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext, bus func(path string)) {
+	DescribeTable("leave the agent running where everything is of the wrong kind (behaviour 7)", func(ctx SpecContext, bus func(path string)) {
 		m := newMachine(ctx, patient)
 		for _, folder := range []string{"run", "boot", "usr"} {
 			Expect(os.WriteFile(filepath.Join(m.Root, folder), nil, 0o600)).To(Succeed())

@@ -299,7 +299,7 @@ func TestNext_Rebooting(t *testing.T) {
 		"refused twice: later":                        {makeObservation(goingDown, called(Call{Refusals: 2, RefusedAt: now})), Wait{now.Add(10 * time.Second)}},
 		"refused often: every 5 minutes":              {makeObservation(goingDown, called(Call{Refusals: 100, RefusedAt: now})), Wait{now.Add(5 * time.Minute)}},
 		"refused, and the time has come":              {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now.Add(-5 * time.Second)})), again},
-		"another boot: it has happened (behaviour 1)": {makeObservation(rebootedBefore), Idle{}},
+		"another boot: it took effect (behaviour 49)": {makeObservation(rebootedBefore), Idle{}},
 	}.each(t, Next)
 }
 

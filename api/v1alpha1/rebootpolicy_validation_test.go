@@ -303,7 +303,7 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	Describe("windows", func() {
+	Describe("windows (behaviour 34)", func() {
 		window := func(fields string) string { return "windows: [{name: w, " + fields + "}]" }
 		const (
 			startSentence    = "start must be a time of day as HH:MM, from 00:00 to 23:59"

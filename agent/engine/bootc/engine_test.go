@@ -181,7 +181,7 @@ func TestLook_LockedDeploymentIsNoNeed(t *testing.T) {
 	h.looksLike(staged(c2[:12], ""))
 }
 
-func TestLook_WhatCannotBeReadIsUnknown_Behaviour25(t *testing.T) {
+func TestLook_WhatCannotBeReadIsUnknown_Behaviour7(t *testing.T) {
 	whole := newOSTree(t, false).testdata("staged-deployment")
 	for name, tc := range map[string]struct{ content, want string }{
 		"half a file":     {whole[:len(whole)/2], "it is not a GVariant dictionary"},

@@ -93,7 +93,7 @@ func TestEngine_ComparesEveryTenMinutes(t *testing.T) {
 	h.Expect(needs("6.1.0-10-amd64", "6.1.0-9-amd64"))
 }
 
-func TestEngine_AHostWithoutKernelsIsUnknown_Behaviours7And25(t *testing.T) {
+func TestEngine_AHostWithoutKernelsIsUnknown_Behaviour7(t *testing.T) {
 	h := newHarness(t, "6.1.0-9-amd64")
 	h.install("6.1.0-9-amd64")
 	h.run()

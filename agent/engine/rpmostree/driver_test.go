@@ -461,7 +461,7 @@ func TestDriver_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
 	d.next(Round{Outcome: OutcomeUpToDate}, "")
 }
 
-func TestDriver_IsQuietOnAHostWithoutRPMOSTree_Behaviour25(t *testing.T) {
+func TestDriver_IsQuietOnAHostWithoutRPMOSTree_Behaviour7(t *testing.T) {
 	d := &drive{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t), rounds: make(chan Round, 100)}
 	d.driver = &Driver{
 		Connect: host.SystemBus(d.bus.Address()), Clock: d.Clock, Period: period, Limit: limit, Ended: func(r, _ Round) { d.rounds <- r },

@@ -198,7 +198,7 @@ func TestLook_ReadsTheBeginningOfALongList(t *testing.T) {
 	h.looksLike(observation{present: Defaults[:1], packages: []string{"libc6"}}.report())
 }
 
-func TestEngine_AHostWithoutRunIsUnknown_Behaviours7And25(t *testing.T) {
+func TestEngine_AHostWithoutRunIsUnknown_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.remove("run")
 	h.run()
