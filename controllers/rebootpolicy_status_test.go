@@ -83,3 +83,17 @@ func TestUrgent(t *testing.T) {
 		t.Error("the status that is written has lost it")
 	}
 }
+
+// TestStatusOf_NamesAConflict: condition Accepted names a node that several policies select, and how many more there are.
+func TestStatusOf_NamesAConflict(t *testing.T) {
+	rivals := []string{"a", "b"}
+	for want, nodes := range map[string]map[string][]string{
+		"1 node is not rebooted: policies a, b select n1 with the same priority; raise spec.priority of one":   {"n1": rivals},
+		"2 nodes are not rebooted: policies a, b select n1 with the same priority; raise spec.priority of one": {"n1": rivals, "n2": {"b", "c"}},
+	} {
+		status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Conflicts: nodes}, window.State{}, time.Time{})
+		if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).Message; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

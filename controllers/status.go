@@ -131,8 +131,8 @@ func accepted(p plan.Plan) metav1.Condition {
 // conflicts names one node, so that the message states what to look at and stays short.
 func conflicts(rivals map[string][]string) string {
 	first := slices.Min(slices.Collect(maps.Keys(rivals)))
-	return fmt.Sprintf("%d nodes are not rebooted: policies %s select them with the same priority, %s for one; raise spec.priority of one",
-		len(rivals), strings.Join(rivals[first], ", "), first)
+	return fmt.Sprintf("%s not rebooted: policies %s select %s with the same priority; raise spec.priority of one",
+		message.Count(len(rivals), "node is", "nodes are"), strings.Join(rivals[first], ", "), first)
 }
 
 func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Condition {
