@@ -27,10 +27,7 @@ func unreadable(why string) string {
 
 // remaining states which pods a drain waits for: where none is in the way by itself, those that take longest.
 func remaining(status drain.Status) string {
-	left := fmt.Sprintf("%d pods are left on the node", status.Remaining)
-	if status.Remaining == 1 {
-		left = "1 pod is left on the node"
-	}
+	left := message.Count(status.Remaining, "pod is", "pods are") + " left on the node"
 	if len(status.Blocked) > 0 {
 		left += "; in the way: " + message.List(status.Blocked, maxNamed, describe)
 	} else if len(status.Left) > 0 {
