@@ -239,7 +239,7 @@ func TestEngines_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 			r.Expect(r.kind.needed())
 			r.call(s.reset)
 			r.Until("the poll to be due", r.Clock.HasWaiters, 0)
-			r.Clock.Step(service.PollInterval - time.Second)
+			r.Clock.Step(5*time.Minute - time.Second) // as docs/hosts.md has it
 			r.ExpectNoReport()
 			r.Clock.Step(time.Second)
 			r.Expect(r.kind.upToDate())

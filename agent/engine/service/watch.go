@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// PollInterval is how often a service is read without any occasion: a need may be withdrawn without a signal.
-	PollInterval = 5 * time.Minute
+	// pollInterval is how often a service is read without any occasion: a need may be withdrawn without a signal.
+	pollInterval = 5 * time.Minute
 	// retryInterval is how soon it is read again after it did not answer.
 	retryInterval = 30 * time.Second
 	// callLimit bounds one call. The services watched answer from memory.
@@ -62,7 +62,7 @@ type Watch struct {
 	OwnerOnly bool
 }
 
-// Run receives and reads the service until ctx ends. The service is read whenever it appears, and every PollInterval.
+// Run receives and reads the service until ctx ends. The service is read whenever it appears, and every pollInterval.
 func (w Watch) Run(ctx context.Context, l Listener) {
 	w.Supervise(ctx, l.Lost, func(ctx context.Context, conn *dbus.Conn) error {
 		s := session{Link: Link{Conn: conn, Name: w.Name, Limit: callLimit}, watch: w, listener: l}
@@ -137,11 +137,11 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if s.Owner == "" {
-		return PollInterval, s.ownerless(ctx) // NameOwnerChanged reports when it comes.
+		return pollInterval, s.ownerless(ctx) // NameOwnerChanged reports when it comes.
 	}
 	err := s.listener.Read(ctx, s.call)
 	if err == nil {
-		return PollInterval, nil
+		return pollInterval, nil
 	}
 	failed, ok := errors.AsType[*unansweredError](err)
 	switch {
