@@ -159,7 +159,7 @@ var _ = Describe("What kubectl explain shows", func() {
 	It("gives an example of each field of the spec that is no section of others", func() {
 		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			_, selector := s.Properties["matchLabels"]
-			if section := len(s.Properties) > 0 && !selector; !section && !strings.HasSuffix(path, "[]") && !strings.Contains(path, ".match") {
+			if section := len(s.Properties) > 0 && !selector; !section && !strings.HasSuffix(path, "[]") {
 				Expect(s.Description).To(MatchRegexp(`For example|Example: |Examples are |such as `), path)
 			}
 		})

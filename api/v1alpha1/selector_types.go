@@ -22,7 +22,7 @@ type LabelSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message=`matchLabels may not be empty: write a label that has no value as node-role.kubernetes.io/worker: ""`
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are conditions on labels, all of which must hold.
+	// matchExpressions are conditions on labels, all of which must hold, such as {key: pool, operator: In, values: [blue]}.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -40,14 +40,14 @@ type LabelSelectorRequirement struct {
 	Key string `json:"key"`
 
 	// operator is one of:
-	// - In: the label has one of values.
+	// - In: the label has one of values, such as blue or green.
 	// - NotIn: the label is absent or has none of values.
 	// - Exists: the label is present.
 	// - DoesNotExist: the label is absent.
 	// +required
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// values are the values for operators In and NotIn.
+	// values are the values for operators In and NotIn, such as [blue, green].
 	// For the other operators they must be absent or empty.
 	// +optional
 	// +listType=atomic
