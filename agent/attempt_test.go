@@ -181,9 +181,11 @@ var _ = Describe("An agent that is killed", func() {
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.Logind.AcceptAndDoNothing(true)
 		m.grant(ctx, 1, protocol.GrantActive)
-		Eventually(m.Logind.Reboots).Should(Equal(1))
-		m.restart(ctx)
+		m.emits(ctx, string(v1alpha1.ReasonRebooting))
+		m.passes(ctx, 5*time.Minute)
 		Eventually(m.Logind.Reboots).Should(Equal(2))
+		m.restart(ctx)
+		Eventually(m.Logind.Reboots).Should(Equal(3))
 
 		By("taking that for no reboot: its conditions stay and so does its need")
 		m.looksAgain(ctx)
@@ -195,7 +197,7 @@ var _ = Describe("An agent that is killed", func() {
 		By("and a grant that is cancelled now does not stop it")
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.restart(ctx)
-		Eventually(m.Logind.Reboots).Should(Equal(3))
+		Eventually(m.Logind.Reboots).Should(Equal(4))
 	})
 })
 
