@@ -38,7 +38,7 @@ func whole(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, program) }
 func rightSum() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(program))) }
 
 // A program of the release is used only where it is the one that was published; else the control plane is built. A go that only makes the
-// files it is asked for says what that is.
+// files it is asked for stands for the build.
 func TestControlPlane_DownloadsWhatWasPublishedAndBuildsTheRest(t *testing.T) {
 	t.Parallel()
 	const stub = `#!/bin/sh

@@ -8,7 +8,7 @@ func TestParse(t *testing.T) {
 		limit int
 		want  string
 	}{
-		"nothing said":        {nil, 1, ""},
+		"no option":           {nil, 1, ""},
 		"a number":            {[]string{"--nodes", "7", "--max-unavailable", "3"}, 3, ""},
 		"an engine":           {[]string{"--engine=rpm-ostree"}, 1, ""},
 		"no such engine":      {[]string{"--engine=yum"}, 0, `--engine: there is no engine "yum" to simulate: there are update-engine, cos-update-engine, rpm-ostree, sentinel`},

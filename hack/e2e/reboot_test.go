@@ -55,7 +55,7 @@ var _ = Describe("three machines", Ordered, func() {
 		for _, m := range here.rack.Machines {
 			Expect(m.InstallUpdate()).To(Succeed())
 		}
-		here.eventually(ctx, "each says that the backup keeps it up", func(g Gomega) {
+		here.eventually(ctx, "each reports that the backup keeps it up", func(g Gomega) {
 			for _, m := range here.rack.Machines {
 				permitted := v1alpha1.NodeCondition(here.node(ctx, m.Name).Status.Conditions, v1alpha1.NodeRebootPermitted)
 				g.Expect(permitted.Status).To(Equal(corev1.ConditionFalse), m.Name)

@@ -43,9 +43,9 @@ func TestHooks(t *testing.T) {
 	t.Run("the hook's token is good for its own node and its own answer alone (behaviour 55)", func(t *testing.T) { s.in(t).tokens(one, two) })
 
 	s.kubectl("annotate", "node", one, consent+"=true")
-	t.Run("the drain and the reboot follow, and the after-hook says no until all is well (behaviours 26, 49, 52)", func(t *testing.T) {
+	t.Run("the drain and the reboot follow, and the after-hook refuses until all is well (behaviours 26, 49, 52)", func(t *testing.T) {
 		s := s.in(t)
-		s.await("the after-hook to say no", func() bool { return s.reason(one) == "True HookFailed" })
+		s.await("the after-hook to refuse", func() bool { return s.reason(one) == "True HookFailed" })
 		if n := s.node(one); !n.Spec.Unschedulable || n.Annotations[after] != "failed: one is not well" {
 			t.Errorf("cordoned %t, answer %q", n.Spec.Unschedulable, n.Annotations[after])
 		}
@@ -60,7 +60,7 @@ func TestHooks(t *testing.T) {
 	})
 
 	s.stage(s.fleet.Hosts[1], "echo starting; echo no space left on device; exit 1")
-	t.Run("a before-hook that fails gives the slot back, and says why", func(t *testing.T) {
+	t.Run("a before-hook that fails gives the slot back, and reports why", func(t *testing.T) {
 		s := s.in(t)
 		s.await("the node to back off", func() bool { return s.reason(two) == "False BackingOff" })
 		if message := s.permitted(two).Message; !strings.Contains(message, before+": failed: no space left on device;") {

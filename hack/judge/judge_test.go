@@ -382,7 +382,7 @@ func TestTake(t *testing.T) {
 		"a grant that is older than decisions are":              {[]func(*story){window("00:00", time.Hour, "UTC"), passes(time.Hour + 2*time.Minute), grantAfter(3*time.Minute, "a", 1)}, []Rule{Window}},
 		"a grant after a window":                                {[]func(*story){window("00:00", time.Hour, "UTC"), passes(time.Hour + 2*time.Minute), grant("a", 1)}, []Rule{Window}},
 		"a window begins where clocks skip its start":           {[]func(*story){window("02:30", time.Hour, "Europe/Berlin"), passes(time.Hour), grant("a", 1)}, nil},
-		"a window lasts as long as it says where clocks change": {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(85 * time.Minute), grant("a", 1)}, nil},
+		"a window keeps its whole duration where clocks change": {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(85 * time.Minute), grant("a", 1)}, nil},
 		"and no longer":                                         {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(95 * time.Minute), grant("a", 1)}, []Rule{Window}},
 		"a window that began the day before":                    {[]func(*story){window("23:30", time.Hour, "Europe/Berlin"), passes(22*time.Hour + 10*time.Minute), grant("a", 1)}, nil},
 		"a start that is repeated, the first time":              {[]func(*story){window("02:30", 10*time.Minute, "Europe/Berlin"), passes(autumn + 35*time.Minute), grant("a", 1)}, nil},

@@ -58,7 +58,7 @@ func TestTake_Urgent(t *testing.T) {
 
 		"a request, outside the windows in a blackout":        {[]func(*story){closed, frozen, allow, requestsUrgently("a"), a}, nil},
 		"a request that the policy refuses":                   {[]func(*story){closed, allows(v1alpha1.UrgentRequestsRefuse), requestsUrgently("a"), a}, []Rule{Window}},
-		"a request where the policy says nothing":             {[]func(*story){closed, requestsUrgently("a"), a}, []Rule{Window}},
+		"a request where the policy has no field":             {[]func(*story){closed, requestsUrgently("a"), a}, []Rule{Window}},
 		"a request that is not urgent":                        {[]func(*story){closed, allow, asksFor("a"), a}, []Rule{Window}},
 		"the request of another node":                         {[]func(*story){closed, allow, requestsUrgently("b"), a}, []Rule{Window}},
 		"a request in a pause":                                {[]func(*story){paused, allow, requestsUrgently("a"), a}, []Rule{Window}},
