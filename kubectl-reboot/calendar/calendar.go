@@ -40,7 +40,7 @@ type Calendar struct {
 	Invalid string `json:"invalid,omitempty"`
 	// Stopped states why no reboot starts now, whatever is open: a halt or a pause. Empty: neither is in force.
 	Stopped string   `json:"stopped,omitempty"`
-	Periods []Period `json:"entries"`
+	Periods []Period `json:"periods"`
 }
 
 // Period is one stretch of time, or the instant at which clocks change.
