@@ -114,11 +114,13 @@ func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 	}
 }
 
-// done is when all is expected to be, written as it is asked for.
+// done is when all is expected to be, written as it is asked for: later than that, where nodes stay.
 func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	switch {
+	case !p.CompletionAt.IsZero() && p.Stays > 0:
+		return terminal.Cell{Text: ">" + write(p.CompletionAt)}
 	case !p.CompletionAt.IsZero():
-		return terminal.Cell{Text: write(p.CompletionAt) + butFor(p.Stays)}
+		return terminal.Cell{Text: write(p.CompletionAt)}
 	case !p.HasWork():
 		return terminal.Cell{Text: "-", Style: terminal.Quiet}
 	}
