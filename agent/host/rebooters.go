@@ -237,7 +237,7 @@ func aptToken(content string) (token, rest string, err error) {
 		_, rest, _ = strings.Cut(content, "\n")
 		return "", rest, nil
 	case strings.HasPrefix(content, "/*"):
-		_, rest, found := strings.Cut(content, "*/")
+		_, rest, found := strings.Cut(content[len("/*"):], "*/")
 		if !found {
 			return "", "", errAptSyntax
 		}

@@ -252,6 +252,7 @@ func TestAptValue(t *testing.T) {
 	const option = "Unattended-Upgrade::Automatic-Reboot"
 	for content, want := range map[string]string{
 		"": "before", "\n# " + option + " \"true\";\n": "before", "# a brace {\n" + option + ` "true";`: "true", "/* " + option + " \"true\"; */": "before",
+		"/*/ by hand */ " + option + ` "true"; /*/ ` + option + ` "false"; /*/`: "true",
 		option + ` "true";`: "true", option + ` true;`: "true", `UNATTENDED-UPGRADE::automatic-reboot "1";`: "1",
 		"Unattended-Upgrade {\n\tMail \"root\";\n\tAutomatic-Reboot \"true\"; // at night\n\tOrigins { \"a=b\"; };\n};": "true",
 		"Unattended-Upgrade { Automatic-Reboot \"true\" };":                                                             "true", "Unattended-Upgrade { Mail \"root\"; Automatic-Reboot \"true\"\n}": "true",
