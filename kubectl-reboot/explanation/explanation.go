@@ -124,7 +124,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
 		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
 	}
-	if c := agentMissing(policy, name); c != nil && e.Verdict == NoNeed {
+	if c := agentMissing(f.Policy(f.Governor.Govern(node).Policy), name); c != nil && e.Verdict == NoNeed {
 		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.Reason(c.Reason), c.Message
 	}
 	e.Request = requestOf(object)
@@ -136,8 +136,8 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	return e, nil
 }
 
-// agentMissing is the condition of the policy that reports nodes without an agent that works, where the node is one of them. It may be one
-// where it comes after those that a status names. Nil: it is not.
+// agentMissing is the condition of the policy that governs a node, where that reports nodes without an agent that works and the node is
+// one of them. It may be one where it comes after those that a status names. Nil: it is not.
 func agentMissing(policy *v1alpha1.RebootPolicy, node string) *metav1.Condition {
 	if policy == nil || policy.Status.Agents == nil {
 		return nil

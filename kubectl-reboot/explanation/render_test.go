@@ -137,6 +137,13 @@ func TestOf_TheAgentMayBeMissing(t *testing.T) {
 			}
 		})
 	}
+	t.Run("it is a node of rivals, which count no agent on it", func(t *testing.T) {
+		w := Policy("w", AgentsMissing("n0"))
+		w.Status.Agents.Missing = 7
+		if e := explain(t, policies(w, Policy("w2", Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = nil }))), Node("n1", "w")); e.Verdict != explanation.NoNeed {
+			t.Errorf("%s %s: %s", e.Verdict, e.Reason, e.Message)
+		}
+	})
 }
 
 // TestOf_NoPolicyEndsTheReboot: it is back, needs no reboot any more, and stays cordoned until a policy selects it.
