@@ -205,6 +205,7 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 	}
 	n.Required, n.BootID, n.Hooks = corev1.ConditionFalse, n.BootID+"+", nil
 	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt
+	delete(f.conflicts, n.Name)
 }
 
 // retire hides a node that is back in service from the planner. A node of the control plane, one that is cordoned for another

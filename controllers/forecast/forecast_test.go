@@ -269,6 +269,16 @@ func TestOf(t *testing.T) {
 			nodes: []*plan.Node{needy("a", labelled("zone", "a"), notReady), needy("b")}, stays: []string{"a PolicyConflict", "b BudgetExhausted"},
 			unknown: "PolicyConflict: policies all, workers select the node with the same priority; raise spec.priority of one",
 		},
+		"two policies select a node that one of them reboots": {
+			policy: policy(holds("c", 8, 2*minute), atMost("2")), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
+				NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
+			}}},
+			nodes: []*plan.Node{
+				needy("a", labelled("zone", "a"), granted("all", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b"),
+				needy("c", labelled("zone", "a"), granted("workers", 8, active, 2*minute), progressed(8, protocol.PhaseDraining, 2*minute, 0)),
+			},
+			goes: []string{"c -2–4", "b 4–10"},
+		},
 		"granted, and not begun": {
 			policy: policy(holds("a", 7, minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
 			goes: []string{"a -1–6", "b 6–12"},
