@@ -50,6 +50,7 @@ func (s Status) bar(l terminal.Look) string {
 // completion is when the last of the policies is expected to be done; zero: nothing is to be done, or it is unknown of one. It leaves
 // out the nodes that stay.
 func (s Status) completion() (last time.Time, stay int) {
+	staying := map[string]bool{} // one that rivals select stays in each
 	for _, p := range s.Policies {
 		switch {
 		case !p.HasWork():
@@ -57,10 +58,13 @@ func (s Status) completion() (last time.Time, stay int) {
 		case p.CompletionAt.IsZero():
 			return time.Time{}, 0
 		default:
-			last, stay = timing.Latest(last, p.CompletionAt), stay+p.Stays
+			last = timing.Latest(last, p.CompletionAt)
+			for _, n := range p.Staying {
+				staying[n.Node] = true
+			}
 		}
 	}
-	return last, stay
+	return last, stay + len(staying)
 }
 
 // butFor states how many nodes an estimate leaves out. Empty: none.

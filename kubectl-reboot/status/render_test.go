@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,20 @@ func versions() fleet.Fleet {
 	add(2, "beta", "4628.0.0")
 	add(1, "", "edge")
 	return fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights), Policy("gpu")}, append(nodes, Node("gpu-1", "gpu")), Now)
+}
+
+// TestLines_ANodeOfRivalsStaysOnce: the estimate of each of them leaves it out.
+func TestLines_ANodeOfRivalsStaysOnce(t *testing.T) {
+	db := func(n *corev1.Node) { n.Labels["tier"] = "db" }
+	rival := Policy("rival", Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"tier": "db"}
+	}))
+	s := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{
+		Node("n1", "workers", Needs(time.Hour), db), Node("n2", "workers", Needs(time.Hour)), Node("n3", "others", Needs(time.Hour), db),
+	}, Now))
+	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 100})[0]; !strings.Contains(bar, "all but 1 in") {
+		t.Error(bar)
+	}
 }
 
 func TestLines(t *testing.T) {

@@ -52,9 +52,10 @@ type Policy struct {
 	// Versions states which versions of their operating systems the nodes run, as status.versions does.
 	Versions []v1alpha1.SystemVersions `json:"versions,omitempty"`
 
-	// Plan is what is decided about it, and Governed are its nodes, by name.
-	Plan     plan.Plan    `json:"-"`
-	Governed []*plan.Node `json:"-"`
+	// Plan is what is decided about it, and Governed are its nodes, by name. Staying are those that Stays counts.
+	Plan     plan.Plan       `json:"-"`
+	Governed []*plan.Node    `json:"-"`
+	Staying  []forecast.Stay `json:"-"`
 }
 
 // Nodes counts the nodes of a policy.
@@ -137,7 +138,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Notices = notices(f, policy, p, &status)
 	if status.HasWork() {
 		ahead := forecast.Of(s, forecast.Quick)
-		status.CompletionAt, status.Stays = ahead.CompletionAt, len(ahead.Stays)
+		status.CompletionAt, status.Staying, status.Stays = ahead.CompletionAt, ahead.Stays, len(ahead.Stays)
 	}
 	return status
 }
