@@ -50,8 +50,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	}
 	with := append(s.Governor.SharedWith(s.Policy.Name), s.Policy.Name)
 	for _, n := range s.Nodes {
-		g := s.Governor.Govern(n)
-		counts := slices.ContainsFunc(append(g.Rivals, g.Policy), func(name string) bool { return slices.Contains(with, name) })
+		counts := s.Governor.Govern(n).IsOf(with)
 		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && counts {
 			f.show(n)
 		}

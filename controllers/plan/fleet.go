@@ -192,7 +192,7 @@ func (f *fleet) add(n *Node) {
 		f.govern(n, held)
 	case slices.Contains(g.Rivals, f.name):
 		f.byName[n.Name], f.conflicts[n.Name] = n, g.Rivals
-	case f.limited.counts(g):
+	case g.IsOf(f.limited.with):
 		f.limited.add(n, g, f.Governor.inLedger[n.Name])
 	}
 	if n.ControlPlane {

@@ -78,6 +78,11 @@ type Governance struct {
 	Rivals []string
 }
 
+// IsOf reports whether one of some policies governs the node, or is a rival for it.
+func (g Governance) IsOf(policies []string) bool {
+	return slices.Contains(policies, g.Policy) || slices.ContainsFunc(g.Rivals, func(rival string) bool { return slices.Contains(policies, rival) })
+}
+
 // Selection is a policy that selects a node.
 type Selection struct {
 	Policy   string

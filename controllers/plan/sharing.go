@@ -148,12 +148,7 @@ func (l *limited) tag(policy string) string {
 	return policy
 }
 
-// counts reports whether the limit counts a node of another policy, or of several that are rivals.
-func (l *limited) counts(g Governance) bool {
-	return slices.Contains(l.with, g.Policy) || slices.ContainsFunc(g.Rivals, func(rival string) bool { return slices.Contains(l.with, rival) })
-}
-
-// add counts such a node. A percentage is of those that one policy governs.
+// add counts a node of another policy, or of several that are rivals. A percentage is of those that one policy governs.
 func (l *limited) add(n *Node, g Governance, inLedger bool) {
 	if g.Policy != "" {
 		l.selected++
