@@ -105,8 +105,8 @@ func (p Policy) expected(now time.Time, zone *time.Location) string {
 		return ""
 	}
 	text := "; done "
-	if p.Stays > 0 {
-		text = "; all" + butFor(p.Stays) + " done "
+	if len(p.Stays) > 0 {
+		text = "; all" + butFor(len(p.Stays)) + " done "
 	}
 	return text + moment.At(p.CompletionAt, now, zone) + ", " + moment.Until(p.CompletionAt, now)
 }

@@ -59,7 +59,7 @@ func (s Status) completion() (last time.Time, stay int) {
 			return time.Time{}, 0
 		default:
 			last = timing.Latest(last, p.CompletionAt)
-			for _, n := range p.Staying {
+			for _, n := range p.Stays {
 				staying[n.Node] = true
 			}
 		}
@@ -121,7 +121,7 @@ func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 // done is when all is expected to be, written as it is asked for: later than that, where nodes stay.
 func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	switch {
-	case !p.CompletionAt.IsZero() && p.Stays > 0:
+	case !p.CompletionAt.IsZero() && len(p.Stays) > 0:
 		return terminal.Cell{Text: ">" + write(p.CompletionAt)}
 	case !p.CompletionAt.IsZero():
 		return terminal.Cell{Text: write(p.CompletionAt)}

@@ -35,10 +35,10 @@ type Policy struct {
 	Limit          int32  `json:"limit"`
 	Window         Window `json:"window"`
 	Nodes          Nodes  `json:"nodes"`
-	// CompletionAt is when the last pending node is expected back. Zero: nothing is pending, or it cannot be known. Stays is how many
-	// nodes it leaves out, as they wait for a person or another system.
-	CompletionAt time.Time `json:"completionAt,omitzero"`
-	Stays        int       `json:"stays,omitempty"`
+	// CompletionAt is when the last pending node is expected back. Zero: nothing is pending, or it cannot be known. Stays are the nodes
+	// that it leaves out, as they wait for a person or another system.
+	CompletionAt time.Time       `json:"completionAt,omitzero"`
+	Stays        []forecast.Stay `json:"stays,omitempty"`
 	// Unavailable names who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
 	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
@@ -52,10 +52,9 @@ type Policy struct {
 	// Versions states which versions of their operating systems the nodes run, as status.versions does.
 	Versions []v1alpha1.SystemVersions `json:"versions,omitempty"`
 
-	// Plan is what is decided about it, and Governed are its nodes, by name. Staying are those that Stays counts.
-	Plan     plan.Plan       `json:"-"`
-	Governed []*plan.Node    `json:"-"`
-	Staying  []forecast.Stay `json:"-"`
+	// Plan is what is decided about it, and Governed are its nodes, by name.
+	Plan     plan.Plan    `json:"-"`
+	Governed []*plan.Node `json:"-"`
 }
 
 // Nodes counts the nodes of a policy.
@@ -138,7 +137,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Notices = notices(f, policy, p, &status)
 	if status.HasWork() {
 		ahead := forecast.Of(s, forecast.Quick)
-		status.CompletionAt, status.Staying, status.Stays = ahead.CompletionAt, ahead.Stays, len(ahead.Stays)
+		status.CompletionAt, status.Stays = ahead.CompletionAt, ahead.Stays
 	}
 	return status
 }
