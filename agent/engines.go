@@ -50,8 +50,8 @@ func (o *options) mayBeAbsent(name string) bool {
 	return !o.isNamed(name) && (name != sentinel.Name || len(o.sentinelFiles) == 0)
 }
 
-// newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
-// reports make it look once more.
+// newEngine returns the engine of that name, one of engineNames. before is its last report if the
+// agent restarted within the same boot.
 func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, reports *reboot.Reports) source.Engine {
 	common := source.Options{
 		Clock: clock.RealClock{}, Optional: o.mayBeAbsent(name), Before: before, Again: reports.Again(name), Reachable: metrics.EngineUp(name),

@@ -109,7 +109,7 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, message, ContainSubstring("/run/please exists on the host."))
 	})
 
-	It("compare kernels where that is asked for", func(ctx SpecContext) {
+	It("compare kernels if --engines names them", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		boot := filepath.Join(m.Root, "boot")
 		Expect(os.Mkdir(boot, 0o755)).To(Succeed())
@@ -160,7 +160,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 		Eventually(ostree.Calls).Should(ContainElement("Upgrade"))
 	})
 
-	It("leaves it to the host's own timer where that stages updates, and reports it once", func(ctx SpecContext) {
+	It("leaves it to the host's own timer if that timer stages updates, and reports it once", func(ctx SpecContext) {
 		m, ostree := drives(ctx)
 		Expect(ostree.SetAutomaticUpdatePolicy("stage")).To(Succeed())
 		m.start(ctx, flags...)

@@ -1,31 +1,34 @@
 package engine
 
-// Changes passes on what changes of what an engine reports, and nothing twice.
+// Changes forwards the reports of an engine, but only if they differ from the previous one.
 type Changes struct {
-	// Report takes the first report and each one that differs from the one before. Required.
+	// Report receives the first report and each report that differs from the one before. Required.
 	Report func(Report)
-	// Reachable takes whether the engine can be asked, at first and on each change, before the report that depends on it.
-	// Optional.
+	// Reachable receives whether the engine can be queried: once at the start and then on each
+	// change, before the report that depends on it. Optional.
 	Reachable func(bool)
-	// Optional reports that --engines does not name the engine. While it is Missing and was never there, it is reported as Absent, not as
-	// Unknown, and Reachable is not called.
+	// Optional is true if --engines does not name the engine. An optional engine that is Missing
+	// and was never seen is reported as Absent instead of Unknown, and Reachable is not called for
+	// it.
 	Optional bool
-	// Seen reports that the engine was there, in this boot.
+	// Seen is true once the engine was seen in this boot.
 	Seen bool
 
-	// presence and why are what Reach took last; it was not called before reached.
+	// presence and why hold the arguments of the last call of Reach, and reached is true after the
+	// first one.
 	presence Presence
 	why      string
 	reached  bool
 
 	reported bool
 	last     Report
-	// asked is what Reachable took last. Nil: it has not been called.
+	// asked holds the last argument of Reachable, or nil before the first call.
 	asked *bool
 }
 
-// Reach takes whether the engine can be asked, and why not. While it cannot, the engine is Unknown because of that, unless it has
-// reported a need. A need is on the host's disk, and outlives the engine and the bus. An empty why leaves reports as they are.
+// Reach records whether the engine can be queried, and if not, the reason. An unreachable engine is
+// Unknown for that reason unless it has reported a need: a staged update is on the host's disk and
+// outlives both the engine and the bus. An empty why leaves reports as they are.
 func (c *Changes) Reach(presence Presence, why string) {
 	c.presence, c.why, c.reached = presence, why, true
 	c.Seen = c.Seen || presence == Silent || presence == Answering
@@ -37,8 +40,8 @@ func (c *Changes) Reach(presence Presence, why string) {
 	c.Reachable(reachable)
 }
 
-// Update takes what the engine reports now. Nothing is passed on before Reach is called, which the first call of the engine, or its
-// end, brings about.
+// Update records the current report of the engine. Nothing is forwarded until Reach was called,
+// which happens on the first contact with the engine or its end.
 func (c *Changes) Update(report Report) {
 	if c.why != "" && report.State != Needed {
 		report = Unreachable(report.Engine, c.why)

@@ -1,5 +1,6 @@
-// Package engine is what update engines report: the programs on the host that install an operating-system update and then
-// need a reboot. Each engine is a package below this one; Merge makes one answer for the node out of their reports.
+// Package engine merges the reports of update engines: the programs on the host that install an
+// operating-system update and then need a reboot. Each engine is a package below this one. Merge
+// combines their reports into one answer for the node.
 package engine
 
 import (
@@ -12,24 +13,27 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// State is what an engine reports about a reboot.
+// State says whether an engine needs a reboot.
 type State string
 
 const (
 	// Needed means the next boot uses something that is installed and not running yet.
 	Needed State = "Needed"
-	// NotNeeded means the engine was asked and needs nothing.
+	// NotNeeded means the engine answered and needs nothing.
 	NotNeeded State = "NotNeeded"
-	// Unknown means the engine cannot be asked: it is unreachable, or gone since it was last seen. It is never a need.
+	// Unknown means the engine cannot be queried: it is unreachable, or it disappeared. Unknown
+	// never counts as a need.
 	Unknown State = "Unknown"
-	// Absent means an engine that --engines does not name is not on this host, and has not been in this boot: it does not count.
+	// Absent means the engine is not on this host, has not been seen in this boot, and --engines
+	// does not name it. It is ignored.
 	Absent State = "Absent"
 )
 
-// MaxMessageBytes is the most bytes the Message of one engine's Report holds.
+// MaxMessageBytes limits the Message of one Report.
 const MaxMessageBytes = 256
 
-// Report is what one engine reports. Two equal reports (==) have the same content, so an unchanged report causes no write.
+// Report is the answer of one engine. Equal reports (==) have the same content, so an unchanged
+// report causes no write.
 type Report struct {
 	// Engine is the name of the engine, for example "update-engine".
 	Engine string
@@ -37,31 +41,35 @@ type Report struct {
 	State State
 	// Reason is the reason of Node condition RebootRequired: UpdateStaged, UpToDate or EngineUnreachable.
 	Reason v1alpha1.Reason
-	// Version is the version staged, or the commit of one that has none. Empty: unknown, or none is staged.
+	// Version is the staged version, or its commit if it has no version. It is empty if it is
+	// unknown or nothing is staged.
 	Version string
-	// Running is what Version is to replace, as the engine names it: another text after each update that took effect. It
-	// comes with a need only. Empty: the engine cannot determine it, and os-release does.
+	// Running is the version that Version replaces, in the engine's own words. It changes with
+	// every update that took effect, and is set only if there is a need. If it is empty, os-release
+	// is compared instead.
 	Running string
-	// Until is when the need ends by itself, in whole seconds of UTC. It was received in a broadcast, and the engine itself does not
-	// confirm it. Such a need is in no status that could be read again. The engine gets it back when the agent restarts within a boot.
-	// Zero: the engine asks for the reboot itself, or there is no need.
+	// Until is the end of a need that only a broadcast announced, in whole seconds of UTC. The
+	// engine does not confirm such a need, and its status does not contain it, so the engine gets
+	// it back when the agent restarts within the same boot. Until is zero if the engine itself
+	// needs the reboot, or if there is no need.
 	Until time.Time
-	// Message is a sentence for people that names the engine: valid UTF-8 of at most MaxMessageBytes bytes. It has no times, counters and
-	// connection names, so that it changes only with what it reports.
+	// Message is a sentence for people that names the engine: valid UTF-8 of at most
+	// MaxMessageBytes bytes. It contains no times, counters or connection names, so it changes only
+	// if the answer changes.
 	Message string
 }
 
-// Unreachable is the report of an engine that cannot be asked.
+// Unreachable returns the report of an engine that cannot be queried.
 func Unreachable(name, message string) Report {
 	return Report{Engine: name, State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: Shorten(message)}
 }
 
-// UpToDate is the report of an engine that needs nothing.
+// UpToDate returns the report of an engine that needs nothing.
 func UpToDate(name, message string) Report {
 	return Report{Engine: name, State: NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: Shorten(message)}
 }
 
-// Staged is the report of an engine whose update runs after a reboot. version may be empty.
+// Staged returns the report of an engine whose update runs after a reboot. version may be empty.
 func Staged(name, version, message string) Report {
 	return Report{Engine: name, State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: version, Message: Shorten(message)}
 }
@@ -69,22 +77,24 @@ func Staged(name, version, message string) Report {
 // Shorten cuts a message to MaxMessageBytes.
 func Shorten(text string) string { return message.Shorten(MaxMessageBytes, text) }
 
-// maxVersionBytes is several times what any version has; it ends up in the Node.
+// maxVersionBytes is several times the length of a real version. The version ends up in the Node.
 const maxVersionBytes = 64
 
-// IsVersion accepts what versions are made of, such as 4116.0.0+nightly-20241018-2100 or 416.94.202406172220-0. A text with
-// blanks could pass for a sentence of the agent in the Node's condition.
+// IsVersion reports whether a text looks like a version, such as 4116.0.0+nightly-20241018-2100 or
+// 416.94.202406172220-0. Text with spaces is refused: it could pass for a sentence of the agent in
+// the Node's condition.
 func IsVersion(version string) bool {
 	const ends = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return len(version) <= maxVersionBytes && strings.Trim(version, ends+"._+~-") == "" &&
 		strings.TrimRight(version, ends) != version
 }
 
-// maxMergedBytes bounds the message of all engines together.
+// maxMergedBytes limits the message of all engines together.
 const maxMergedBytes = 2 * MaxMessageBytes
 
-// Merge makes one need for the node out of what its engines report; absent ones report nothing. Any need wins, and the message
-// lists all of them. Where there is none, one engine that cannot be asked is enough to make it Unknown: it may have one.
+// Merge combines the reports of all engines into one answer for the node. Any need wins, and the
+// message lists every need. If nothing is needed, a single Unknown engine makes the answer Unknown,
+// because that engine may have an update. Absent engines are ignored.
 func Merge(reports []Report) Report {
 	of := func(state State) []Report {
 		return slices.DeleteFunc(slices.Clone(reports), func(r Report) bool { return r.State != state })
@@ -101,8 +111,8 @@ func Merge(reports []Report) Report {
 	return none(of(Absent))
 }
 
-// join merges reports of one state as one: the first gives the names, all give the message, and so do others. A need ends by
-// itself only if no engine confirms any.
+// join merges reports of one state. The first report provides the names, and all reports contribute
+// to the message, including others. A merged need expires only if no engine confirms it.
 func join(reports, others []Report) Report {
 	joined := reports[0]
 	for _, r := range reports {
@@ -123,7 +133,7 @@ func join(reports, others []Report) Report {
 	return joined
 }
 
-// none is the report of a host on which no engine was found.
+// none returns the report of a host without any engine.
 func none(absent []Report) Report {
 	names := make([]string, 0, len(absent))
 	for _, r := range absent {

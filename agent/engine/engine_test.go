@@ -60,7 +60,7 @@ func TestMerge(t *testing.T) {
 			Engine: "sentinel", State: Needed, Reason: v1alpha1.ReasonSentinelPresent, Version: "4001.0.0",
 			Running: "4000.0.0", Message: "/run/reboot-required exists. update_engine has installed version 4001.0.0.",
 		}},
-		"a need that ends by itself beside a confirmed one does not": {[]Report{broadcast, sentinel}, Report{
+		"a need that expires does not expire next to a confirmed need": {[]Report{broadcast, sentinel}, Report{
 			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
 			Message: "A broadcast asks for a reboot. /run/reboot-required exists.",
 		}},
@@ -69,9 +69,9 @@ func TestMerge(t *testing.T) {
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The bus is gone.",
 		}},
-		"the same sentence is reported once": {[]Report{gone, gone}, gone},
-		"an absent engine does not count":    {[]Report{never, upToDate, nowhere}, upToDate},
-		"nor beside one that vanished":       {[]Report{never, gone}, gone},
+		"the same sentence is reported once":         {[]Report{gone, gone}, gone},
+		"an absent engine does not count":            {[]Report{never, upToDate, nowhere}, upToDate},
+		"an absent engine next to one that vanished": {[]Report{never, gone}, gone},
 		"no engine at all is unknown, never up to date (behaviour 7)": {[]Report{never, nowhere}, Report{
 			State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "No update engine is found on this host; looked for cos-update-engine, sentinel. Mount the host's /run/dbus " +

@@ -1,20 +1,21 @@
 package engine
 
-// Presence is whether an engine is on the host and can be asked.
+// Presence says whether an engine is on the host and can be queried.
 type Presence int
 
 const (
-	// Unclear means it is unknown: the bus cannot be reached, or has not been asked yet.
+	// Unclear means the presence is unknown: the bus cannot be reached, or was not queried yet.
 	Unclear Presence = iota
 	// Missing means the engine is not on the host.
 	Missing
-	// Silent means the engine is there and cannot be asked.
+	// Silent means the engine is there but cannot be queried.
 	Silent
-	// Answering means the engine is there and can be asked.
+	// Answering means the engine is there and can be queried.
 	Answering
 )
 
-// PresenceOf is that of an engine which is looked for in files: whether they are missing, and whether they cannot be read.
+// PresenceOf returns the presence of an engine that consists of files, from whether those files are
+// missing or unreadable.
 func PresenceOf(missing, unreadable bool) Presence {
 	switch {
 	case missing:

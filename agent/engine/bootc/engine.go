@@ -1,5 +1,5 @@
-// Package bootc finds out whether the host boots another image next than the one it runs, on hosts that bootc updates. It
-// reads files, runs nothing and writes nothing.
+// Package bootc reports whether a host that is updated by bootc will boot another image next. It
+// only reads files.
 package bootc
 
 import (
@@ -17,18 +17,18 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "bootc"
 
-// period is how often the files are looked for without any occasion.
+// period is the interval between two looks at the files if inotify reports nothing.
 const period = 5 * time.Minute
 
-// Engine watches what bootc has staged. It is Absent on a host without bootc, and on one with an rpm-ostree, which reports the
-// same deployments.
+// Engine watches the deployments that bootc stages. It is Absent on hosts without bootc, and on
+// hosts with rpm-ostree, whose engine reports the same deployments.
 type Engine struct {
 	source.Options
 
-	// HostRoot is where the host's file system is mounted: /run, /usr, and /sysroot for the names of images. Required; "/" is
-	// this one.
+	// HostRoot is the path at which the host's file system is mounted: /run, /usr, and /sysroot for
+	// image names. Required; "/" means this file system.
 	HostRoot string
-	// Cmdline is the file with the kernel's command line: /proc/cmdline. Required.
+	// Cmdline is the path of the kernel's command line: /proc/cmdline. Required.
 	Cmdline string
 }
 
@@ -50,29 +50,32 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 
 // deployment is a version of the operating system on disk.
 type deployment struct {
-	// id is the checksum of ostree's commit and a serial number, or the digest of composefs' image.
+	// id is the checksum of the ostree commit with a serial number, or the digest of the composefs
+	// image.
 	id string
-	// image is where it was pulled from, without the transport. Empty: its origin cannot be read.
+	// image is the source of the deployment, without the transport, or empty if its origin cannot
+	// be read.
 	image string
-	// digest of the image's manifest, such as sha256:…. Empty: unknown.
+	// digest is the digest of the image's manifest, such as sha256:…, or empty if it is unknown.
 	digest string
-	// locked reports that a shutdown leaves it out until it is unlocked.
+	// locked is true if a shutdown skips the deployment until it is unlocked.
 	locked bool
 }
 
-// observation is what a look found.
+// observation is the result of one look.
 type observation struct {
-	// unreadable states what cannot be read, and why. Empty: everything was.
+	// unreadable is the file that cannot be read and the reason, or empty if everything was
+	// readable.
 	unreadable string
-	// missing reports that the host is not one of bootc's.
+	// missing is true if bootc does not update this host.
 	missing bool
-	// booted is what runs. Its zero: it is not known.
+	// booted is the running deployment, or zero if it is unknown.
 	booted deployment
-	// staged is what runs after a reboot. Nil: nothing else does.
+	// staged is the deployment that runs after a reboot, or nil if nothing is staged.
 	staged *deployment
 }
 
-// report is what the observation reports to others.
+// report returns the observation as a report.
 func (o observation) report() engine.Report {
 	switch {
 	case o.missing:
@@ -90,10 +93,10 @@ func (o observation) report() engine.Report {
 	return need
 }
 
-// shown is how many digits of a digest people get to see, and maxImageBytes how much of an image's name.
+// shown is the number of digits of a digest in messages, and maxImageBytes the longest image name.
 const shown, maxImageBytes = 12, 96
 
-// version is the image and its digest, or as much of that as is known. Empty: nothing is.
+// version returns the image and its digest, as far as they are known.
 func (d deployment) version() string {
 	content := d.id[:min(len(d.id), shown)]
 	if d.digest != "" {
@@ -105,14 +108,14 @@ func (d deployment) version() string {
 	return d.image + "@" + content
 }
 
-// isImage accepts what names of images are made of. A text with blanks could pass for a sentence of the agent in the
-// Node's condition.
+// isImage reports whether a text looks like an image name. Text with spaces is refused: it could
+// pass for a sentence of the agent in the Node's condition.
 func isImage(image string) bool {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return image != "" && len(image) <= maxImageBytes && strings.Trim(image, letters+"._-:/@[]") == ""
 }
 
-// isHex accepts the digits of a checksum.
+// isHex reports whether a text is a checksum in hexadecimal.
 func isHex(digits string) bool {
 	return len(digits) >= 64 && len(digits) <= 128 && strings.Trim(digits, "0123456789abcdef") == ""
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 )
 
-// Below the host's root. What is in /run falls with the boot.
+// Paths below the host's root. The files in /run disappear with the boot.
 const (
 	ostreeBooted    = "run/ostree-booted"
 	ostreeStaged    = "run/ostree/staged-deployment"
@@ -25,14 +25,14 @@ const (
 	rpmOSTree = "usr/bin/rpm-ostree"
 )
 
-// maxBytes is far more than each of the files has.
+// maxBytes is far more than any of the files has.
 const maxBytes = 1 << 20
 
-// host is the host's file system. A symbolic link that leaves it is not followed.
+// host reads the host's file system and does not follow a symbolic link that leaves it.
 type host struct{ root *os.Root }
 
-// look finds out what runs and what is staged. auto reports that --engines does not name the engine. Then rpm-ostree reports where it
-// is on the host.
+// look finds the running and the staged deployment. auto is true if --engines does not name the
+// engine; in that case a host with rpm-ostree is left to that engine.
 func look(hostRoot, cmdline string, auto bool) observation {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
@@ -64,7 +64,8 @@ func look(hostRoot, cmdline string, auto bool) observation {
 	return h.ostree(parameters["ostree"])
 }
 
-// ostree reads the deployments of bootc's older store. booted is the kernel's parameter, a link to what was booted.
+// ostree reads the deployments in bootc's older store. booted is the kernel parameter, a link to
+// the booted deployment.
 func (h host) ostree(booted string) observation {
 	var o observation
 	if target, err := h.root.Readlink(path.Join("sysroot", booted)); err == nil {
@@ -83,7 +84,8 @@ func (h host) ostree(booted string) observation {
 	return o
 }
 
-// StagedIsLocked reports whether the deployment that is staged in ostree's store is locked, as far as the host's /run can be read.
+// StagedIsLocked reports whether the deployment staged in the ostree store is locked, as far as the
+// host's /run can be read.
 func StagedIsLocked(hostRoot string) bool {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
@@ -121,7 +123,7 @@ func (h host) ostreeStaged(content []byte) (*deployment, error) {
 	return &d, nil
 }
 
-// ostreeDeployment adds what /sysroot reports, where it is mounted.
+// ostreeDeployment adds the image and digest from /sysroot, if it is mounted.
 func (h host) ostreeDeployment(stateroot, name string) deployment {
 	d := deployment{id: name}
 	checksum, _, _ := strings.Cut(name, ".")
@@ -139,14 +141,15 @@ func (h host) ostreeDeployment(stateroot, name string) deployment {
 	return d
 }
 
-// composefsBooted is the image that was booted, by the kernel's parameters. Empty: none of composefs'. The later of bootc's releases
-// write composefs.digest=v1-sha512-12:…, in place of composefs=… or before it; a question mark before either makes the check optional.
+// composefsBooted returns the booted composefs image according to the kernel parameters, or an
+// empty text. Newer releases of bootc write composefs.digest=v1-sha512-12:… instead of composefs=…,
+// or before it. A leading question mark makes the check optional.
 func composefsBooted(parameters map[string]string) string {
 	image := strings.TrimPrefix(cmp.Or(parameters["composefs.digest"], parameters["composefs"]), "?")
 	return image[strings.LastIndexByte(image, ':')+1:]
 }
 
-// composefs reads the deployments of bootc's newer store. booted is the kernel's parameter.
+// composefs reads the deployments in bootc's newer store. booted is the kernel parameter.
 func (h host) composefs(booted string) observation {
 	o := observation{booted: h.composefsDeployment(booted)}
 	content, err := h.read(composefsStaged)
@@ -181,7 +184,8 @@ func (h host) composefsDeployment(id string) deployment {
 	return d
 }
 
-// origin reads where a deployment is from. Empty: it cannot be read, as where /sysroot is not mounted.
+// origin returns the image and digest that a deployment came from, or empty texts if the file
+// cannot be read, for example because /sysroot is not mounted.
 func (h host) origin(name string) (image, digest string) {
 	content, err := h.read(name)
 	if err != nil {
@@ -198,8 +202,9 @@ func (h host) origin(name string) (image, digest string) {
 	return image, digest
 }
 
-// withoutTransport is the image of a reference such as ostree-unverified-registry:quay.io/a/b:c,
-// ostree-remote-registry:fedora:quay.io/a/b:c or ostree-image-signed:docker://quay.io/a/b:c.
+// withoutTransport returns the image of a reference such as
+// ostree-unverified-registry:quay.io/a/b:c, ostree-remote-registry:fedora:quay.io/a/b:c or
+// ostree-image-signed:docker://quay.io/a/b:c.
 func withoutTransport(reference string) string {
 	if _, image, found := strings.Cut(reference, "docker://"); found {
 		return image
@@ -214,7 +219,7 @@ func withoutTransport(reference string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(image, "registry:"), "docker://")
 }
 
-// digestOf is a digest of a manifest. Empty: it is not one.
+// digestOf returns text if it is the digest of a manifest, else an empty text.
 func digestOf(text string) string {
 	if digits, found := strings.CutPrefix(text, "sha256:"); !found || !isHex(digits) {
 		return ""
@@ -224,7 +229,7 @@ func digestOf(text string) string {
 
 func (h host) read(name string) ([]byte, error) { return folder.Read(h.root, name, maxBytes) }
 
-// kernelParameters are those that have a value.
+// kernelParameters returns the kernel parameters that have a value.
 func kernelParameters(file string) (map[string]string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -17,7 +17,7 @@ type variant struct {
 	data []byte
 }
 
-// text is the value of a string. Empty: it is another type, or not terminated.
+// text returns the value of a string, or an empty text if it has another type or is not terminated.
 func (v variant) text() string {
 	if v.kind != "s" || len(v.data) == 0 || v.data[len(v.data)-1] != 0 {
 		return ""
@@ -54,7 +54,7 @@ func dictionary(data []byte) (map[string]variant, error) {
 	return values, nil
 }
 
-// entry reads {sv}: a string, a variant aligned to 8, and where the string ends.
+// entry reads {sv}: a string, a variant aligned to 8, and the offset at which the string ends.
 func entry(data []byte) (string, variant, error) {
 	size := offsetSize(len(data))
 	end, err := offset(data, len(data)-size, size)
@@ -95,7 +95,7 @@ func offset(data []byte, at, size int) (int, error) {
 	return int(number), nil
 }
 
-// offsetSize is how many bytes an offset has in a container of a size.
+// offsetSize returns the number of bytes of an offset in a container of the given size.
 func offsetSize(length int) int {
 	switch {
 	case length <= 0xff:

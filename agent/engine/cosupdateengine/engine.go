@@ -1,6 +1,6 @@
-// Package cosupdateengine receives from update_engine of Container-Optimized OS, org.chromium.UpdateEngine on the system
-// bus, whether an update waits for a reboot. It reads the status and listens to it; it never asks for an update, a reset
-// or a reboot.
+// Package cosupdateengine watches the update_engine of Container-Optimized OS,
+// org.chromium.UpdateEngine on the system bus, for an update that waits for a reboot. It only reads
+// and listens. It never requests an update, a reset or a reboot.
 package cosupdateengine
 
 import (
@@ -15,11 +15,12 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "cos-update-engine"
 
-// title is what people call the service: Flatcar's has the same name and may be reported beside it.
+// title names the service for people. Flatcar's service has the same name, and both may be reported
+// together.
 const title = "COS update_engine"
 
-// https://chromium.googlesource.com/aosp/platform/system/update_engine/ (dbus_bindings). Platforms up to about 2020 have
-// GetStatus and StatusUpdate, at first alone and then beside the advanced ones.
+// https://chromium.googlesource.com/aosp/platform/system/update_engine/ (dbus_bindings). Platforms
+// up to about 2020 have GetStatus and StatusUpdate; later ones have the advanced methods too.
 const (
 	busName              = "org.chromium.UpdateEngine"
 	objectPath           = dbus.ObjectPath("/org/chromium/UpdateEngine")
@@ -35,8 +36,8 @@ type Engine struct{ service.Bus }
 
 // Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
-	// The owner alone counts: to test an agent there is update_engine_client --set_status=6, which makes update_engine itself
-	// send the signal.
+	// Only signals of the owner count. To test an agent, run update_engine_client --set_status=6,
+	// which makes update_engine itself send the signal.
 	service.Watch{
 		Bus: e.Bus, Title: title, Name: busName, Path: objectPath, Interface: busInterface,
 		Signals: []string{statusUpdateAdvanced, statusUpdate}, OwnerOnly: true,
@@ -47,12 +48,13 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 type listener struct {
 	status  status
 	changes engine.Changes
-	// plain reports that the platform has only GetStatus and StatusUpdate. Where it has both, these must not count: they do
-	// not distinguish an update from an install of downloadable content.
+	// plain is true if the platform has only GetStatus and StatusUpdate. On platforms with both,
+	// the plain ones are ignored: they do not distinguish an update from an install of downloadable
+	// content.
 	plain bool
 }
 
-// Receive takes a StatusUpdateAdvanced, or a StatusUpdate where that is all there is.
+// Receive handles a StatusUpdateAdvanced, or a StatusUpdate on a platform without the advanced one.
 func (l *listener) Receive(member string, body []any, _ bool) error {
 	switch {
 	case member == statusUpdateAdvanced:
@@ -63,7 +65,7 @@ func (l *listener) Receive(member string, body []any, _ bool) error {
 	return nil
 }
 
-// Read calls GetStatusAdvanced, or GetStatus where that is all there is.
+// Read calls GetStatusAdvanced, or GetStatus on a platform without it.
 func (l *listener) Read(ctx context.Context, call service.Call) error {
 	err := call(ctx, getStatusAdvanced, l.take(decodeAdvanced))
 	l.plain = service.IsUnknownMethod(err)
@@ -73,7 +75,7 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 	return err
 }
 
-// Lost reports that update_engine cannot be asked.
+// Lost reports that update_engine cannot be queried.
 func (l *listener) Lost(why string, presence engine.Presence) {
 	l.changes.Reach(presence, why)
 	l.changes.Update(l.status.report())

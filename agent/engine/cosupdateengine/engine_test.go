@@ -159,7 +159,8 @@ func TestEngine_AnInstallIsNoNeed_Behaviour9(t *testing.T) {
 	}
 }
 
-// TestDecodeAdvanced_RefusesMalformedBodies_Behaviour5 has what else is malformed. These are what the bus makes of the types of others.
+// TestDecodeAdvanced_RefusesMalformedBodies_Behaviour5 covers the other malformed bodies. These are
+// the wrong types that the bus delivers.
 func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 	bodies := [][]any{
 		{},

@@ -11,15 +11,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
 )
 
-// status is what matters of update_engine.StatusResult.
+// status holds the part of update_engine.StatusResult that matters.
 type status struct {
 	operation updatestatus.Operation
-	// version staged or on its way. Empty: unknown.
+	// version is the version that is staged or being installed, or empty if it is unknown.
 	version string
-	// install reports that downloadable content (DLC) goes through the operations and the system's own image does not: that
-	// never needs a reboot.
+	// install is true if the operation installs downloadable content (DLC) instead of a system
+	// image. DLC never needs a reboot.
 	install bool
-	// attemptError is the error code of the last attempt. 0: none, or unknown.
+	// attemptError is the error code of the last attempt, or 0 if it succeeded or the code is
+	// unknown.
 	attemptError int32
 }
 
@@ -27,14 +28,15 @@ func (s status) needsReboot() bool {
 	return s.operation == updatestatus.UpdatedNeedReboot && !s.install
 }
 
-// checks reports whether update_engine asks its server for an update of the system, or reports to it that this failed. With repeated
-// updates on it does so while one waits for its reboot, which it reports again afterwards. A download that fails comes after another
-// operation.
+// checks reports whether update_engine is checking for a system update, or reporting that a check
+// failed. With repeated updates on, it does both while a staged update waits for its reboot, and
+// reports the staged update again afterwards. A failed download comes after another operation.
 func (s status) checks() bool {
 	return (s.operation == updatestatus.CheckingForUpdate || s.operation == updatestatus.ReportingErrorEvent) && !s.install
 }
 
-// resumed is the status after a restart of the agent in the same boot, made from what it had reported before.
+// resumed returns the status after a restart of the agent in the same boot, from the agent's last
+// report.
 func resumed(before engine.Report) status {
 	if before.State != engine.Needed {
 		return status{}
@@ -42,8 +44,9 @@ func resumed(before engine.Report) status {
 	return status{operation: updatestatus.UpdatedNeedReboot, version: before.Version}
 }
 
-// next is what counts after the engine has reported a status. A need falls when the engine reports something else. That it checks
-// for a newer update, in vain or not, reports nothing about the one that is staged.
+// next returns the status after the engine reported another one. A need ends when the engine
+// reports something else, except for a check: checking for a newer update says nothing about the
+// staged one.
 func (s status) next(received status) status {
 	switch {
 	case s.needsReboot() && received.checks():
@@ -55,7 +58,7 @@ func (s status) next(received status) status {
 	return received
 }
 
-// report is what the status reports to others.
+// report returns the status as a report.
 func (s status) report() engine.Report {
 	if s.needsReboot() {
 		return engine.Staged(Name, s.version, fmt.Sprintf("%s has installed %s; it runs after a reboot.", title, s.what()))
@@ -63,7 +66,7 @@ func (s status) report() engine.Report {
 	return engine.UpToDate(Name, title+" "+s.noNeed())
 }
 
-// what is being installed, for people.
+// what names the update for people.
 func (s status) what() string {
 	if s.version == "" {
 		return "an update"
@@ -71,7 +74,7 @@ func (s status) what() string {
 	return "version " + s.version
 }
 
-// noNeed states why there is no need: the rest of a sentence about the engine.
+// noNeed explains why a reboot is not needed, as the rest of a sentence about the engine.
 func (s status) noNeed() string {
 	switch s.operation {
 	case updatestatus.Error:
@@ -85,7 +88,7 @@ func (s status) noNeed() string {
 	}
 }
 
-// code returns the error code of the last attempt where there is one.
+// code returns the error code of the last attempt for a message, or an empty text.
 func (s status) code() string {
 	if s.attemptError == 0 {
 		return ""
@@ -93,16 +96,18 @@ func (s status) code() string {
 	return fmt.Sprintf(", error code %d", s.attemptError)
 }
 
-// decodePlain reads the body of GetStatus and StatusUpdate, which cannot distinguish installs and errors.
+// decodePlain reads the body of GetStatus and StatusUpdate, which do not tell installs and errors
+// apart.
 func decodePlain(body []any) (status, error) {
 	decoded, err := updatestatus.Decode(body)
 	return status{operation: decoded.Operation, version: decoded.Version}, err
 }
 
-// maxResultBytes is far more than a status has.
+// maxResultBytes is far more than a real status has.
 const maxResultBytes = 64 << 10
 
-// decodeAdvanced reads the body of GetStatusAdvanced and StatusUpdateAdvanced: one array of bytes, which is a message.
+// decodeAdvanced reads the body of GetStatusAdvanced and StatusUpdateAdvanced: one byte array that
+// holds a protobuf message.
 func decodeAdvanced(body []any) (status, error) {
 	if len(body) != 1 {
 		return status{}, fmt.Errorf("%d values instead of 1", len(body))
@@ -117,8 +122,8 @@ func decodeAdvanced(body []any) (status, error) {
 	return decodeResult(message)
 }
 
-// decodeResult reads update_engine.StatusResult, proto3. A field that is missing is zero, so an idle engine has none for the operation.
-// The last of several counts. Unknown ones are ignored.
+// decodeResult reads update_engine.StatusResult, proto3. A missing field is zero, so an idle engine
+// sends no operation. The last of several values counts, and unknown fields are ignored.
 func decodeResult(message []byte) (status, error) {
 	var s status
 	for len(message) > 0 {
@@ -155,7 +160,7 @@ const (
 	fieldLastAttemptError protowire.Number = 10
 )
 
-// wireType is how a field is written.
+// wireType returns the wire type of a field, and whether the field is known.
 func wireType(number protowire.Number) (wire protowire.Type, known bool) {
 	switch number {
 	case fieldLastCheckedTime, fieldCurrentOperation, fieldNewSize, fieldIsInstall, fieldLastAttemptError:
@@ -169,7 +174,7 @@ func wireType(number protowire.Number) (wire protowire.Type, known bool) {
 	}
 }
 
-// set takes the value of one field, which is of the field's wire type and complete.
+// set stores the value of one field. The value is complete and has the wire type of the field.
 func (s *status) set(number protowire.Number, value []byte) error {
 	varint, _ := protowire.ConsumeVarint(value)
 	switch number {

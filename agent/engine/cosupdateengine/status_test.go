@@ -60,7 +60,7 @@ func TestNeed(t *testing.T) {
 		"operation 6 is a need (behaviour 9)": {
 			received: []status{need17800}, want: needed17800,
 		},
-		"operation 6 of an install is no need (behaviour 9)": {
+		"operation 6 of an install needs no reboot (behaviour 9)": {
 			received: []status{installed}, want: upToDate,
 		},
 		"a download stages no version yet": {received: []status{downloading}, want: upToDate},
@@ -103,7 +103,7 @@ func TestNeed(t *testing.T) {
 			want: notNeeded("COS update_engine reports that its last attempt failed (REPORTING_ERROR_EVENT, error code 37); " +
 				"no update waits for a reboot."),
 		},
-		"a check of an idle engine is no need": {received: []status{idle, checking}, want: upToDate},
+		"a check by an idle engine needs no reboot": {received: []status{idle, checking}, want: upToDate},
 		"a download overwrites what was staged": {
 			received: []status{need17800, checking, downloading}, want: upToDate,
 		},
@@ -116,7 +116,7 @@ func TestNeed(t *testing.T) {
 		"a restarted agent keeps a need while the engine checks": {
 			before: needed17800, received: []status{checking}, want: needed17800,
 		},
-		"an install under way is no need": {
+		"an install in progress needs no reboot": {
 			// update_engine begins one only while it is idle, so nothing can be staged any more.
 			received: []status{need17800, installed}, want: upToDate,
 		},
@@ -129,15 +129,15 @@ func TestNeed(t *testing.T) {
 			received: []status{broken},
 			want:     notNeeded("COS update_engine reports an error (ERROR); no update waits for a reboot."),
 		},
-		"a deferred update is no need, and reported": {
+		"a deferred update needs no reboot and is reported": {
 			received: []status{deferred},
 			want:     notNeeded("COS update_engine has deferred version 17900.1.2 (UPDATED_BUT_DEFERRED); a reboot would not apply it."),
 		},
-		"a restarted agent keeps a need until the engine is asked": {before: needed17800, want: needed17800},
+		"a restarted agent keeps a need until it has queried the engine": {before: needed17800, want: needed17800},
 		"a restarted agent keeps the version the engine has forgotten": {
 			before: needed17800, received: []status{needUnnamed}, want: needed17800,
 		},
-		"a restarted agent drops a need that was reset meanwhile": {
+		"a restarted agent drops a need that was reset during the restart": {
 			before: needed17800, received: []status{idle}, want: upToDate,
 		},
 		"a restarted agent takes nothing from a report without a need": {before: upToDate, want: upToDate},
@@ -237,10 +237,10 @@ func TestDecodeAdvanced_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 		"a number for the version":   {[]any{[]byte("\x20\x41")}, "field 4 has wire type 0 instead of 2"},
 		"a number for the progress":  {[]any{[]byte("\x10\x01")}, "field 2 has wire type 0 instead of 1"},
 		"an operation nobody knows":  {[]any{[]byte("\x18\x0d")}, "unknown operation 13"},
-		"a version of several lines": {[]any{[]byte("\x18\x06\x22\x031\n2")}, `"1\n2" is no version`},
-		"a version that is no text":  {[]any{[]byte("\x18\x06\x22\x01\xff")}, `"\xff" is no version`},
+		"a version of several lines": {[]any{[]byte("\x18\x06\x22\x031\n2")}, `"1\n2" is not a version`},
+		"a version that is not text": {[]any{[]byte("\x18\x06\x22\x01\xff")}, `"\xff" is not a version`},
 		"a version without end": {
-			[]any{[]byte("\x18\x06\x22\xe8\x07" + strings.Repeat("9", 1000))}, `"` + strings.Repeat("9", 64) + `" is no version`,
+			[]any{[]byte("\x18\x06\x22\xe8\x07" + strings.Repeat("9", 1000))}, `"` + strings.Repeat("9", 64) + `" is not a version`,
 		},
 	}
 	for name, tc := range cases {

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// patience is how long something may take before a test gives up on it.
+	// patience is how long a test waits before it gives up.
 	patience = time.Minute
-	// stopLimit is how soon an engine has to stop (behaviour 58).
+	// stopLimit is the time in which an engine must stop (behaviour 58).
 	stopLimit = 5 * time.Second
 )
 
-// TB is what a Run needs of a *testing.T.
+// TB is the part of *testing.T that a Run needs.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -34,15 +34,15 @@ type TB interface {
 	Context() context.Context
 }
 
-// Run is an engine that runs, and what it reports.
+// Run runs an engine and records its reports.
 type Run struct {
-	// Clock is the engine's.
+	// Clock is the clock of the engine.
 	Clock *clocktesting.FakeClock
-	// Reports are those that no Expect has received yet.
+	// Reports are the reports that no Expect has received yet.
 	Reports chan engine.Report
-	// Reachable is what the engine reports about whether it can be asked.
+	// Reachable receives each change of whether the engine can be queried.
 	Reachable chan bool
-	// Malformed counts.
+	// Malformed counts malformed messages.
 	Malformed atomic.Int64
 
 	t TB
@@ -56,18 +56,18 @@ func New(t TB) *Run {
 	}
 }
 
-// Options are those of an engine that this Run starts.
+// Options returns the options of an engine that this Run starts.
 func (r *Run) Options() source.Options {
 	return source.Options{Clock: r.Clock, Reachable: func(reachable bool) { r.Reachable <- reachable }}
 }
 
-// Bus is the same for an engine on the bus at an address.
+// Bus returns the options of an engine on the bus at the given address.
 func (r *Run) Bus(address string) service.Bus {
 	return service.Bus{Options: r.Options(), Connect: host.SystemBus(address), Malformed: func() { r.Malformed.Add(1) }}
 }
 
-// Start runs an engine; it is stopped, in time, when the test ends. Each line it logs goes to log,
-// which may be nil.
+// Start runs an engine and stops it when the test ends; it fails the test if the engine does not
+// stop in time. Each log line is passed to log, which may be nil.
 func (r *Run) Start(e source.Engine, log func(args string)) {
 	r.t.Helper()
 	logger := funcr.New(func(_, args string) {
@@ -107,7 +107,7 @@ func (r *Run) Expect(want engine.Report) {
 	r.ExpectAfter(0, want)
 }
 
-// ExpectAfter lets time pass, a step at a time, until the next report is there.
+// ExpectAfter advances the clock step by step until the next report arrives.
 func (r *Run) ExpectAfter(step time.Duration, want engine.Report) {
 	r.t.Helper()
 	r.Until("a report: "+want.Message, func() bool { return len(r.Reports) > 0 }, step)
@@ -116,7 +116,7 @@ func (r *Run) ExpectAfter(step time.Duration, want engine.Report) {
 	}
 }
 
-// ExpectNow takes the next report, which is there already.
+// ExpectNow takes the next report, which must have arrived already.
 func (r *Run) ExpectNow(want engine.Report) {
 	r.t.Helper()
 	if len(r.Reports) == 0 {
@@ -125,7 +125,8 @@ func (r *Run) ExpectNow(want engine.Report) {
 	r.Expect(want)
 }
 
-// Until polls for a condition. A step above zero lets time pass whenever the engine waits for the clock.
+// Until polls for a condition. If step is above zero, it advances the clock whenever the engine
+// waits for it.
 func (r *Run) Until(what string, condition func() bool, step time.Duration) {
 	r.t.Helper()
 	deadline := clock.RealClock{}.NewTimer(patience)
@@ -144,7 +145,8 @@ func (r *Run) Until(what string, condition func() bool, step time.Duration) {
 	}
 }
 
-// ExpectNoReport checks that none is waiting. Whatever could cause one has to be over.
+// ExpectNoReport checks that no report is waiting. Everything that could cause one must have
+// happened already.
 func (r *Run) ExpectNoReport() {
 	r.t.Helper()
 	if len(r.Reports) > 0 {

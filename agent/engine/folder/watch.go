@@ -1,5 +1,5 @@
-// Package folder detects what happens in folders of the host: at once where inotify works, and after a while where it
-// does not. A folder may be missing, come, go, or be replaced by another one, as when something is mounted over it.
+// Package folder watches folders of the host: with inotify if it works, else by looking
+// periodically. A folder may be missing, appear, disappear, or be replaced, for example by a mount.
 package folder
 
 import (
@@ -19,18 +19,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
-// Watch looks whenever something may have changed. All fields but Again are required.
+// Watch calls Look whenever something may have changed. All fields but Again are required.
 type Watch struct {
-	// Folders are the paths to watch, not what is below them, and no two of them the same folder. It is called before each
-	// Look.
+	// Folders returns the paths to watch, without their subfolders and without duplicates. It is
+	// called before each Look.
 	Folders func() []string
-	// Look is called at first, after each change in the Folders, and once in each Period, never twice at once.
+	// Look is called once at the start, after each change in the Folders, and once per Period,
+	// never concurrently.
 	Look func()
-	// Period is how often to look without any occasion.
+	// Period is the longest time between two calls of Look.
 	Period time.Duration
 	// Clock measures the Period.
 	Clock clock.WithTicker
-	// Again makes it look once more.
+	// Again makes it call Look once more.
 	Again source.Again
 }
 
@@ -43,7 +44,7 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 	defer net.Stop()
 	last, looked := "", chan<- bool(nil)
 	for {
-		// Watching comes before looking, so that nothing falls between them.
+		// Start watching before looking, so that no change is lost in between.
 		why := ""
 		if err := n.watch(w.Folders()); err != nil {
 			why = err.Error()
@@ -67,25 +68,28 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 	}
 }
 
-// Reason is what went wrong with a file, without the path: that is this container's, not the host's.
+// Reason returns the message of a file error without the path, because that is a path of this
+// container.
 func Reason(err error) string { return host.WithoutPath(err).Error() }
 
-// Read reads at most limit bytes of a file of the host. A symbolic link that leaves root is not followed.
+// Read reads at most limit bytes of a file on the host. It does not follow a symbolic link that
+// leaves root.
 func Read(root *os.Root, name string, limit int64) ([]byte, error) {
 	return host.ReadFile(root.OpenFile, name, limit)
 }
 
-// notifier reports that something changed in folders, and not what.
+// notifier signals that something changed in the watched folders.
 type notifier struct {
-	// changed holds one value from a change until it is received.
+	// changed holds one value after a change until it is received.
 	changed chan struct{}
-	// watched are the folders watched, as they were found.
+	// watched are the watched folders, as they were found.
 	watched map[string]os.FileInfo
 	// open makes an inotify instance.
 	open func() (*fsnotify.Watcher, error)
-	// watcher is nil until there is one: their number is limited, and other programs may have used it up.
+	// watcher is nil until inotify could be opened: the number of instances is limited, and other
+	// programs may have used them up.
 	watcher *fsnotify.Watcher
-	// ended is closed when nothing of the watcher is read any more.
+	// ended is closed when nothing more is read from the watcher.
 	ended chan struct{}
 }
 
@@ -93,7 +97,7 @@ func newNotifier(open func() (*fsnotify.Watcher, error)) *notifier {
 	return &notifier{changed: make(chan struct{}, 1), watched: map[string]os.FileInfo{}, open: open}
 }
 
-// watch watches these folders and no other ones. One that does not exist is no error, and not watched.
+// watch watches exactly these folders. It ignores folders that do not exist.
 func (n *notifier) watch(folders []string) error {
 	if n.watcher == nil {
 		watcher, err := n.open()
@@ -119,9 +123,10 @@ func (n *notifier) watchOne(path string) error {
 	found, err := os.Stat(path)
 	if err != nil {
 		n.forget(path)
-		return nil //nolint:nilerr // Whatever the reason is, the folder is looked for again.
+		return nil //nolint:nilerr // The next call tries again, whatever the error is.
 	}
-	// inotify stays with a folder that was moved, or that something was mounted over, and drops one that was removed.
+	// inotify keeps watching a folder that was moved or covered by a mount, and stops watching one
+	// that was removed.
 	watched, known := n.watched[path]
 	if known && os.SameFile(watched, found) && slices.Contains(n.watcher.WatchList(), path) {
 		return nil
@@ -141,8 +146,8 @@ func (n *notifier) forget(path string) {
 	}
 }
 
-// listen takes whatever the watcher sends as a change: an error is a lost event. It must never wait, because the watcher
-// may hold its lock while it sends.
+// listen treats everything from the watcher as a change: an error is a lost event. It must never
+// block, because the watcher may hold its lock while it sends.
 func (n *notifier) listen(watcher *fsnotify.Watcher) {
 	defer close(n.ended)
 	events, errs := watcher.Events, watcher.Errors

@@ -27,7 +27,7 @@ type harness struct {
 	t     *testing.T
 	dir   string
 	looks atomic.Int64
-	// seen is whether the last look found the file.
+	// seen reports whether the last look found the file.
 	seen atomic.Bool
 }
 
@@ -68,7 +68,8 @@ func (h *harness) run() {
 	h.Until("the first look", func() bool { return h.looks.Load() > 0 }, 0)
 }
 
-// expect waits for a look that finds the file, or does not. A step above zero lets time pass meanwhile.
+// expect waits for a look that finds the file, or one that does not. If step is above zero, it
+// advances the clock.
 func (h *harness) expect(seen bool, step time.Duration) {
 	h.t.Helper()
 	h.Until("a look at the change", func() bool { return h.seen.Load() == seen }, step)

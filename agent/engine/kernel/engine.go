@@ -1,5 +1,6 @@
-// Package kernel finds out whether a newer kernel is installed than the one that runs, for hosts that report no
-// pending update. It compares names: the boot loader decides in the end, so this engine is off unless it is named.
+// Package kernel reports whether a newer kernel is installed than the one that runs, for hosts that
+// report no pending update. It compares names only. The boot loader decides in the end, so this
+// engine runs only if --engines names it.
 package kernel
 
 import (
@@ -24,15 +25,15 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "kernel"
 
-// period is how often the kernels are compared without any occasion.
+// period is the interval between two comparisons if inotify reports nothing.
 const period = 10 * time.Minute
 
 // Engine compares kernels.
 type Engine struct {
 	source.Options
 
-	// HostRoot is where the host's file system is mounted; its /usr/lib/modules and /boot are enough. Required; "/" is
-	// this one.
+	// HostRoot is the path at which the host's file system is mounted; /usr/lib/modules and /boot
+	// are enough. Required; "/" means this file system.
 	HostRoot string
 	// ReleaseFile holds the release of the running kernel: /proc/sys/kernel/osrelease. Required.
 	ReleaseFile string
@@ -51,7 +52,8 @@ func (e *Engine) Run(ctx context.Context, take func(engine.Report)) {
 	}.Run(ctx)
 }
 
-// folders are those in which something appears when a kernel is installed: depmod writes into the kernel's own.
+// folders returns the folders that change when a kernel is installed. depmod writes into the folder
+// of the kernel itself.
 func (e *Engine) folders() []string {
 	h, err := open(e.HostRoot)
 	if err != nil {
@@ -59,14 +61,14 @@ func (e *Engine) folders() []string {
 	}
 	defer h.close()
 	paths := []string{filepath.Join(e.HostRoot, h.modules), filepath.Join(e.HostRoot, boot)}
-	found, _ := h.modulesOf() // The look reports what is wrong.
+	found, _ := h.modulesOf() // look reports the error.
 	for _, r := range found {
 		paths = append(paths, filepath.Join(e.HostRoot, h.modules, r.text))
 	}
 	return paths
 }
 
-// observation is what a look found.
+// observation is the result of one look.
 type observation struct {
 	// running kernel.
 	running release
@@ -74,7 +76,7 @@ type observation struct {
 	installed []release
 }
 
-// look finds out what runs and what is installed. An error states what cannot be read.
+// look finds the running kernel and the installed ones. Its error names what cannot be read.
 func (e *Engine) look() (observation, error) {
 	running, err := readRelease(e.ReleaseFile)
 	if err != nil {
@@ -89,8 +91,8 @@ func (e *Engine) look() (observation, error) {
 	return observation{running, installed}, err
 }
 
-// report is what a look reports to others. A need is a kernel of the running one's flavour that is newer. Older kernels
-// are not a need: the running one may come from elsewhere, and would again after a reboot.
+// report returns the observation as a report. A newer kernel of the running flavour is a need. An
+// older one is not: the running kernel may come from elsewhere, and would again after a reboot.
 func report(o observation, unread error) engine.Report {
 	newer := slices.DeleteFunc(slices.Clone(o.installed), func(r release) bool {
 		return r.flavour != o.running.flavour || compareReleases(r, o.running) <= 0
@@ -109,16 +111,16 @@ func report(o observation, unread error) engine.Report {
 	return engine.UpToDate(Name, fmt.Sprintf("Kernel %s is running, and no newer one of its kind is installed.", o.running.text))
 }
 
-// boot is the folder of kernel images, below the host's root.
+// boot is the folder of kernel images below the host's root.
 const boot = "boot"
 
 // maxEntries is far more than a folder of kernels has.
 const maxEntries = 1024
 
-// host is the host's file system. A symbolic link that leaves it is not followed.
+// host reads the host's file system and does not follow a symbolic link that leaves it.
 type host struct {
 	root *os.Root
-	// modules is the folder that has a folder for each kernel, below the root.
+	// modules is the folder, below the root, that has one folder per kernel.
 	modules string
 }
 
@@ -131,19 +133,21 @@ func open(hostRoot string) (*host, error) {
 	merged, split := &host{root, "usr/lib/modules"}, &host{root, "lib/modules"}
 	if found, err := merged.modulesOf(); err == nil && len(found) == 0 {
 		if found, _ = split.modulesOf(); len(found) > 0 {
-			return split, nil // A host that keeps /lib apart from /usr/lib.
+			return split, nil // This host keeps /lib separate from /usr/lib.
 		}
 	}
 	return merged, nil
 }
 
-// unreadable is an error for people: the path in err is this container's.
+// unreadable returns an error for people, without the path in err: that is a path of this
+// container.
 func unreadable(what string, err error) error { return fmt.Errorf("%s: %s", what, folder.Reason(err)) }
 
 func (h *host) close() { _ = h.root.Close() } // It was only read.
 
-// installed are the kernels that could boot, complete as far as can be seen. A folder of modules alone may be what a
-// removed kernel left, and one without modules.dep what is being installed.
+// installed returns the kernels that could boot and are complete as far as we can see. A folder of
+// modules alone may be left over from a removed kernel, and one without modules.dep is still being
+// installed.
 func (h *host) installed() ([]release, error) {
 	images, err := h.releases(boot, "vmlinuz-", false)
 	if err != nil {
@@ -171,15 +175,16 @@ func (h *host) installed() ([]release, error) {
 	if imagesSeen {
 		return complete, nil
 	}
-	return imageless, nil // There are no images here: they are not mounted, or elsewhere.
+	return imageless, nil // The images are not mounted, or are somewhere else.
 }
 
-// modulesOf are the kernels that have a folder of modules.
+// modulesOf returns the kernels that have a folder of modules.
 func (h *host) modulesOf() ([]release, error) {
 	return h.releases(h.modules, "", true)
 }
 
-// releases are the kernels by which folders, or files, of a folder are named, behind a prefix. Without the folder there are none.
+// releases returns the kernels after which the entries of a folder are named, without their prefix.
+// A missing folder has none.
 func (h *host) releases(name, prefix string, folders bool) ([]release, error) {
 	opened, err := h.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -190,7 +195,7 @@ func (h *host) releases(name, prefix string, folders bool) ([]release, error) {
 	}
 	defer func() { _ = opened.Close() }()
 	entries, err := opened.ReadDir(maxEntries)
-	if errors.Is(err, fs.ErrNotExist) { // it was removed since
+	if errors.Is(err, fs.ErrNotExist) { // It was removed in between.
 		return nil, nil
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -211,7 +216,7 @@ func (h *host) has(name string) bool {
 	return err == nil
 }
 
-// maxReleaseBytes is what uname has room for.
+// maxReleaseBytes is the size of the field in uname.
 const maxReleaseBytes = 64
 
 // readRelease reads the release of the running kernel.
@@ -223,7 +228,7 @@ func readRelease(file string) (release, error) {
 	}
 	r, ok := parseRelease(strings.TrimSpace(string(content)))
 	if !ok {
-		return release{}, unreadable(what, errors.New("it is no version"))
+		return release{}, unreadable(what, errors.New("it is not a version"))
 	}
 	return r, nil
 }

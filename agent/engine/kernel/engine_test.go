@@ -84,7 +84,7 @@ func TestEngine_ComparesEveryTenMinutes(t *testing.T) {
 	h := newHarness(t, "6.1.0-9-amd64")
 	h.run()
 	h.Expect(noKernel)
-	// There was no folder that inotify could have watched.
+	// inotify had no folder to watch.
 	h.install("6.1.0-9-amd64", "6.1.0-10-amd64")
 	h.Until("the next look to be due", h.Clock.HasWaiters, 0)
 	h.Clock.Step(10*time.Minute - time.Second)
@@ -177,12 +177,12 @@ func TestInstalled(t *testing.T) {
 			[]string{"usr/lib/modules/" + one + "/modules.dep", "boot/vmlinuz-" + one, "usr/lib/modules/" + two + "/vmlinuz"},
 			[]string{one},
 		},
-		"folders that are no kernels": {
+		"folders that are not kernels": {
 			[]string{"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/updates/modules.dep", "usr/lib/modules/README"},
 			[]string{one},
 		},
 		"the folder of a host that is not merged": {[]string{"lib/modules/" + one + "/modules.dep"}, []string{one}},
-		"an empty folder beside it":               {[]string{"usr/lib/modules/README", "lib/modules/" + one + "/modules.dep"}, []string{one}},
+		"an empty folder next to it":              {[]string{"usr/lib/modules/README", "lib/modules/" + one + "/modules.dep"}, []string{one}},
 		"images alone":                            {[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-" + two, "boot/initrd.img-6.1.0-11-amd64"}, []string{two, one}},
 		"an image that is not one": {
 			[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-0-rescue-3f2a", "boot/vmlinuz", "boot/vmlinuz-6.1.0-11-amd64/x"}, []string{one},
@@ -238,7 +238,7 @@ func upToDate(running string) engine.Report {
 
 var (
 	noKernel  = engine.Unreachable(Name, "No kernel is found in the host's /usr/lib/modules, /lib/modules or /boot.")
-	noRelease = engine.Unreachable(Name, "The host's kernels cannot be read: the running one's release: it is no version.")
+	noRelease = engine.Unreachable(Name, "The host's kernels cannot be read: the running one's release: it is not a version.")
 )
 
 func TestReport(t *testing.T) {
@@ -247,11 +247,11 @@ func TestReport(t *testing.T) {
 		installed []string
 		want      engine.Report
 	}{
-		"the newest one runs":               {"6.1.0-10-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-amd64"}, upToDate("6.1.0-10-amd64")},
-		"a newer one is installed":          {"6.1.0-9-amd64", []string{"6.1.0-10-amd64", "6.1.0-9-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
-		"the newest of several is reported": {"6.1.0-8-amd64", []string{"6.1.0-9-amd64", "6.1.0-11-amd64", "6.1.0-10-amd64"}, needs("6.1.0-11-amd64", "6.1.0-8-amd64")},
-		"the running one was removed":       {"6.1.0-9-amd64", []string{"6.1.0-10-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
-		"another flavour is no successor":   {"6.1.0-9-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-cloud-amd64"}, upToDate("6.1.0-9-amd64")},
+		"the newest one runs":                {"6.1.0-10-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-amd64"}, upToDate("6.1.0-10-amd64")},
+		"a newer one is installed":           {"6.1.0-9-amd64", []string{"6.1.0-10-amd64", "6.1.0-9-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
+		"the newest of several is reported":  {"6.1.0-8-amd64", []string{"6.1.0-9-amd64", "6.1.0-11-amd64", "6.1.0-10-amd64"}, needs("6.1.0-11-amd64", "6.1.0-8-amd64")},
+		"the running one was removed":        {"6.1.0-9-amd64", []string{"6.1.0-10-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
+		"another flavour is not a successor": {"6.1.0-9-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-cloud-amd64"}, upToDate("6.1.0-9-amd64")},
 		"within a flavour": {
 			"6.1.0-9-cloud-amd64",
 			[]string{"6.1.0-9-cloud-amd64", "6.1.0-10-cloud-amd64", "6.1.0-11-amd64"},

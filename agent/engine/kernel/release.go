@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// release is the name of a kernel, as uname -r and the folders of modules have it. It is a version, and what the distribution adds to
-// it. In 6.1.0-10-cloud-amd64 these are 6.1.0, 10 and cloud-amd64.
+// release is the name of a kernel, as in uname -r and the folders of modules: a version and what
+// the distribution adds to it. In 6.1.0-10-cloud-amd64 the parts are 6.1.0, 10 and cloud-amd64.
 type release struct {
 	text string
-	// version is what the kernel's own developers count.
+	// version is the version of the upstream kernel.
 	version []string
-	// build is all that follows.
+	// build is the rest.
 	build []token
-	// flavour distinguishes kernels that are no successors of each other. Empty: there is only one kind.
+	// flavour tells apart kernels that do not replace each other. It is empty if there is only one
+	// kind.
 	flavour string
 }
 
@@ -23,7 +24,8 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// parseRelease reads a release. What does not begin with a version, such as the name of another folder, is not one.
+// parseRelease reads a release. It refuses text that does not begin with a version, such as the
+// name of another folder.
 func parseRelease(text string) (release, bool) {
 	rest := strings.TrimLeft(text, digits+".")
 	version := strings.FieldsFunc(text[:len(text)-len(rest)], func(r rune) bool { return r == '.' })
@@ -43,7 +45,7 @@ func parseRelease(text string) (release, bool) {
 	return r, true
 }
 
-// compareReleases orders releases: by version, where 6.7 is 6.7.0, and then by build.
+// compareReleases orders releases by version, with 6.7 equal to 6.7.0, and then by build.
 func compareReleases(a, b release) int {
 	return cmp.Or(
 		compareEach(a.version, b.version, "0", compareNumbers),
@@ -51,7 +53,7 @@ func compareReleases(a, b release) int {
 	)
 }
 
-// compareEach compares element by element; behind the last one there is filler without end.
+// compareEach compares element by element. The shorter list is padded with filler.
 func compareEach[T any](a, b []T, filler T, compare func(a, b T) int) int {
 	at := func(list []T, i int) T {
 		if i < len(list) {
@@ -73,22 +75,22 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// kind of a token. Where two releases first differ in kind, the greater one is newer: 6.7.0-rc1 < 6.7.0 < 6.7.0-a < 6.7.0-1,
-// as package managers have it.
+// kind is the kind of a token. If two releases first differ in kind, the greater kind is newer, as
+// in package managers: 6.7.0-rc1 < 6.7.0 < 6.7.0-a < 6.7.0-1.
 type kind int
 
 const (
-	// candidate is an rc, which comes before what it is a candidate for.
+	// candidate is an rc, which is older than the release itself.
 	candidate kind = iota
-	// end is where there is no token.
+	// end pads the shorter of two releases.
 	end
 	// word is text.
 	word
-	// number is compared as one.
+	// number is compared as a number.
 	number
 )
 
-// token is a part of what follows the version.
+// token is one part of the text after the version.
 type token struct {
 	kind kind
 	text string
@@ -104,8 +106,9 @@ func compareTokens(a, b token) int {
 	return cmp.Compare(a.text, b.text)
 }
 
-// parseSegment reads what is between two separators, and reports which words of the flavour's name it has. Empty words
-// do not count. A number within a word belongs to the word, as in amd64 or v8, except where it is known to count something.
+// parseSegment reads the text between two separators, and returns the words that belong to the
+// flavour. Empty words do not count. A number within a word belongs to the word, as in amd64 or v8,
+// unless it is known to count something.
 func parseSegment(segment string) (tokens []token, flavour []string) {
 	if strings.Trim(segment, digits) == "" {
 		return []token{{number, segment}}, nil
@@ -118,16 +121,16 @@ func parseSegment(segment string) (tokens []token, flavour []string) {
 	counted := present(token{word, name}, token{number, segment[len(name) : len(segment)-len(tail)]}, token{word, tail})
 	switch name {
 	case "amzn", "azl", "bpo", "cm", "deb", "el", "fc", "ph":
-		// A release of the distribution: the kernels of the next one are successors.
+		// This number is a release of the distribution: the next release replaces this kernel.
 		return counted, []string{tail}
 	case "arch", "hardened", "rt", "zen":
-		// A flavour that counts its own patches.
+		// This flavour counts its own patches.
 		return counted, []string{name, tail}
 	}
 	return []token{{word, segment}}, []string{segment}
 }
 
-// present leaves out what is empty.
+// present returns the words that are not empty.
 func present(tokens ...token) []token {
 	return slices.DeleteFunc(tokens, func(t token) bool { return t.text == "" })
 }

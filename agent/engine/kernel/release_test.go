@@ -12,7 +12,7 @@ func parse(t *testing.T, text string) release {
 	t.Helper()
 	r, ok := parseRelease(text)
 	if !ok {
-		t.Fatalf("%q is no release", text)
+		t.Fatalf("%q is not a release", text)
 	}
 	return r
 }

@@ -1,5 +1,5 @@
-// Package sentinel detects the files by which a host asks for a reboot: /run/reboot-required of Debian, Ubuntu, Flatcar and
-// others, and SUSE's /run/reboot-needed.
+// Package sentinel detects the files by which a host asks for a reboot: /run/reboot-required on
+// Debian, Ubuntu, Flatcar and others, and /run/reboot-needed on SUSE.
 package sentinel
 
 import (
@@ -26,17 +26,18 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "sentinel"
 
-// period is how often the files are looked for without any occasion.
+// period is the interval between two looks at the files if inotify reports nothing.
 const period = time.Minute
 
-// Engine watches the files. It is Absent where the folder of the Defaults is not mounted.
+// Engine watches the files. It is Absent if the folder of the Defaults is not mounted.
 type Engine struct {
 	source.Options
 
-	// HostRoot is where the host's file system is mounted; the folders of the files are enough. Required; "/" is this one.
+	// HostRoot is the path at which the host's file system is mounted; only the folders of the
+	// files are needed. Required; "/" means this file system.
 	HostRoot string
-	// Files are the host's files that ask for a reboot while they exist: absolute paths. Empty: Defaults. An engine with Files is
-	// not Optional.
+	// Files are absolute paths on the host. While one of them exists, the host needs a reboot. If
+	// empty, Defaults is used. An engine with Files is never Optional.
 	Files []string
 }
 
@@ -62,11 +63,11 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	}.Run(ctx)
 }
 
-// Defaults are the files that ask for a reboot where none are named: the one of Debian, Ubuntu and Flatcar, and SUSE's. They
-// lie in memory and are gone after the boot.
+// Defaults are the files that are watched if none are named: the file of Debian, Ubuntu and
+// Flatcar, and SUSE's. They are in memory and disappear with the boot.
 var Defaults = []string{"/run/reboot-required", "/run/reboot-needed"}
 
-// folders are those of the files, each once.
+// folders returns the folders of the files, each once.
 func folders(files []string) []string {
 	var all []string
 	for _, file := range files {
@@ -77,21 +78,23 @@ func folders(files []string) []string {
 	return all
 }
 
-// observation is what a look found. The zero one is no file.
+// observation is the result of one look. The zero value means that no file exists.
 type observation struct {
-	// files are those that ask for a reboot, at least one.
+	// files are the watched files, at least one.
 	files []string
-	// unreadable states why folder, which should hold one of them, cannot be read. Empty: all of them were.
+	// unreadable is the reason that folder, which should hold one of the files, cannot be read. It
+	// is empty if every folder was readable.
 	unreadable, folder string
-	// missing reports that it is unreadable because there is no such folder.
+	// missing is true if the folder does not exist.
 	missing bool
-	// present are those of the files that exist.
+	// present are the files that exist.
 	present []string
-	// packages that asked for the reboot, in the order in which they did.
+	// packages are the packages that asked for the reboot, in that order.
 	packages []string
 }
 
-// look finds out which of the files there are. A symbolic link that leaves the host's file system is not followed.
+// look checks which of the files exist. It does not follow a symbolic link that leaves the host's
+// file system.
 func look(hostRoot string, files []string) observation {
 	o := observation{files: files}
 	root, err := os.OpenRoot(hostRoot)
@@ -113,7 +116,7 @@ func look(hostRoot string, files []string) observation {
 				o.folder, o.unreadable = path.Dir(file), folder.Reason(err)
 			}
 		case found.IsDir():
-			// A container that mounts the file before it exists leaves a folder of its name.
+			// If a container mounts the file before it exists, a folder of that name remains.
 		default:
 			o.present = append(o.present, file)
 			o.packages = appendPackages(o.packages, readList(root, below(file)+".pkgs"))
@@ -122,10 +125,10 @@ func look(hostRoot string, files []string) observation {
 	return o
 }
 
-// below is a path of the host as one of its root.
+// below turns a path of the host into a path relative to its root.
 func below(name string) string { return path.Join(".", name) }
 
-// isFolder makes an error of what is not a folder.
+// isFolder returns an error unless found is a folder.
 func isFolder(found fs.FileInfo, err error) error {
 	if err == nil && !found.IsDir() {
 		return syscall.ENOTDIR
@@ -133,7 +136,8 @@ func isFolder(found fs.FileInfo, err error) error {
 	return err
 }
 
-// noFolder distinguishes a folder that does not exist, or is something else, from one that cannot be read.
+// noFolder records a folder that cannot be read, and whether it is missing or something other than
+// a folder.
 func (o observation) noFolder(name string, err error) observation {
 	o.missing = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	o.folder, o.unreadable = name, folder.Reason(err)
@@ -143,8 +147,8 @@ func (o observation) noFolder(name string, err error) observation {
 // maxListBytes is more than a message can hold.
 const maxListBytes = 8 << 10
 
-// readList reads the beginning of a list of packages, whole lines only. The list is an extra: without one, or with one
-// that cannot be read, the file counts just the same.
+// readList reads whole lines from the beginning of a list of packages. The list is optional: the
+// file counts even if the list is missing or unreadable.
 func readList(root *os.Root, list string) string {
 	content, err := folder.Read(root, list, maxListBytes)
 	if err != nil {
@@ -156,8 +160,8 @@ func readList(root *os.Root, list string) string {
 	return string(content)
 }
 
-// report is what the observation reports to others. Its content is for people; only that a file exists counts, also where another
-// one cannot be looked for.
+// report returns the observation as a report. Any existing file is a need, even if another folder
+// is unreadable. The content of the files is only for people.
 func (o observation) report() engine.Report {
 	unread := ""
 	if o.unreadable != "" {
@@ -175,7 +179,7 @@ func (o observation) report() engine.Report {
 	return engine.UpToDate(Name, none(o.files))
 }
 
-// none reports that none of the files exists.
+// none returns the message that none of the files exists.
 func none(files []string) string {
 	last := len(files) - 1
 	if last == 0 {
@@ -184,10 +188,10 @@ func none(files []string) string {
 	return fmt.Sprintf("Neither %s nor %s exists on the host.", strings.Join(files[:last], ", "), files[last])
 }
 
-// maxNamed is how many packages a message names at most.
+// maxNamed is the largest number of packages in a message.
 const maxNamed = 16
 
-// needMessage names the files, as many of the packages as there is room for, and how many are left.
+// needMessage names the files, as many packages as fit, and the number of the others.
 func needMessage(present, packages []string) string {
 	exists := present[0] + " exists on the host"
 	if len(present) > 1 {
@@ -201,8 +205,8 @@ func needMessage(present, packages []string) string {
 	return engine.Shorten(exists + ".")
 }
 
-// appendPackages reads a list of packages: a name on each line, often the same one several times. What is no name of a
-// package is passed over.
+// appendPackages reads a list of packages, one name per line. Names are often repeated. Lines that
+// are not package names are skipped.
 func appendPackages(packages []string, content string) []string {
 	for line := range strings.Lines(content) {
 		name := strings.TrimSpace(line)
@@ -213,7 +217,8 @@ func appendPackages(packages []string, content string) []string {
 	return packages
 }
 
-// isPackage takes the names of Debian's packages and of others', with a version or without.
+// isPackage reports whether a text is a package name of Debian or another distribution, with or
+// without a version.
 func isPackage(name string) bool {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters+"+._~:=-") == "" &&

@@ -232,7 +232,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_B
 			}
 			h.remove("")
 			h.mkdir("run")
-			// In between it may be noticed that there is nothing at all.
+			// An intermediate look may find nothing at all.
 			h.Until("/run to be found", func() bool { return len(h.Reports) > 0 && <-h.Reports == noFile }, time.Minute)
 			h.remove("run")
 			h.ExpectAfter(time.Minute, noRun)
@@ -276,14 +276,14 @@ func TestReport(t *testing.T) {
 		seen observation
 		want engine.Report
 	}{
-		"no file is no need":             {observation{files: Defaults}, noFile},
+		"no file, no need":               {observation{files: Defaults}, noFile},
 		"a file is one (behaviour 12)":   {observation{present: Defaults[:1]}, present},
 		"what cannot be read is unknown": {observation{unreadable: "no such file or directory", folder: "/run"}, noRun},
-		"a file is a need beside a folder that cannot be read": {
+		"a file is a need even if another folder cannot be read": {
 			observation{unreadable: "no such file or directory", folder: "/run", present: Defaults[:1]}, needed(present.Message + " " + noRun.Message),
 		},
 		"the message names the packages":        {observation{present: Defaults[:1], packages: []string{"libc6", "dbus"}}, needed("/run/reboot-required exists on the host, because of libc6, dbus.")},
-		"packages without the file are no need": {observation{files: Defaults, packages: []string{"libc6"}}, noFile},
+		"packages without the file are ignored": {observation{files: Defaults, packages: []string{"libc6"}}, noFile},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -335,8 +335,8 @@ func TestAppendPackages(t *testing.T) {
 		"Debian's":                          {"linux-image-6.12.43+deb13-cloud-amd64\n", []string{"linux-image-6.12.43+deb13-cloud-amd64"}},
 		"with an architecture or a version": {"libc6:amd64\nopenssl=3.0.17-1~deb12u3\n", []string{"libc6:amd64", "openssl=3.0.17-1~deb12u3"}},
 		"white space around it":             {" dbus \r\n\n\t\nlibc6", []string{"dbus", "libc6"}},
-		"sentences are no packages":         {"*** System restart required ***\nRebooted.  All is well\ndbus", []string{"dbus"}},
-		"nor is anything that is not text":  {"\xff\x00\n\u202edbus\nd\x00bus\n", nil},
+		"sentences are not packages":        {"*** System restart required ***\nRebooted.  All is well\ndbus", []string{"dbus"}},
+		"binary data is not a package":      {"\xff\x00\n\u202edbus\nd\x00bus\n", nil},
 		"nor options and paths":             {"-rf\n/etc/passwd\n..\n", nil},
 		"nor what has no end":               {strings.Repeat("x", 65) + "\n", nil},
 	}

@@ -40,7 +40,8 @@ type hostService struct {
 	// stage announces that version 4001.0.0 is staged, and reset forgets that without a signal.
 	stage func() error
 	reset string
-	// fail makes it answer with an error, and garble with something that is no status.
+	// fail makes the service answer with an error, and garble makes it answer with something that
+	// is not a status.
 	fail   func(name, text string)
 	garble func(bool)
 }
@@ -81,7 +82,8 @@ func (k kind) unreachable() engine.Report {
 	return engine.Unreachable(k.name, "The system bus cannot be reached.")
 }
 
-// absent is its report on a bus without the service; where it is optional, State is Absent until the service has been there.
+// absent is the report on a bus without the service. If the engine is optional, State is Absent
+// until the service was seen.
 func (k kind) absent(state engine.State) engine.Report {
 	r := engine.Unreachable(k.name, k.title+" is not on the system bus.")
 	r.State = state
@@ -108,7 +110,8 @@ type rig struct {
 	options service.Bus
 }
 
-// forEach runs a test for each kind of engine, which is not started yet: for those alone that have a start where it needs one.
+// forEach runs a test for each kind of engine, which is not started yet. With needsStart it skips
+// the kinds without a start.
 func forEach(t *testing.T, starts bool, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	for _, k := range kinds {
@@ -283,7 +286,7 @@ func TestEngines_ThatDoNotAnswerConfirmNothing_Behaviour3(t *testing.T) {
 		s.fail("", "")
 		r.Must(r.options.Again.Look(t.Context()))
 		s.stop()
-		r.Must(r.options.Again.Look(t.Context())) // One that has left is nobody to ask.
+		r.Must(r.options.Again.Look(t.Context())) // A service that has left cannot be queried.
 	})
 }
 
@@ -307,7 +310,7 @@ func TestEngines_CountAMalformedReply_Behaviour5(t *testing.T) {
 		s := r.startService()
 		s.garble(true)
 		r.run()
-		r.Expect(engine.Unreachable(r.kind.name, r.kind.title+" answers "+r.kind.reads()+" with something that is no status."))
+		r.Expect(engine.Unreachable(r.kind.name, r.kind.title+" answers "+r.kind.reads()+" with something that is not a status."))
 		if n := r.Malformed.Load(); n != 1 {
 			t.Errorf("%d malformed replies counted, want 1", n)
 		}

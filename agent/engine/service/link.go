@@ -21,7 +21,7 @@ const (
 	ownerChanged = busDaemon + ".NameOwnerChanged"
 )
 
-// Bus is what an engine is given that is a service on the system bus.
+// Bus holds the options of an engine that is a service on the system bus.
 type Bus struct {
 	source.Options
 
@@ -31,7 +31,8 @@ type Bus struct {
 	Malformed func()
 }
 
-// Supervise runs session on one connection after the other, until ctx ends. lost is called each time there is none.
+// Supervise runs session on one connection after the other until ctx ends. It calls lost whenever
+// there is none.
 func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engine.Presence), session host.Session) {
 	last := ""
 	broken := func(err error) {
@@ -47,8 +48,8 @@ func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engin
 	})
 }
 
-// Ignore counts something malformed; count may be nil. It is logged at level 4 only: every program on the host can send such things,
-// and could flood the log.
+// Ignore counts a malformed message; count may be nil. It logs at level 4 only, because every
+// program on the host can send such messages and could flood the log.
 func Ignore(ctx context.Context, count func(), err error) {
 	if count != nil {
 		count()
@@ -56,40 +57,42 @@ func Ignore(ctx context.Context, count func(), err error) {
 	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored something malformed", "reason", err.Error())
 }
 
-// Link is one connection to the bus on which a service is followed.
+// Link follows one service on one connection to the bus.
 type Link struct {
 	// Conn is the connection.
 	Conn *dbus.Conn
 	// Name is the service's name on the bus.
 	Name string
-	// Limit bounds each call of the bus itself.
+	// Limit is the timeout of each call to the bus itself.
 	Limit time.Duration
 
-	// Owner is the unique name behind Name. Empty: Name has no owner.
+	// Owner is the unique name of the service, or empty if it is not on the bus.
 	Owner string
-	// Found is when the bus reported it, just before the service is read. What was signalled before Found is older than what the
-	// service answers.
+	// Found is the position at which the bus reported the owner, just before the service was read.
+	// Signals before Found are older than the service's answer.
 	Found dbus.Sequence
-	// Silent reports that the service is there, and did not answer the last read.
+	// Silent is true if the service is there but did not answer the last read.
 	Silent bool
 }
 
-// Occasions are what makes a service be read again.
+// Occasions defines when a service is read again.
 type Occasions struct {
 	// Clock measures the pauses between reads. Required.
 	Clock clock.Clock
-	// Again makes the service be read once more. Optional.
+	// Again makes it read the service once more. Optional.
 	Again source.Again
-	// Changed is another occasion, of no signal. Optional.
+	// Changed makes it read the service for a reason other than a signal. Optional.
 	Changed <-chan struct{}
-	// Rules select the signals to receive, beside the one that reports that the owner of the name changed.
+	// Rules select the signals to receive, besides the one that announces a new owner of the name.
 	Rules [][]dbus.MatchOption
-	// Receive takes one signal, which may be nil, and reports whether the service should be read. Required.
+	// Receive handles one signal, which may be nil, and reports whether to read the service.
+	// Required.
 	Receive func(ctx context.Context, signal *dbus.Signal) bool
 }
 
-// Follow reads the service at once and then on each occasion, until ctx ends or the connection is of no more use. read gets whether a
-// signal is the occasion, and returns when to read again. Its error ends the link.
+// Follow reads the service at once and then on each occasion, until ctx ends or the connection
+// breaks. read receives whether a signal is the occasion, and returns the time until the next read.
+// An error of read ends the link.
 func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Context, signalled bool) (time.Duration, error)) error {
 	signals := make(chan *dbus.Signal, 64)
 	l.Conn.Signal(signals)
@@ -121,7 +124,7 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 			if wait, err = read(ctx, signalled); err != nil {
 				return err
 			}
-			// Not Reset: a clock.Timer that fired meanwhile may keep its tick.
+			// Reset is not safe here: a clock.Timer that has fired may keep its tick.
 			last := poll
 			poll = o.Clock.NewTimer(wait)
 			last.Stop()
@@ -132,7 +135,8 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 	}
 }
 
-// subscribe comes before the first read, so that nothing falls between them. The bus drops what no rule matches.
+// subscribe runs before the first read, so that no signal is lost in between. The bus drops
+// everything that no rule matches.
 func (l *Link) subscribe(ctx context.Context, rules [][]dbus.MatchOption) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Limit)
 	defer cancel()
@@ -146,7 +150,7 @@ func (l *Link) subscribe(ctx context.Context, rules [][]dbus.MatchOption) error 
 	return nil
 }
 
-// FindOwner looks up who has the name now. It starts no service.
+// FindOwner looks up the current owner of the name. It does not start the service.
 func (l *Link) FindOwner(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Limit)
 	defer cancel()
@@ -161,7 +165,8 @@ func (l *Link) FindOwner(ctx context.Context) error {
 	return nil
 }
 
-// Startable reports whether the bus could start the service: it is installed, though it may not run, or may fail to start.
+// Startable reports whether the bus could start the service: it is installed, even if it is not
+// running or fails to start.
 func (l *Link) Startable(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Limit)
 	defer cancel()
@@ -173,8 +178,8 @@ func (l *Link) Startable(ctx context.Context) (bool, error) {
 	return slices.Contains(startable, l.Name), nil
 }
 
-// IsOwnerChange reports whether the bus reports that the name has another owner. Every program could send a signal of this name
-// straight to the agent, but not under the name of the bus.
+// IsOwnerChange reports whether the signal announces a new owner of the name. Any program could
+// send a signal of this name to the agent, but not with the sender name of the bus.
 func IsOwnerChange(signal *dbus.Signal) bool {
 	return signal.Sender == busDaemon && signal.Name == ownerChanged
 }

@@ -1,5 +1,6 @@
-// Package service follows one service on the system bus, such as update_engine: through its restarts and the bus's, and
-// through the absence of both. A Listener reads what the service sends and answers.
+// Package service follows one service on the system bus, such as update_engine. It survives
+// restarts and the absence of both the service and the bus. A Listener handles what the service
+// sends.
 package service
 
 import (
@@ -19,50 +20,52 @@ import (
 )
 
 const (
-	// pollInterval is how often a service is read without any occasion: a need may be withdrawn without a signal.
+	// pollInterval is the time between two reads of a service. A need may be withdrawn without a
+	// signal.
 	pollInterval = 5 * time.Minute
-	// retryInterval is how soon it is read again after it did not answer.
+	// retryInterval is the pause after a read that was not answered.
 	retryInterval = 30 * time.Second
-	// callLimit bounds one call. The services watched answer from memory.
+	// callLimit limits the time of one call. The watched services answer from memory.
 	callLimit = 10 * time.Second
 )
 
-// Listener reads what a service sends and answers. Its methods are called one after the other, never two at once.
+// Listener handles the signals and answers of a service. Its methods are never called concurrently.
 type Listener interface {
-	// Receive takes the body of a signal. fromOwner reports that the service itself sent it. An error means the body is
-	// malformed: it is counted, and nothing else happens.
+	// Receive handles the body of a signal. fromOwner is true if the service itself sent it. An
+	// error means that the body is malformed; it is only counted.
 	Receive(member string, body []any, fromOwner bool) error
-	// Read asks the service for its status and returns what the last call returned.
+	// Read queries the status of the service and returns the error of the last call.
 	Read(ctx context.Context, call Call) error
-	// Lost takes a sentence that states why the service cannot be asked, and what is known of its presence: never Answering. It
-	// stays until the next Read that succeeds.
+	// Lost receives the reason that the service cannot be queried, as a sentence, and its presence,
+	// which is never Answering. Both hold until the next successful Read.
 	Lost(why string, presence engine.Presence)
 }
 
-// Call calls a method without arguments of the service's interface and passes the body of the answer to take. An error of take means
-// that the answer is malformed.
+// Call calls a method of the service's interface without arguments and passes the body of the
+// answer to take. An error of take means that the answer is malformed.
 type Call func(ctx context.Context, method string, take func(body []any) error) error
 
-// Watch is one service on the system bus. All fields but OwnerOnly are required.
+// Watch describes one service on the system bus. All fields but OwnerOnly are required.
 type Watch struct {
-	// Bus is what the engine that watches was given.
+	// Bus holds the options of the engine that watches.
 	Bus
 
-	// Title is what people call the service.
+	// Title names the service for people.
 	Title string
 	// Name is its name on the bus.
 	Name string
 	// Path is the object of the service.
 	Path dbus.ObjectPath
-	// Interface of the object.
+	// Interface is the interface of the object.
 	Interface string
-	// Signals are the members of the interface to receive.
+	// Signals are the signals of the interface to receive.
 	Signals []string
-	// OwnerOnly leaves out signals that the service did not send itself.
+	// OwnerOnly ignores signals that the service did not send itself.
 	OwnerOnly bool
 }
 
-// Run receives and reads the service until ctx ends. The service is read whenever it appears, and every pollInterval.
+// Run follows the service until ctx ends. It reads the service every pollInterval and whenever it
+// appears.
 func (w Watch) Run(ctx context.Context, l Listener) {
 	w.Supervise(ctx, l.Lost, func(ctx context.Context, conn *dbus.Conn) error {
 		s := session{Link: Link{Conn: conn, Name: w.Name, Limit: callLimit}, watch: w, listener: l}
@@ -71,7 +74,8 @@ func (w Watch) Run(ctx context.Context, l Listener) {
 	})
 }
 
-// rules select the signals of the service. One that names a sender makes the bus drop what others broadcast.
+// rules returns the match rules for the service's signals. A rule that names a sender makes the bus
+// drop broadcasts of others.
 func (w Watch) rules() [][]dbus.MatchOption {
 	rules := make([][]dbus.MatchOption, 0, len(w.Signals))
 	for _, member := range w.Signals {
@@ -86,19 +90,19 @@ func (w Watch) rules() [][]dbus.MatchOption {
 
 const errNoReply = busDaemon + ".Error.NoReply"
 
-// session is what is received and read on one link.
+// session follows the service on one connection.
 type session struct {
 	Link
 
 	watch    Watch
 	listener Listener
 
-	// read is when the last status was answered. What the service broadcast between Found and read may be newer or older than
-	// that: it is read once more.
+	// read is the position of the last answer in the stream. A broadcast between Found and read may
+	// be newer or older than the answer, so the service is read once more.
 	read dbus.Sequence
 }
 
-// receive takes one signal and reports whether the service should be asked.
+// receive handles one signal and reports whether to read the service.
 func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
@@ -111,8 +115,8 @@ func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// receiveStatus passes a signal on if it is newer than the last answer. It reports whether the service should be asked, because the
-// signal may be newer or older than that answer.
+// receiveStatus forwards a signal that is newer than the last answer. It reports whether to read
+// the service, because the signal may be newer or older than that answer.
 func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
 	fromOwner := s.Owner != "" && signal.Sender == s.Owner
@@ -120,7 +124,7 @@ func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	case !ours || !slices.Contains(s.watch.Signals, member):
 		return false
 	case s.watch.OwnerOnly && !fromOwner:
-		return false // A match rule does not hold back a signal that is addressed to this connection.
+		return false // Match rules do not filter signals that are addressed to this connection.
 	case fromOwner && signal.Sequence < s.read:
 		return signal.Sequence > s.Found
 	}
@@ -130,14 +134,14 @@ func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// ask finds out who the service is and what it reports, and returns when to ask again. An error means that the connection
-// is of no more use; that the service does not answer is something learnt.
+// ask looks up the owner of the name, reads its status, and returns the time until the next read.
+// An error means that the connection is broken. A service that does not answer is not an error.
 func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	if err := s.FindOwner(ctx); err != nil {
 		return 0, err
 	}
 	if s.Owner == "" {
-		return pollInterval, s.ownerless(ctx) // NameOwnerChanged reports when it comes.
+		return pollInterval, s.ownerless(ctx) // NameOwnerChanged announces it.
 	}
 	err := s.listener.Read(ctx, s.call)
 	if err == nil {
@@ -148,10 +152,10 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	case ctx.Err() != nil || !ok || !failed.malformed && host.IsBroken(err):
 		return 0, err
 	case host.NoOwner(err):
-		return retryInterval, nil // It left between the look-up and the question: NameOwnerChanged is on its way.
+		return retryInterval, nil // It left after the lookup: NameOwnerChanged is on its way.
 	}
 	if host.ErrorName(err) == errNoReply {
-		// The bus reports it for a service that left before it answered, too.
+		// The bus also reports this error for a service that left before it answered.
 		asked := s.Owner
 		if err := s.FindOwner(ctx); err != nil {
 			return 0, err
@@ -170,7 +174,8 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	return retryInterval, nil
 }
 
-// ownerless reports that the name has no owner. A service that the bus could start is not started.
+// ownerless reports that the name has no owner. It does not start a service that the bus could
+// start.
 func (s *session) ownerless(ctx context.Context) error {
 	startable, err := s.Startable(ctx)
 	switch {
@@ -184,11 +189,11 @@ func (s *session) ownerless(ctx context.Context) error {
 	return nil
 }
 
-// unansweredError is a call that gave no status.
+// unansweredError is the error of a call that returned no valid status.
 type unansweredError struct {
-	// why is half a sentence about the service.
+	// why is the rest of a sentence about the service.
 	why string
-	// malformed reports that there was an answer.
+	// malformed is true if there was an answer.
 	malformed bool
 	cause     error
 }
@@ -196,10 +201,12 @@ type unansweredError struct {
 func (e *unansweredError) Error() string { return e.why + " " + e.cause.Error() }
 func (e *unansweredError) Unwrap() error { return e.cause }
 
-// IsUnknownMethod reports whether a Call failed because the service is of a version without the method.
+// IsUnknownMethod reports whether a Call failed because this version of the service does not have
+// the method.
 func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
 
-// call calls a method of the owner just found, so that the answer is surely its.
+// call calls a method of the owner that was just looked up, so that the answer is certainly the
+// owner's.
 func (s *session) call(ctx context.Context, method string, take func(body []any) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -210,7 +217,7 @@ func (s *session) call(ctx context.Context, method string, take func(body []any)
 	}
 	s.read = call.ResponseSequence
 	if err := take(call.Body); err != nil {
-		return &unansweredError{why: fmt.Sprintf("answers %s with something that is no status.", method), malformed: true, cause: err}
+		return &unansweredError{why: fmt.Sprintf("answers %s with something that is not a status.", method), malformed: true, cause: err}
 	}
 	return nil
 }

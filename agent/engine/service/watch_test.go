@@ -39,7 +39,7 @@ func (r *recorder) Lost(why string, presence engine.Presence) {
 	*r = append(*r, fmt.Sprint(presence, " ", why))
 }
 
-// leaves is a service that leaves the bus before it is asked.
+// leaves is a service that leaves the bus before it is queried.
 type leaves struct {
 	*recorder
 
@@ -54,7 +54,7 @@ func (l leaves) Read(ctx context.Context, _ Call) error {
 	return &unansweredError{cause: l.conn.Object(l.name, "/").CallWithContext(ctx, l.name+".GetStatus", dbus.FlagNoAutoStart).Err}
 }
 
-// fails is a service of which a call ends with an error.
+// fails is a service whose call ends with an error.
 type fails struct {
 	*recorder
 
@@ -176,7 +176,7 @@ func TestSession_Ask(t *testing.T) {
 		t.Error("a connection is of use that breaks as it is written to, before it reads that it has ended")
 	}
 	if diff := cmp.Diff(want, received); diff != "" {
-		t.Errorf("a broken connection is no silence of the service (-want +got):\n%s", diff)
+		t.Errorf("a broken connection does not mean that the service is silent (-want +got):\n%s", diff)
 	}
 	s.listener = fails{&received, context.DeadlineExceeded}
 	ask()

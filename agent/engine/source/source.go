@@ -1,4 +1,5 @@
-// Package source is what the update engines have in common: what each is given, and what the agent asks of one that runs.
+// Package source defines what all update engines have in common: their options, and how the agent
+// makes a running engine look again.
 package source
 
 import (
@@ -12,42 +13,47 @@ import (
 
 // Engine is one update engine on this host.
 type Engine interface {
-	// Run watches the engine until ctx ends. It calls report with the first thing it learns and then on
-	// each change only, never from two goroutines at once. An engine or a bus that is absent is a report (Unknown or Absent),
-	// not an error.
+	// Run watches the engine until ctx ends. It calls report with its first finding and then on
+	// each change, never from two goroutines at once. If the engine or the bus is absent, Run
+	// reports Unknown or Absent; that is not an error.
 	Run(ctx context.Context, report func(engine.Report))
 }
 
-// Options are what each engine is given. What it logs goes to the logger of its context, which names the engine.
+// Options holds what each engine receives. Engines log to the logger in their context, which names
+// the engine.
 type Options struct {
 	// Clock times the polls, and the pauses before connecting again. Required.
 	Clock clock.WithTicker
-	// Optional reports that --engines does not name the engine: a host on which it has not been in this boot is Absent.
+	// Optional is true if --engines does not name the engine. A host on which the engine was not
+	// seen in this boot is then Absent.
 	Optional bool
-	// Before is what the engine had reported when the agent was restarted within the same boot. A service on the bus may not repeat
-	// a need in it, which lasts until the service reports otherwise, or until its end. Zero: nothing, as after a boot.
+	// Before is the engine's last report if the agent restarted within the same boot, else zero. A
+	// service on the bus may not repeat an earlier need, so that need lasts until the service
+	// reports otherwise, or until its end.
 	Before engine.Report
 	// Again makes the engine look once more. Optional.
 	Again Again
-	// Reachable is called with whether the engine can be asked, at first and on each change. Optional.
+	// Reachable is called with whether the engine can be queried: once at the start and then on
+	// each change. Optional.
 	Reachable func(bool)
 }
 
-// Changes passes on to report what changes. A need that ends by itself was a broadcast's, which any program can send: it does not show
-// that the engine is there.
+// Changes returns a filter that forwards only changes to report. A need that expires came from a
+// broadcast, which any program can send, so it does not prove that the engine is there.
 func (o Options) Changes(report func(engine.Report)) engine.Changes {
 	seen := o.Before.State != "" && o.Before.Until.IsZero()
 	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional, Seen: seen}
 }
 
-// Again makes an engine that runs look once more, without any occasion: a need may be withdrawn without a signal. What is sent on it
-// has room for one answer, which comes once the engine has looked and reported what changed. False: the engine is there and did not
-// answer.
+// Again makes a running engine look once more, because a need may be withdrawn without a signal.
+// Each value sent on it is a channel with room for one answer. The answer arrives after the engine
+// has looked and reported any change; it is false if the engine is there but did not answer.
 type Again chan chan<- bool
 
 var errUnanswered = errors.New("it does not answer")
 
-// Look returns once the engine has looked, or with an error where it did not answer, or not in time.
+// Look makes the engine look and waits for it. It returns an error if the engine does not answer,
+// or if ctx ends first.
 func (a Again) Look(ctx context.Context) error {
 	looked := make(chan bool, 1)
 	select {

@@ -1,5 +1,6 @@
-// Package updateengine receives from update_engine of Flatcar and CoreOS, com.coreos.update1 on the system bus, whether an
-// update waits for a reboot. It reads GetStatus and listens to StatusUpdate; it never calls AttemptUpdate or ResetStatus.
+// Package updateengine watches the update_engine of Flatcar and CoreOS, com.coreos.update1 on the
+// system bus, for an update that waits for a reboot. It reads GetStatus and listens to
+// StatusUpdate. It never calls AttemptUpdate or ResetStatus.
 package updateengine
 
 import (
@@ -33,12 +34,14 @@ const (
 type Engine struct {
 	service.Bus
 
-	// RequireEngineSender ignores a StatusUpdate that update_engine did not send itself. By default each counts, because the
-	// canonical test signal (locksmithctl send-need-reboot) comes from another sender; so may a forged one.
+	// RequireEngineSender ignores a StatusUpdate that update_engine did not send itself. By default
+	// every sender counts, because the usual test signal (locksmithctl send-need-reboot) comes from
+	// another sender. A forged signal counts too.
 	RequireEngineSender bool
 }
 
-// Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
+// Run implements source.Engine. It survives restarts and the absence of both update_engine and the
+// bus.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	before := e.Before
 	if e.RequireEngineSender && !before.Until.IsZero() {
@@ -57,14 +60,14 @@ type listener struct {
 	changes engine.Changes
 }
 
-// take makes a state of the one before and reports it.
+// take applies an input to the state and reports the result.
 func (l *listener) take(in input) {
 	in.at = l.clock.Now()
 	l.state = next(l.state, in)
 	l.changes.Update(l.state.report())
 }
 
-// Receive takes a StatusUpdate.
+// Receive handles a StatusUpdate.
 func (l *listener) Receive(_ string, body []any, fromOwner bool) error {
 	received, err := updatestatus.Decode(body)
 	if err != nil {
@@ -82,60 +85,64 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 	return call(ctx, getStatus, func(body []any) error { return l.Receive(statusUpdate, body, true) })
 }
 
-// Lost reports that update_engine cannot be asked. A need of a broadcast still ends after its time.
+// Lost reports that update_engine cannot be queried. A broadcast need still expires on time.
 func (l *listener) Lost(why string, presence engine.Presence) {
 	l.changes.Reach(presence, why)
 	l.take(input{})
 }
 
-// What has been received so far and one more thing received make what is known now:
+// The state changes with each status received, depending on who sent it:
 //
-//	           another sender reports             the engine reports
-//	           NEED_REBOOT       anything else      NEED_REBOOT    anything else
-//	none       broadcast         none               confirmed      none
-//	broadcast  broadcast         broadcast          confirmed      broadcast
-//	confirmed  confirmed         confirmed          confirmed      none
+//              another sender reports             the engine reports
+//              NEED_REBOOT       anything else      NEED_REBOOT    anything else
+//   none       broadcast         none               confirmed      none
+//   broadcast  broadcast         broadcast          confirmed      broadcast
+//   confirmed  confirmed         confirmed          confirmed      none
 //
-// As long as the engine has not been at NEED_REBOOT, its status reports nothing about a need that another sender announced. That is why
-// such a need outlives the engine's IDLE. It ends by itself after broadcastLasts. A real need is in the engine's status, which confirms
-// it: it is read every few minutes, and whenever the engine comes back.
+// If the engine itself has never been at NEED_REBOOT, its status says nothing about a need that
+// another sender announced. Such a need therefore outlives the engine's IDLE and expires after
+// broadcastLasts. A real need is in the engine's status, which is read every few minutes and
+// whenever the engine comes back.
 
-// broadcastLasts is how long a need lasts that no engine confirms. A signal of the day still counts in the window of the next
-// night. Repeating it does not prolong it: the Node would have to be written each time.
+// broadcastLasts is the lifetime of a need that the engine does not confirm: long enough for a
+// signal sent by day to count in the next night's window. Repeating the signal does not extend it,
+// because each extension would be a write of the Node.
 const broadcastLasts = 24 * time.Hour
 
-// need is whether a reboot is needed, and who reported it.
+// need says whether a reboot is needed, and who reported it.
 type need int
 
 const (
-	// none: no reboot was asked for.
+	// none means nobody asked for a reboot.
 	none need = iota
-	// broadcast: another sender asked for one, and the engine has not reported it itself.
+	// broadcast means another sender asked for a reboot, and the engine has not confirmed it.
 	broadcast
-	// confirmed: the engine itself asked for one.
+	// confirmed means the engine itself asked for a reboot.
 	confirmed
 )
 
 // state is everything known about update_engine.
 type state struct {
 	need need
-	// version staged, while there is a need. Empty: unknown.
+	// version is the staged version while there is a need, or empty if it is unknown.
 	version string
-	// until is when a need ends that only a broadcast reported. Zero: there is no such need.
+	// until is the end of a need that only a broadcast reported, else zero.
 	until time.Time
 }
 
-// input is one thing that was received. Without a status, time has passed and no more.
+// input is one event. Without a status it means only that time has passed.
 type input struct {
-	// at is when.
+	// at is the time of the event.
 	at     time.Time
 	status updatestatus.Status
-	// fromEngine reports that the owner of the engine's name sent the status: its reply or its broadcast.
+	// fromEngine is true if the owner of the engine's name sent the status, as a reply or a
+	// broadcast.
 	fromEngine bool
 }
 
-// resumed is the state after a restart of the agent in the same boot, made from what it had reported before. The host's clock
-// may have been set meanwhile: a need of a broadcast lasts no longer than a new one would. From now on the monotonic clock counts.
+// resumed returns the state after a restart of the agent in the same boot, from the agent's last
+// report. The host's clock may have changed since, so a broadcast need never lasts longer than a
+// new one would. From here on the monotonic clock counts.
 func resumed(before engine.Report, now time.Time) state {
 	s := state{}
 	if before.State == engine.Needed {
@@ -147,7 +154,7 @@ func resumed(before engine.Report, now time.Time) state {
 	return s
 }
 
-// next is the state after one more thing was received.
+// next returns the state after one more event.
 func next(s state, in input) state {
 	if s.need == broadcast && !in.at.Before(s.until) {
 		s.need, s.version, s.until = none, "", time.Time{}
@@ -163,7 +170,7 @@ func next(s state, in input) state {
 
 func needsReboot(st updatestatus.Status) bool { return st.Operation == updatestatus.UpdatedNeedReboot }
 
-// after is the state after the engine itself sent its status.
+// after returns the state after the engine itself sent its status.
 func (s state) after(st updatestatus.Status) state {
 	switch {
 	case needsReboot(st):
@@ -175,8 +182,8 @@ func (s state) after(st updatestatus.Status) state {
 	return s
 }
 
-// afterOther is the state after another sender announced a need. The first version it names stays, and so does its end. So that sender
-// cannot make the report, and the Node, change over and over.
+// afterOther returns the state after another sender announced a need. The first version it names
+// stays, and so does the expiry, so that this sender cannot change the Node again and again.
 func (s state) afterOther(st updatestatus.Status, at time.Time) state {
 	if s.need == none {
 		s.need, s.until = broadcast, at.Add(broadcastLasts)
@@ -187,7 +194,7 @@ func (s state) afterOther(st updatestatus.Status, at time.Time) state {
 	return s
 }
 
-// report is what the state reports to others.
+// report returns the state as a report.
 func (s state) report() engine.Report {
 	what, into := "an update", ""
 	if s.version != "" {

@@ -146,7 +146,8 @@ func TestEngine_OneRealUpdateIsOneReport_Behaviour4(t *testing.T) {
 	h.expectNothing()
 }
 
-// Package updatestatus has what else is malformed. These are what the bus makes of the types of others.
+// Package updatestatus tests the other malformed bodies. These are the wrong types that the bus
+// delivers.
 func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 	const op = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 	bodies := [][]any{

@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// footprint is what a leak makes larger.
+// footprint is the memory that a leak would grow.
 type footprint struct {
 	goroutines, files int
 	heap              uint64
@@ -18,7 +18,7 @@ func footprintNow(t *testing.T) footprint {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("there is no /proc: ", err)
+		t.Skip("/proc is not available: ", err)
 	}
 	runtime.GC()
 	var memory runtime.MemStats

@@ -82,7 +82,7 @@ func TestNeed(t *testing.T) {
 		"an engine found at NEED_REBOOT needs one (behaviour 2)": {
 			inputs: []input{engineReports(need4001)}, want: needed4001,
 		},
-		"a version of 0.0.0 is no version": {inputs: []input{engineReports(needUnnamed)}, want: needed},
+		"a version of 0.0.0 means unknown": {inputs: []input{engineReports(needUnnamed)}, want: needed},
 		"a need falls when the engine leaves NEED_REBOOT (behaviour 3)": {
 			inputs: []input{engineReports(need4001), engineReports(idle)}, want: upToDate,
 		},
@@ -130,11 +130,11 @@ func TestNeed(t *testing.T) {
 		"another sender cannot change the engine's version": {
 			inputs: []input{engineReports(need4001), otherReports(need4002)}, want: needed4001,
 		},
-		"a restarted agent keeps a need until the engine is asked": {before: needed4001, want: needed4001},
+		"a restarted agent keeps a need until it has queried the engine": {before: needed4001, want: needed4001},
 		"a restarted agent keeps the version the engine has forgotten": {
 			before: needed4001, inputs: []input{engineReports(needUnnamed)}, want: needed4001,
 		},
-		"a restarted agent drops a need that was reset meanwhile": {
+		"a restarted agent drops a need that was reset during the restart": {
 			before: needed4001, inputs: []input{engineReports(idle)}, want: upToDate,
 		},
 		"a restarted agent keeps a broadcast need against the engine's IDLE": {

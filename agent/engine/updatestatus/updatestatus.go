@@ -1,5 +1,5 @@
-// Package updatestatus reads the status of every update_engine: five values, xdssx. Chromium OS has one, and CoreOS and Flatcar have
-// theirs from it.
+// Package updatestatus decodes the status of update_engine: five values of the D-Bus types xdssx.
+// Chromium OS introduced it, and CoreOS and Flatcar inherited it.
 package updatestatus
 
 import (
@@ -11,27 +11,31 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
-// Operation is what update_engine is doing: update_engine.Operation of Chromium OS' system_api. CoreOS and Flatcar have those from
-// 0, which is idle, to ReportingErrorEvent. One that is not named here reports only that nothing is staged: a download overwrites what was.
+// Operation is the current activity of update_engine, as in update_engine.Operation of Chromium OS'
+// system_api. CoreOS and Flatcar know only the values from 0 (idle) to ReportingErrorEvent. An
+// operation without a constant here means that nothing is staged: a download overwrites what was
+// staged before.
 type Operation int32
 
 const (
-	// Error is the first one.
+	// Error is the lowest operation.
 	Error Operation = -1
-	// CheckingForUpdate means the server is asked for an update.
+	// CheckingForUpdate means update_engine is querying its server for an update.
 	CheckingForUpdate Operation = 1
 	// UpdatedNeedReboot means an update is staged.
 	UpdatedNeedReboot Operation = 6
-	// ReportingErrorEvent means the server gets to know that an attempt failed.
+	// ReportingErrorEvent means update_engine is reporting a failed attempt to its server.
 	ReportingErrorEvent Operation = 7
-	// UpdatedButDeferred means a reboot would not apply the update. It is the last one.
+	// UpdatedButDeferred means a reboot would not apply the update. It is the highest operation.
 	UpdatedButDeferred Operation = 12
 )
 
-// IsKnown distinguishes an operation from a number that reports nothing, which is no evidence that a need has gone.
+// IsKnown reports whether the number is an operation at all. An unknown number does not prove that
+// a need is gone.
 func (o Operation) IsKnown() bool { return Error <= o && o <= UpdatedButDeferred }
 
-// parseOperation reads an operation as update_engine spells it. "unknown status", which it falls back to, is not one.
+// parseOperation reads an operation as update_engine spells it. Its fallback "unknown status" is an
+// error.
 func parseOperation(text string) (Operation, error) {
 	names := []string{ // From Error on.
 		"ERROR", "IDLE", "CHECKING_FOR_UPDATE", "UPDATE_AVAILABLE", "DOWNLOADING", "VERIFYING", "FINALIZING",
@@ -45,15 +49,16 @@ func parseOperation(text string) (Operation, error) {
 	return 0, fmt.Errorf("unknown operation %.64q", text)
 }
 
-// Status is what matters of the body of GetStatus and StatusUpdate: last checked, progress, operation, version, size.
+// Status holds the part of GetStatus and StatusUpdate that matters. The body has last checked,
+// progress, operation, version and size.
 type Status struct {
 	Operation Operation
-	// Version staged or on its way. Empty: unknown.
+	// Version is the version that is staged or being installed, or empty if it is unknown.
 	Version string
 }
 
-// Decode reads a body, and refuses whatever update_engine would not send. dbus.Store would accept too much: it converts what it can, so
-// that a number becomes the text of one character.
+// Decode reads a body and refuses everything that update_engine would not send. dbus.Store would
+// accept too much: it converts types, so that a number becomes a text of one character.
 func Decode(body []any) (Status, error) {
 	if len(body) != 5 {
 		return Status{}, fmt.Errorf("%d values instead of 5", len(body))
@@ -77,14 +82,14 @@ func Decode(body []any) (Status, error) {
 	return Status{Operation: operation, Version: version}, nil
 }
 
-// Version reads a version field. It returns "" for what update_engine reports while it knows none: 0.0.0, or 0.0.0.0 on
-// Chromium OS. Text that is no version is an error.
+// Version validates a version field. It returns "" for the placeholders of an unknown version:
+// 0.0.0, or 0.0.0.0 on Chromium OS. It returns an error for text that cannot be a version.
 func Version(text string) (string, error) {
 	if text == "" || text == "0.0.0" || text == "0.0.0.0" {
 		return "", nil
 	}
 	if !engine.IsVersion(text) {
-		return "", fmt.Errorf("%.64q is no version", text)
+		return "", fmt.Errorf("%.64q is not a version", text)
 	}
 	return text, nil
 }

@@ -49,7 +49,7 @@ func TestDecode_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 		"a variant":                 {[]any{int64(1), 0.5, dbus.MakeVariant("x"), "1", int64(2)}, "types other than xdssx"},
 		"a structure":               {[]any{int64(1), 0.5, []any{"x"}, "1", int64(2)}, "types other than xdssx"},
 		"a number for the version":  {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"}, // dbus.Store would read "A"
-		"a version of two lines":    {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is no version`},
+		"a version of two lines":    {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is not a version`},
 		"no operation":              {[]any{int64(1), 0.5, "", "1", int64(2)}, `unknown operation ""`},
 		"a prefix, alone":           {[]any{int64(1), 0.5, "UPDATE_STATUS_", "1", int64(2)}, `unknown operation "UPDATE_STATUS_"`},
 		"without prefix":            {[]any{int64(1), 0.5, "UPDATED_NEED_REBOOT", "1", int64(2)}, `unknown operation "UPDATED_NEED_REBOOT"`},
@@ -90,7 +90,7 @@ func TestVersion(t *testing.T) {
 		"one that ends in a stop":       {"1.", "", true},
 		"dots alone":                    {"...", "", true},
 		"a control character":           {"1\x002", "", true},
-		"bytes that are no UTF-8":       {"\xff", "", true},
+		"bytes that are not UTF-8":      {"\xff", "", true},
 		"a character that is invisible": {"1\u200b2", "", true},
 	}
 	for name, tc := range cases {
