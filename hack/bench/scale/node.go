@@ -49,7 +49,7 @@ func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 		NodeInfo: corev1.NodeSystemInfo{
 			MachineID: fmt.Sprintf("%032x", i), SystemUUID: fmt.Sprintf("ec2%05x-0000-0000-0000-000000000000", i), BootID: boot,
 			KernelVersion: "6.12.51-flatcar", OSImage: "Flatcar Container Linux by Kinvolk 4593.1.0 (Oklo)", OperatingSystem: "linux",
-			ContainerRuntimeVersion: "containerd://2.1.5", KubeletVersion: "v1.36.3", Architecture: "amd64",
+			ContainerRuntimeVersion: "containerd://2.1.5", KubeletVersion: "v1.37.2", Architecture: "amd64",
 		},
 		Images: imageList(i),
 	}
