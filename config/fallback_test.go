@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Behaviour 55 on Kubernetes 1.30 to 1.35: plain RBAC, with admission policies as the fence.
+// Behaviour 55 on Kubernetes 1.31 to 1.35: plain RBAC, with admission policies as the fence.
 var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behaviour 55)", Ordered, ContinueOnFailure, func() {
 	const (
 		agent   = "in its own name"
@@ -25,7 +25,8 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		c = start(ctx, "config/overlays/rbac-fallback")
+		c = startServer(ctx)
+		c.populate(ctx, "config/overlays/rbac-fallback")
 		c.createPolicy(ctx)
 		token := c.tokenOf(ctx, agentAccount, c.agents["n1"])
 		who = map[string]*actor{

@@ -29,7 +29,7 @@ const (
 
 var sections = []struct{ heading, about string }{
 	{sectionAgent, "`config/default`, Kubernetes 1.36 and later. The nodes are n1 and n2; on each runs an agent's pod."},
-	{sectionFallback, "`config/overlays/rbac-fallback`, Kubernetes 1.30 to 1.35. What the agent is allowed on other nodes is what remains open there."},
+	{sectionFallback, "`config/overlays/rbac-fallback`, Kubernetes 1.31 to 1.35. What the agent is allowed on other nodes is what remains open there."},
 	{sectionManager, "`config/default`. Policy `p` has `maxUnavailable: 1`, and its ledger one entry."},
 	{sectionManageAgents, "`config/default` with `config/components/manage-agents`: only what differs from the above."},
 	{sectionStranger, "A pod of namespace `default` with the ServiceAccount that every pod gets."},
@@ -45,7 +45,8 @@ const introduction = `# Attempts
 What stolen tokens were tried for on a real API server (Node authorizer, RBAC, NodeRestriction, Pod Security), and what it answered. All are
 real requests with real tokens; writes are dry runs. "Every verb of every resource" is just that, subresources too: namespaced ones in
 the operator's namespace and in kube-system, nodes and agents' pods by their names, what else has one by the name "x". "Let through" is
-what was answered neither 401 nor 403.
+what was answered neither 401 nor 403, without what Kubernetes lets every ServiceAccount do
+[before the operator is installed](#the-token-of-any-other-pod).
 
 ` + "`make security-attempts` tries it all and writes this page; `go test ./config` fails where the API server answers otherwise. What follows from\nit: [security.md](security.md).\n"
 

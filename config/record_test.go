@@ -8,8 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -126,16 +124,11 @@ func mayOn(resource string, verbs ...string) object {
 	return object{"apiGroups": []string{""}, "resources": []string{resource}, "verbs": verbs}
 }
 
-// accountWith is the token of a ServiceAccount that has the ClusterRole.
+// accountWith returns a ServiceAccount that has the ClusterRole.
 func accountWith(ctx context.Context, c *cluster, role string) *actor {
 	GinkgoHelper()
-	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: role}}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
 	c.bind(ctx, role, "system:serviceaccount:default:"+role)
-	answer, err := accounts.CreateToken(ctx, role, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	return c.as(answer.Status.Token, "")
+	return c.as(c.tokenOfOther(ctx, role), "")
 }
 
 // updateWithout writes all of node n4 but one annotation.

@@ -47,7 +47,6 @@ type cluster struct {
 	admin      kubernetes.Interface
 	kubeconfig string
 	agents     map[string]*corev1.Pod // by node
-	resources  []*metav1.APIResourceList
 }
 
 // shipped has config/default, for all specs that leave nothing behind that would disturb others. It has policy p.
@@ -56,16 +55,18 @@ var shipped *cluster
 var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	shipped = start(ctx, "config/default")
+	shipped = startServer(ctx)
+	tryWithoutOperator(ctx, shipped)
+	shipped.populate(ctx, "config/default")
 	shipped.createPolicy(ctx)
 	createMountedSecret(ctx, shipped)
 	createNodeWithRecord(ctx, shipped)
 })
 
-// start starts an API server, applies the folder, and puts an agent's pod and a database on each of the nodes n1 and n2.
-func start(ctx context.Context, folder string) *cluster {
+// populate applies the folder, and puts an agent's pod and a database on each of the nodes n1 and
+// n2.
+func (c *cluster) populate(ctx context.Context, folder string) {
 	GinkgoHelper()
-	c := startServer(ctx)
 	c.install(ctx, folder)
 	for _, name := range []string{"n1", "n2"} {
 		node := makeNode(name)
@@ -77,7 +78,6 @@ func start(ctx context.Context, folder string) *cluster {
 		c.agents[name] = c.createAgent(ctx, name)
 		createDatabase(ctx, c, name)
 	}
-	return c
 }
 
 // startServer starts an API server with the operator's namespace.
@@ -115,10 +115,11 @@ func (c *cluster) apply(ctx context.Context, folder string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// install applies a folder, in which nothing is missing that only applying would bring: the CRD is there.
+// install applies a folder, in which nothing is missing that only applying would bring: the CRD is
+// there. The API server has no warning about it, such as that something is deprecated.
 func (c *cluster) install(ctx context.Context, folder string) {
 	GinkgoHelper()
-	_, err := c.kubectl(ctx, "apply", "--dry-run=server", "-k", filepath.Join(testenv.Root(), folder))
+	_, err := c.kubectl(ctx, "apply", "--dry-run=server", "--warnings-as-errors", "-k", filepath.Join(testenv.Root(), folder))
 	Expect(err).NotTo(HaveOccurred())
 	c.apply(ctx, folder)
 }
