@@ -35,6 +35,11 @@ type Options struct {
 	Engines []Engine
 	// Components are folders of config/components that are added to the manifests.
 	Components []string
+	// Manifests is the kustomization that is installed. Empty: the one of this checkout that fits the
+	// API server.
+	Manifests string
+	// Checkouts have the programs of images with other tags than the released one, by tag.
+	Checkouts map[string]string
 	// Workload is a manifest of what runs on them besides the operator.
 	Workload []byte
 	// Run are the namespaces of the workload whose pods run as processes too: their containers' commands, on this machine.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type kubelet struct {
 	hosts      map[string]*Host
 	fail       func(error)
 	serve      bool // metrics
+	checkouts  map[string]string
 
 	mu        sync.Mutex
 	pods      map[types.UID]context.CancelFunc
@@ -171,6 +173,9 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 	}
 	metrics, err := k.metricsAddress(ctx, pod)
 	program.Path = testenv.Shipped(container.Name)
+	if checkout := k.checkouts[container.Image[strings.LastIndex(container.Image, ":")+1:]]; checkout != "" {
+		program.Path = testenv.ShippedIn(checkout, container.Name)
+	}
 	program.Args = append(slices.Clone(container.Args), "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address="+metrics)
 	if container.Name == agentProgram {
 		program.Args = append(program.Args, host.Flags()...)

@@ -78,7 +78,7 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	f.kubelet = &kubelet{
 		cluster: f.Cluster, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
-		serve: o.Metrics, targets: map[types.UID]MetricsTarget{},
+		serve: o.Metrics, checkouts: o.Checkouts, targets: map[types.UID]MetricsTarget{},
 	}
 	for _, h := range f.Hosts {
 		f.kubelet.hosts[h.Name] = h
@@ -93,14 +93,17 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}
-	folder, err := f.folder(ctx)
-	if err != nil {
-		return err
+	if o.Manifests == "" {
+		folder, err := f.folder(ctx)
+		if err != nil {
+			return err
+		}
+		if err := testenv.Kustomization(f.Cluster.Dir, folder, o.Components...); err != nil {
+			return err
+		}
+		o.Manifests = f.Cluster.Dir
 	}
-	if err := testenv.Kustomization(f.Cluster.Dir, folder, o.Components...); err != nil {
-		return err
-	}
-	if err := f.Cluster.Apply(ctx, f.Cluster.Dir); err != nil {
+	if err := f.Cluster.Apply(ctx, o.Manifests); err != nil {
 		return err
 	}
 	// The workload may have a policy.

@@ -29,6 +29,16 @@ type trial struct {
 // has happened. Where the test fails the logs stay.
 func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *trial {
 	t.Helper()
+	s := startTrial(t, o)
+	var err error
+	s.policy, err = s.fleet.ApplyPolicy(t.Context(), adapt)
+	must(t, err)
+	return s
+}
+
+// startTrial is newTrial without a policy.
+func startTrial(t *testing.T, o Options) *trial {
+	t.Helper()
 	o.RebootDuration = 100 * time.Millisecond
 	s := &trial{T: t}
 	var err error
@@ -41,8 +51,6 @@ func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *
 		s.fleet.Stop()
 	})
 	t.Cleanup(func() { check(t, s.fleet) })
-	s.policy, err = s.fleet.ApplyPolicy(t.Context(), adapt)
-	must(t, err)
 	return s
 }
 
