@@ -11,7 +11,7 @@ require (
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-logr/logr v1.4.4
 	github.com/godbus/dbus/v5 v5.2.4
-	github.com/google/cel-go v0.29.2
+	github.com/google/cel-go v0.29.2 // the version and path that k8s.io/apiserver evaluates with
 	github.com/google/go-cmp v0.7.0
 	github.com/nicholas-fedor/shoutrrr v0.13.2
 	github.com/onsi/ginkgo/v2 v2.34.0
