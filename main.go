@@ -71,13 +71,15 @@ func run(options controllers.Options) error {
 		return fmt.Errorf("making the manager: %w", err)
 	}
 	metrics.Registry.MustRegister(lifecycle.BuildInfo(controllers.Version))
+	ctx := ctrl.SetupSignalHandler()
 	err = errors.Join(
 		controllers.SetupProbes(mgr, options), controllers.SetupPolicies(mgr, options, clock.RealClock{}), controllers.SetupAgents(mgr, options),
+		controllers.SetupFleetLock(ctx, mgr, options),
 	)
 	if err != nil {
 		return err
 	}
-	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr)
+	return lifecycle.Run(ctx, mgr)
 }
 
 func exit(code int, err error) {

@@ -57,6 +57,8 @@ type Options struct {
 	ManageAgents bool
 	AgentImage   string
 	AgentArgs    []string
+	// FleetLock is the server for hosts with a FleetLock client.
+	FleetLock FleetLockOptions
 	// PrintVersion: the program prints its version and exits.
 	PrintVersion bool
 }
@@ -88,6 +90,7 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 		o.AgentArgs = append(o.AgentArgs, arg)
 		return nil
 	})
+	o.FleetLock.bind(flags)
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
@@ -99,7 +102,7 @@ func (o *Options) Complete() error {
 	if o.LeaderElect && o.Namespace == "" {
 		return errors.New("--namespace is needed outside a pod: it holds the Lease for --leader-elect")
 	}
-	return o.checkAgents()
+	return errors.Join(o.checkAgents(), o.FleetLock.check())
 }
 
 func (o *Options) checkAgents() error {
@@ -173,6 +176,9 @@ func SetupProbes(mgr ctrl.Manager, o Options) error {
 
 func (o *Options) caches() map[client.Object]cache.ByObject {
 	caches := map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform()}}
+	if o.FleetLock.enabled() {
+		caches = map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: withIdentity}}
+	}
 	if o.ManageAgents {
 		caches[&appsv1.DaemonSet{}] = cache.ByObject{
 			Namespaces: map[string]cache.Config{o.Namespace: {}},

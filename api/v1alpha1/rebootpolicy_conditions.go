@@ -146,6 +146,22 @@ const (
 	ReasonNodeGoneInReboot Reason = "NodeGoneInReboot"
 )
 
+// Why the FleetLock server answers no by itself. Every other no has the reason of RebootPermitted or RebootRequired.
+const (
+	// ReasonInvalidRequest means a request does not follow the FleetLock protocol.
+	ReasonInvalidRequest Reason = "InvalidRequest"
+	// ReasonUnknownClient means no Node has the ID of a FleetLock client.
+	ReasonUnknownClient Reason = "UnknownClient"
+	// ReasonAmbiguousClient means several Nodes have the ID of a FleetLock client: their machine IDs were cloned.
+	ReasonAmbiguousClient Reason = "AmbiguousClient"
+	// ReasonForeignAddress means a request does not come from an address of its Node, and --fleetlock-check-source is set.
+	ReasonForeignAddress Reason = "ForeignAddress"
+	// ReasonTooManyRequests means the FleetLock server holds as many requests as it may.
+	ReasonTooManyRequests Reason = "TooManyRequests"
+	// ReasonNotConfirmed means the API server did not confirm a yes of the FleetLock server.
+	ReasonNotConfirmed Reason = "NotConfirmed"
+)
+
 // Reasons of the conditions of a RebootPolicy.
 const (
 	// ReasonAccepted means the manager acts on the whole spec.

@@ -1,0 +1,89 @@
+package fleetlock
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
+)
+
+// appID is Zincati's application ID, the one by which its documentation computes the ID of a node:
+// systemd-id128 machine-id --app-specific=de35106b6ec24688b63afddaa156679b.
+const appID = "de35106b6ec24688b63afddaa156679b"
+
+// MachineIDs returns the ids by which a client means this Node: its name, and the app-specific ID made of
+// the machine ID that the kubelet reports.
+func MachineIDs(node *corev1.Node) []string {
+	return append(appSpecific(node.Status.NodeInfo.MachineID), node.Name)
+}
+
+// FirmwareIDs returns the ids by which a client means this Node if no other one matches: some kubelets
+// report in systemUUID what the host has as its machine ID.
+func FirmwareIDs(node *corev1.Node) []string {
+	return appSpecific(node.Status.NodeInfo.SystemUUID)
+}
+
+// Normalize returns an id as MachineIDs and FirmwareIDs spell it. An ID of 128 bits may have dashes and
+// capital letters.
+func Normalize(id string) string {
+	if raw, ok := parseID(id); ok {
+		return hex.EncodeToString(raw)
+	}
+	return id
+}
+
+// appSpecific returns what sd_id128_get_machine_app_specific(3) makes of a machine ID, or nothing if it is
+// not an ID.
+func appSpecific(machineID string) []string {
+	key, ok := parseID(machineID)
+	if !ok || !slices.ContainsFunc(key, func(b byte) bool { return b != 0 }) {
+		return nil
+	}
+	message, _ := parseID(appID)
+	mac := hmac.New(sha256.New, key)
+	mac.Write(message)
+	id := mac.Sum(nil)[:16]
+	id[6] = id[6]&0x0f | 0x40 // a random UUID, version 4
+	id[8] = id[8]&0x3f | 0x80
+	return []string{hex.EncodeToString(id)}
+}
+
+// parseID reads an ID of 128 bits, with or without dashes.
+func parseID(text string) ([]byte, bool) {
+	raw, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	return raw, err == nil && len(raw) == 16
+}
+
+// Client returns the Node that a client means. byMachine and byFirmware are the Nodes that have the id
+// among their MachineIDs and FirmwareIDs. The Answer is a refusal if there is not exactly one.
+func Client(id string, byMachine, byFirmware []corev1.Node) (*corev1.Node, Answer) {
+	nodes := byMachine
+	if len(nodes) == 0 {
+		nodes = byFirmware
+	}
+	switch len(nodes) {
+	case 0:
+		return nil, refuse(v1alpha1.ReasonUnknownClient, fmt.Sprintf(
+			"No Node has the name %s, or a machine ID that makes this app-specific ID. See identity.node_uuid of Zincati, and status.nodeInfo.machineID of the Node.", id))
+	case 1:
+		return &nodes[0], Answer{}
+	}
+	return nil, refuse(v1alpha1.ReasonAmbiguousClient, fmt.Sprintf(
+		"%d Nodes have the ID %s: %s. Give each cloned machine a new /etc/machine-id.", len(nodes), id,
+		message.List(nodes, maxNamed, func(n corev1.Node) string { return n.Name })))
+}
+
+// maxNamed is how many Nodes a message names.
+const maxNamed = 3
+
+// ComesFrom reports whether an IP address is one of the Node's.
+func ComesFrom(node *corev1.Node, address string) bool {
+	return slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == address })
+}
