@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -54,11 +56,15 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 	It("is reported before the host needs anything: by the condition, and by one event", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
+		for _, mounted := range []string{"usr", "run"} {
+			Expect(os.MkdirAll(filepath.Join(m.Root, mounted), 0o700)).To(Succeed())
+		}
 		units := runUnits(m)
 		units.Set("zincati.service", "active")
 		m.start(ctx)
 		const zincati = "Zincati is active on this host and may reboot it at any time: " +
-			"systemctl mask --now zincati.service on the host, or set spec.reboot.coordinators: Ignore."
+			`printf '[updates]\nstrategy = "fleet_lock"\nfleet_lock.base_url = "http://CLUSTER-IP/"\n' ` +
+			">/etc/zincati/config.d/99-fleet-lock.toml && systemctl restart zincati.service on the host, or set spec.reboot.coordinators: Ignore."
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(zincati))
 		m.shows(ctx, blockerOf, Equal("CoordinatorConflict: "+zincati))

@@ -61,7 +61,8 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 	case cosupdateengine.Name:
 		return &cosupdateengine.Engine{Bus: bus}
 	case rpmostree.Name:
-		return &rpmostree.Engine{Bus: bus, HostRoot: o.hostRoot}
+		coordinators := host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot}
+		return &rpmostree.Engine{Bus: bus, HostRoot: o.hostRoot, Client: coordinators.FleetLockClient}
 	case bootc.Name:
 		return &bootc.Engine{Options: common, HostRoot: o.hostRoot, Cmdline: kernelCmdline}
 	case sentinel.Name:
@@ -96,7 +97,7 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 		driver := &rpmostree.Driver{
 			Connect: host.SystemBus(o.bus), Clock: clock.RealClock{}, HostRoot: o.hostRoot,
 			Period: o.drivePeriod, Limit: o.driveTimeout,
-			Hold: func() bool { return r.HoldsUpgrades(ctx) },
+			Hold: func() bool { return r.HoldsUpgrades(ctx) || zincatiDrives(ctx, o) },
 			Ended: func(round, last rpmostree.Round) {
 				if isNews(round, last) {
 					r.AnnounceUpgradesLeft(ctx, round.Policy)
@@ -107,6 +108,15 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 		driver.Run(ctx)
 		return nil
 	}
+}
+
+// zincatiDrives reports whether Zincati stages the host's updates, and asks the operator to reboot. Unknown is yes.
+func zincatiDrives(ctx context.Context, o options) bool {
+	client, err := host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot}.FleetLockClient(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because it is unknown whether Zincati stages them", "reason", err.Error())
+	}
+	return err != nil || client != ""
 }
 
 // isNews reports whether a round was left to the host, and the one before was not, or by another policy.

@@ -116,7 +116,7 @@ func (w *walk) systemctl(verb, unit string) {
 	switch verb {
 	case "mask":
 		w.units.Set(unit, "inactive")
-	case "enable", "start":
+	case "enable", "start", "restart":
 		w.units.Set(unit, "active")
 	default:
 		Expect(verb).To(Equal("unmask"))
@@ -199,6 +199,8 @@ func (w *walk) fedoraCoreOS() {
 		return func() { Expect(daemon.SetDeployments(append(all, booted)...)).To(Succeed()) }
 	}
 	// Zincati has staged the update, and is about to finalize it.
+	w.write("usr/lib/zincati/config.d/30-updates-strategy.toml", "[updates]\nstrategy = \"immediate\"\n")
+	w.write("etc/zincati/config.d/README", "")
 	deploys(locked)()
 	w.has("zincati.service")
 	w.known = append(w.known, "rpm-ostreed-automatic.timer")
@@ -209,7 +211,10 @@ func (w *walk) fedoraCoreOS() {
 	}
 	w.does["rpm-ostree deploy VERSION"], w.does["rpm-ostree upgrade"] = deploys(staged), deploys(staged)
 	w.does["rpm-ostree cleanup --pending"] = deploys()
-	w.does["rpm-ostree deploy --lock-finalization VERSION"] = deploys(locked)
+	w.does["rpm-ostree deploy --lock-finalization VERSION"] = func() { // as a first step of the administrator, and of Zincati
+		deploys()()
+		deploys(locked)()
+	}
 	w.does["ostree admin lock-finalization --unlock"] = func() { // by files: the daemon is not asked
 		Expect(daemon.SetDeploymentsQuietly(staged, booted)).To(Succeed())
 		w.write("run/ostree/staged-deployment", "unlocked")

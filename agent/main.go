@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
@@ -75,6 +76,7 @@ func (o options) assembly(config *rest.Config, ready readiness, metrics *reboot.
 			BootIDFile: o.bootIDFile, UptimeFile: "/proc/uptime", Root: o.hostRoot,
 			Logind:       host.Logind{Connect: host.SystemBus(o.bus)},
 			Coordinators: host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot},
+			Finalize:     rpmostree.Finalizer{Connect: host.SystemBus(o.bus), Clock: clock.RealClock{}, HostRoot: o.hostRoot}.Finalize,
 		},
 		Manager: func(options *manager.Options) {
 			options.Cache.NewInformer = ready.newInformer

@@ -48,6 +48,9 @@ type Report struct {
 	// every update that took effect, and is set only if there is a need. If it is empty, os-release
 	// is compared instead.
 	Running string
+	// Client is the FleetLock client, such as Zincati, that finalizes the update and reboots the
+	// host when the operator permits it. If it is empty, the agent reboots the host.
+	Client string
 	// Until is the end of a need that only a broadcast announced, in whole seconds of UTC. The
 	// engine does not confirm such a need, and its status does not contain it, so the engine gets
 	// it back when the agent restarts within the same boot. Until is zero if the engine itself

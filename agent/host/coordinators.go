@@ -61,8 +61,8 @@ type looked struct {
 var rebooters = []rebooter{
 	// Flatcar and CoreOS: reboots once an update is staged.
 	{name: "locksmithd", units: []string{"locksmithd.service"}},
-	// Fedora CoreOS: finalizes what it has staged, which reboots. It stays active where its configuration turns it off.
-	{name: "Zincati", units: []string{"zincati.service"}, reboots: zincatiReboots},
+	// Fedora CoreOS: finalizes what it has staged, which reboots. It stays active if its configuration turns it off.
+	{name: Zincati, units: []string{zincatiUnit}, reboots: zincatiReboots, off: zincatiAdvice},
 	{
 		name: "rpm-ostree", units: []string{"rpm-ostreed-automatic.timer"}, reboots: rpmOSTreeReboots,
 		off: `sed -i 's/^AutomaticUpdatePolicy *=.*/AutomaticUpdatePolicy=stage/' /etc/rpm-ostreed.conf`,

@@ -15,15 +15,6 @@ import (
 
 const systemdServiceInterface = "org.freedesktop.systemd1.Service"
 
-// zincatiOff is in the unit's status once Zincati has read updates.enabled=false. It stays active then, and does nothing.
-// https://github.com/coreos/zincati/blob/main/src/update_agent/actor.rs
-const zincatiOff = "auto-updates logic disabled by configuration"
-
-func zincatiReboots(ctx context.Context, on looked) (bool, error) {
-	status, err := unitProperty(ctx, on.conn, on.unit, systemdServiceInterface, "StatusText")
-	return !strings.Contains(status, zincatiOff), err
-}
-
 // rpmOSTreeReboots reads the file that the daemon reads: asking the daemon would start it, and it is asked often.
 func rpmOSTreeReboots(_ context.Context, on looked) (bool, error) {
 	content, err := readConfiguration(on.root, "/etc/rpm-ostreed.conf")

@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
 // TestCoordinators_ProgramsThatRebootTheirHost: each row of the table, with the host's files that decide (behaviour 57), and with the
@@ -23,15 +26,41 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		// want is the program's name; empty: nobody.
 		want string
 	}{
-		"Zincati":                              {zincati, none, "Zincati"},
-		"rebootmgr":                            {"rebootmgr.service", none, "rebootmgr"},
-		"bootc":                                {"bootc-fetch-apply-updates.timer", none, "bootc"},
-		"systemd-sysupdate":                    {"systemd-sysupdate-reboot.timer", none, "systemd-sysupdate"},
-		"rpm-ostree applies":                   {ostree, files{"etc/rpm-ostreed.conf": "# AutomaticUpdatePolicy=none\n[Daemon]\nAutomaticUpdatePolicy=Apply\n"}, "rpm-ostree"},
-		"rpm-ostree stages":                    {ostree, files{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy=stage\n"}, ""},
-		"rpm-ostree applies, with blanks":      {ostree, files{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy = apply\n"}, "rpm-ostree"},
-		"rpm-ostree by its defaults":           {ostree, none, ""},
-		"rpm-ostree, a key of another section": {ostree, files{"etc/rpm-ostreed.conf": "[Other]\nAutomaticUpdatePolicy=apply\n"}, ""},
+		"Zincati by its defaults": {zincati, none, "Zincati"},
+		"Zincati, immediate":      {zincati, files{"usr/lib/zincati/config.d/30-updates-strategy.toml": "[updates]\nstrategy = \"immediate\"\n"}, "Zincati"},
+		"Zincati, periodic":       {zincati, files{"etc/zincati/config.d/55-x.toml": "[updates]\nstrategy = 'periodic'\n"}, "Zincati"},
+		"Zincati asks a FleetLock server": {
+			zincati, files{
+				"usr/lib/zincati/config.d/30-updates-strategy.toml": "[updates]\nstrategy = \"immediate\"\n",
+				"etc/zincati/config.d/99-fleet-lock.toml":           "updates.strategy = \"fleet_lock\"\nupdates.fleet_lock.base_url = \"http://10.3.0.15/\"\n",
+			}, "",
+		},
+		"Zincati, a file of a later name in an earlier folder": {
+			zincati, files{
+				"usr/lib/zincati/config.d/95-late.toml": "updates = { strategy = \"immediate\" }\n",
+				"etc/zincati/config.d/90-lock.toml":     "[updates]\nstrategy = \"fleet_lock\"\n",
+			}, "Zincati",
+		},
+		"Zincati, a file that replaces one of the same name": {
+			zincati, files{
+				"usr/lib/zincati/config.d/95-late.toml": "[updates]\nstrategy = \"immediate\"\n",
+				"run/zincati/config.d/90-lock.toml":     "[updates]\nstrategy = \"fleet_lock\"\n",
+				"etc/zincati/config.d/95-late.toml":     "[updates]\nenabled = true\n",
+			}, "",
+		},
+		"Zincati, a file that it does not read": {
+			zincati, files{"etc/zincati/config.d/90-lock.toml.bak": "[updates]\nstrategy = \"fleet_lock\"\n", "etc/zincati/config.d/.90.toml": "[updates]\nstrategy = \"fleet_lock\"\n"},
+			"Zincati",
+		},
+		"Zincati, the strategy of another table": {zincati, files{"etc/zincati/config.d/90.toml": "[agent]\nstrategy = \"fleet_lock\"\n"}, "Zincati"},
+		"rebootmgr":                              {"rebootmgr.service", none, "rebootmgr"},
+		"bootc":                                  {"bootc-fetch-apply-updates.timer", none, "bootc"},
+		"systemd-sysupdate":                      {"systemd-sysupdate-reboot.timer", none, "systemd-sysupdate"},
+		"rpm-ostree applies":                     {ostree, files{"etc/rpm-ostreed.conf": "# AutomaticUpdatePolicy=none\n[Daemon]\nAutomaticUpdatePolicy=Apply\n"}, "rpm-ostree"},
+		"rpm-ostree stages":                      {ostree, files{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy=stage\n"}, ""},
+		"rpm-ostree applies, with blanks":        {ostree, files{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy = apply\n"}, "rpm-ostree"},
+		"rpm-ostree by its defaults":             {ostree, none, ""},
+		"rpm-ostree, a key of another section":   {ostree, files{"etc/rpm-ostreed.conf": "[Other]\nAutomaticUpdatePolicy=apply\n"}, ""},
 		"unattended-upgrades": {
 			apt, files{"etc/apt/apt.conf.d/50unattended-upgrades": "Unattended-Upgrade::Automatic-Reboot \"true\";\n"}, "unattended-upgrades",
 		},
@@ -86,7 +115,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, units, coordinators := startUnits(t)
 			coordinators.HostRoot = newRoot(t, tc.files)
-			for _, mounted := range []string{"etc", "usr"} {
+			for _, mounted := range []string{"etc", "usr", "run"} {
 				must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, mounted), 0o700))
 			}
 			if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
@@ -102,7 +131,9 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 				t.Errorf("found %v, want %s by %s", got, tc.want, tc.unit)
 			case tc.want != "" && got.Off != "":
 				root := coordinators.HostRoot
-				must(t, exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(got.Off, "/etc/", root+"/etc/")).Run())
+				must(t, os.MkdirAll(filepath.Join(root, "etc", "zincati", "config.d"), 0o700)) // Zincati's package has it.
+				command := strings.NewReplacer("/etc/", root+"/etc/", "systemctl restart", "true").Replace(got.Off)
+				must(t, exec.CommandContext(t.Context(), "sh", "-c", command).Run())
 				if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
 					t.Errorf("after %s: %v, %v", got.Off, got, err)
 				}
@@ -114,6 +145,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 // Zincati that is turned off in its configuration goes on running, and reports it in its unit's status.
 func TestCoordinators_ZincatiThatIsTurnedOff_Behaviour57(t *testing.T) {
 	_, units, coordinators := startUnits(t)
+	coordinators.HostRoot = newRoot(t, map[string]string{"etc/x": "", "usr/x": "", "run/x": ""})
 	units.Set("zincati.service", "active")
 	units.SetStatusText("zincati.service", "initialization complete, auto-updates logic disabled by configuration")
 	if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
@@ -122,8 +154,51 @@ func TestCoordinators_ZincatiThatIsTurnedOff_Behaviour57(t *testing.T) {
 	units.SetStatusText("zincati.service", "periodically polling for updates (last checked Sun 2026-11-22)")
 	got, err := coordinators.Other(t.Context())
 	must(t, err)
-	if diff := cmp.Diff(&Coordinator{Name: "Zincati", Unit: "zincati.service"}, got); diff != "" {
+	if diff := cmp.Diff(&Coordinator{Name: "Zincati", Unit: "zincati.service", Off: zincatiAdvice}, got); diff != "" {
 		t.Errorf("turned on (-want +got):\n%s", diff)
+	}
+}
+
+// Zincati reads its configuration when it starts. What it does is unknown if that has changed since or cannot be read, and then it
+// counts as a conflict and not as a client.
+func TestFleetLockClient(t *testing.T) {
+	const unit, name = "zincati.service", "etc/zincati/config.d/90.toml"
+	asks := map[string]string{name: "[updates]\nstrategy = \"fleet_lock\"\n", "usr/x": "", "run/x": ""}
+	past := uint64(time.Now().Add(-time.Hour).UnixMicro())
+	for name, tc := range map[string]struct {
+		files  map[string]string
+		adapt  func(*hosttest.Units)
+		client string
+		// conflict is a part of the error of Other.
+		conflict string
+	}{
+		"it asks":                      {files: asks, client: "Zincati"},
+		"it is about to start":         {files: asks, adapt: func(u *hosttest.Units) { u.Set(unit, "activating") }, client: "Zincati"},
+		"it does not run":              {files: asks, adapt: func(u *hosttest.Units) { u.Set(unit, "inactive") }},
+		"its updates are turned off":   {files: asks, adapt: func(u *hosttest.Units) { u.SetStatusText(unit, "auto-updates logic disabled by configuration") }},
+		"it started before its config": {files: asks, adapt: func(u *hosttest.Units) { u.SetStarted(unit, past) }, conflict: "has changed since it started"},
+		"nobody knows when it started": {files: asks, adapt: func(u *hosttest.Units) { u.SetStarted(unit, "today") }, conflict: "instead of a number"},
+		"another strategy":             {files: map[string]string{name: "[updates]\nstrategy = \"periodic\"\n", "usr/x": "", "run/x": ""}},
+		"no TOML":                      {files: map[string]string{name: "[updates\nstrategy=fleet_lock", "usr/x": "", "run/x": ""}, conflict: "90.toml"},
+		"a strategy of another type":   {files: map[string]string{name: "[updates]\nstrategy = 7\n", "usr/x": "", "run/x": ""}, conflict: "90.toml"},
+		"/usr is not mounted":          {files: map[string]string{name: asks[name], "run/x": ""}, conflict: "reading /usr of the host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, units, coordinators := startUnits(t)
+			coordinators.HostRoot = newRoot(t, tc.files)
+			units.Set(unit, "active")
+			if tc.adapt != nil {
+				tc.adapt(units)
+			}
+			client, err := coordinators.FleetLockClient(t.Context())
+			if client != tc.client || (err == nil) != (tc.conflict == "") {
+				t.Errorf("client %q, %v", client, err)
+			}
+			other, err := coordinators.Other(t.Context())
+			if tc.conflict != "" && (err == nil || !strings.Contains(err.Error(), tc.conflict)) || tc.client != "" && (other != nil || err != nil) {
+				t.Errorf("conflict %v, %v", other, err)
+			}
+		})
 	}
 }
 
@@ -169,8 +244,8 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 				t.Errorf("%q names the container's path", err)
 			}
 			// What is found is reported, whatever else cannot be found out.
-			units.Set("zincati.service", "active")
-			if got, err := coordinators.Other(t.Context()); got == nil || got.Name != "Zincati" {
+			units.Set("locksmithd.service", "active")
+			if got, err := coordinators.Other(t.Context()); got == nil || got.Name != "locksmithd" {
 				t.Errorf("found %v, %v", got, err)
 			}
 		})

@@ -55,8 +55,8 @@ func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {
 	if want := "asking logind for ScheduledShutdown: s instead of a type and a time"; got != nil || err == nil || err.Error() != want {
 		t.Errorf("another type: %v, %v", got, err)
 	}
-	units.Set("zincati.service", "active")
-	if got, err := coordinators.Other(t.Context()); err == nil || got == nil || got.Name != "Zincati" {
-		t.Errorf("another type, and Zincati: %v, %v", got, err)
+	units.Set("locksmithd.service", "active")
+	if got, err := coordinators.Other(t.Context()); err == nil || got == nil || got.Name != "locksmithd" {
+		t.Errorf("another type, and locksmithd: %v, %v", got, err)
 	}
 }

@@ -48,6 +48,19 @@ func runsSystemd(root string) bool {
 
 // unitProperty is a property of a unit that is a string.
 func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (string, error) {
+	value, err := property(ctx, conn, unit, iface, name)
+	if err != nil {
+		return "", err
+	}
+	text, ok := value.Value().(string)
+	if !ok {
+		return "", fmt.Errorf("reading %s of %s: %s instead of a string", name, unit, value.Signature())
+	}
+	return text, nil
+}
+
+// property returns a property of a unit, of any type.
+func property(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (dbus.Variant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	var path dbus.ObjectPath
@@ -55,18 +68,14 @@ func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string
 	// try to start it.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".GetUnit", dbus.FlagNoAutoStart, unit)
 	if err := call.Store(&path); err != nil {
-		return "", fmt.Errorf("calling GetUnit of systemd: %w", err)
+		return dbus.Variant{}, fmt.Errorf("calling GetUnit of systemd: %w", err)
 	}
 	var value dbus.Variant
 	call = conn.Object(systemdName, path).CallWithContext(ctx, propertiesInterface+".Get", dbus.FlagNoAutoStart, iface, name)
 	if err := call.Store(&value); err != nil {
-		return "", fmt.Errorf("reading %s of %s: %w", name, unit, err)
+		return dbus.Variant{}, fmt.Errorf("reading %s of %s: %w", name, unit, err)
 	}
-	text, ok := value.Value().(string)
-	if !ok {
-		return "", fmt.Errorf("reading %s of %s: %s instead of a string", name, unit, value.Signature())
-	}
-	return text, nil
+	return value, nil
 }
 
 // answered keeps the name alone of an error that a service answered, whose text would be another one with each look.

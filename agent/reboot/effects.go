@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
@@ -104,7 +105,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	if err := r.writer.confirm(ctx, node, next.Confirm); err != nil {
 		return err
 	}
-	err := r.Host.Logind.Reboot(ctx, next.Inhibitors)
+	err := r.reboot(ctx, next)
 	if err == nil {
 		r.observer.called(o.Record.Progress.Seq, step.Call{AcceptedAt: r.Clock.Now()})
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", o.Record.Progress.Seq, "bootID", o.BootID)
@@ -121,6 +122,28 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	r.announcer.refused(node, refused.Message)
 	r.Wake.Trigger()
 	return nil
+}
+
+// reboot finalizes the update where a FleetLock client has not, and asks logind. rpm-ostree reboots the host itself after that, whoever
+// holds it up, so inhibitors count before.
+func (r *Reconciler) reboot(ctx context.Context, next step.CallReboot) error {
+	if !next.Finalize || r.Host.Finalize == nil {
+		return r.Host.Logind.Reboot(ctx, next.Inhibitors)
+	}
+	if next.Inhibitors != v1alpha1.InhibitorsIgnore {
+		blocking, err := r.Host.Logind.BlockInhibitors(ctx)
+		if err != nil {
+			return err
+		}
+		if len(blocking) > 0 {
+			return errors.New(inhibited(blocking))
+		}
+	}
+	if err := r.Host.Finalize(ctx); err != nil {
+		return fmt.Errorf("finalizing the update: %w", err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Finalized the update, because the FleetLock client has not")
+	return r.Host.Logind.Reboot(ctx, next.Inhibitors)
 }
 
 // writeNodeStatus writes what of the status the Node does not show yet.

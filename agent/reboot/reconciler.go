@@ -65,7 +65,10 @@ type HostCoordinators interface {
 	Other(ctx context.Context) (*host.Coordinator, error)
 }
 
-// Host is what an agent runs on. All fields are required.
+// Finalizer finalizes a staged update that is locked, so that the next boot runs it.
+type Finalizer func(ctx context.Context) error
+
+// Host is what an agent runs on. All fields but Finalize are required.
 type Host struct {
 	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
 	BootIDFile string
@@ -77,6 +80,8 @@ type Host struct {
 	Logind Logind
 	// Coordinators are the other programs that may reboot it.
 	Coordinators HostCoordinators
+	// Finalize finalizes what a FleetLock client has staged and did not finalize in time.
+	Finalize Finalizer
 }
 
 // Config is what a Reconciler works with. All fields are required.

@@ -33,7 +33,7 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	case o.Record.ProgressErr != nil:
 		return nil
 	case o.InPhase(protocol.PhaseRebooting):
-		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, string(v1alpha1.ReasonRebooting), down))
+		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, string(v1alpha1.ReasonRebooting), goesDown(o)))
 	case o.InPhase(protocol.PhaseDraining):
 		return drainProgress(o)
 	case o.rebooted():

@@ -101,6 +101,7 @@ func reportedEngines(o Observation) []protocol.EngineRecord {
 		record := protocol.EngineRecord{Name: r.Engine}
 		if r.State == engine.Needed {
 			record.Asks, record.Again, record.Version, record.Running = true, asksAgain(o, r.Engine), r.Version, r.Running
+			record.Client = r.Client
 		}
 		if !r.Until.IsZero() {
 			record.Until = new(metav1.NewTime(r.Until))
@@ -188,7 +189,7 @@ func Before(engines *protocol.Engines, name, bootID string) engine.Report {
 		case !r.Asks:
 			return engine.Report{Engine: name, State: engine.Unknown}
 		default:
-			report := engine.Report{Engine: name, State: engine.Needed, Version: r.Version, Running: r.Running}
+			report := engine.Report{Engine: name, State: engine.Needed, Version: r.Version, Running: r.Running, Client: r.Client}
 			if r.Until != nil {
 				report.Until = r.Until.UTC()
 			}

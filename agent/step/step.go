@@ -62,6 +62,8 @@ type CommitReboot struct {
 // CallReboot asks logind to reboot the host.
 type CallReboot struct {
 	Inhibitors v1alpha1.InhibitorPolicy
+	// Finalize has the update finalized first: the FleetLock client that was to do it has not.
+	Finalize bool
 	// Confirm has the progress read live first, even by the process that has written it.
 	Confirm bool
 }
@@ -243,7 +245,8 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	return protocol.Blocker{}, false
 }
 
-// rebooting asks logind until this boot ends. A process that was killed in between asks again.
+// rebooting asks logind until this boot ends. A process that was killed in between asks again. If a FleetLock client is to reboot the
+// host, it gets some time for it first.
 func rebooting(o Observation) Step {
 	due := o.Now
 	switch {
@@ -251,11 +254,16 @@ func rebooting(o Observation) Step {
 		due = o.Call.AcceptedAt.Add(rebootPatience)
 	case o.Call.Refusals > 0:
 		due = o.Call.RefusedAt.Add(timing.Backoff(o.Call.Refusals, callRetry, callRetryMax))
+	case client(o) != "":
+		due = clientUntil(o)
 	}
 	if o.Now.Before(due) {
 		return Wait{Until: due}
 	}
-	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Confirm: !o.followsWrite()}
+	finalize := client(o) != ""
+	return CallReboot{
+		Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: finalize, Confirm: finalize || !o.followsWrite(),
+	}
 }
 
 // repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: the agent's

@@ -3,6 +3,7 @@ package step
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -301,6 +302,48 @@ func TestNext_Rebooting(t *testing.T) {
 		"refused, and the time has come":              {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now.Add(-5 * time.Second)})), again},
 		"another boot: it took effect (behaviour 49)": {makeObservation(rebootedBefore), Idle{}},
 	}.each(t, Next)
+}
+
+// A FleetLock client gets half of reboot.timeout to reboot the host by itself. An agent that has started since knows of it by the record
+// of the engines.
+func TestNext_RebootingByAFleetLockClient_Behaviour65(t *testing.T) {
+	zincati := func(o *Observation) {
+		o.Engines = []engine.Report{{Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Client: "Zincati"}}
+	}
+	recorded := func(bootID string) func(*Observation) {
+		return func(o *Observation) {
+			o.Engines = nil
+			o.Before = &protocol.Engines{BootID: bootID, Reported: []protocol.EngineRecord{{Name: "rpm-ostree", Asks: true, Client: "Zincati"}}}
+		}
+	}
+	passed := func(d time.Duration) func(*Observation) {
+		return func(o *Observation) { o.Record.Progress.At = metav1.NewTime(now.Add(-d)) }
+	}
+	timeout := func(d time.Duration) func(*Observation) {
+		return func(o *Observation) {
+			o.Policy.Reboot.Timeout = &metav1.Duration{Duration: d}
+			o.LastPolicy = o.Policy
+		}
+	}
+	called := func(c Call) func(*Observation) { return func(o *Observation) { o.Call = c } }
+	finalize := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect, Finalize: true, Confirm: true}
+	cases[Step]{
+		"is waited for":                          {makeObservation(goingDown, zincati, passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
+		"is waited for by a process that starts": {makeObservation(goingDown, recorded(boot), passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
+		"is not, by the record of another boot":  {makeObservation(goingDown, recorded(otherBoot), passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}},
+		"by reboot.timeout of the policy":        {makeObservation(goingDown, zincati, passed(time.Minute), timeout(4*time.Minute)), Wait{now.Add(time.Minute)}},
+		"has not rebooted in time":               {makeObservation(goingDown, zincati, passed(15*time.Minute)), finalize},
+		"by a clock that was set back":           {makeObservation(goingDown, zincati, passed(-time.Hour), func(o *Observation) { o.SeenAt = now.Add(-15 * time.Minute) }), finalize},
+		"refused: is asked again later":          {makeObservation(goingDown, zincati, passed(time.Hour), called(Call{Refusals: 1, RefusedAt: now})), Wait{now.Add(5 * time.Second)}},
+		"has finalized: the agent follows":       {makeObservation(goingDown, passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}},
+	}.each(t, Next)
+
+	o := makeObservation(goingDown, zincati, passed(time.Minute))
+	const want = "Zincati finalizes the update and reboots the host, up to ten minutes later if users are logged in. If it has not by "
+	conditions := maintenance(o)
+	if got := conditions[len(conditions)-1]; !strings.HasPrefix(got.Message, want) || got.Reason != string(v1alpha1.ReasonRebooting) {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestNext_UnreadableProgress(t *testing.T) {

@@ -248,6 +248,8 @@ type EngineRecord struct {
 	Version string `json:"version,omitempty"`
 	// Running is what Version is to replace, as the engine names it. Absent: unknown, or the version of os-release.
 	Running string `json:"running,omitempty"`
+	// Client is the FleetLock client that finalizes the update and reboots the host. Absent: the agent reboots it.
+	Client string `json:"client,omitempty"`
 }
 
 // ParseEngines reads what the engines have reported. It returns nil, nil when there is none, and an error when it is not one of

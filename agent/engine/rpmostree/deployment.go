@@ -21,6 +21,8 @@ type deployment struct {
 	version string
 	// checksum of the commit. Empty: unknown.
 	checksum string
+	// baseChecksum is that of the commit below layered packages. Empty: there are none.
+	baseChecksum string
 	// serial distinguishes deployments of one commit, such as those that differ in kernel arguments alone.
 	serial int32
 	// booted reports that the host runs it.
@@ -71,13 +73,17 @@ func resumed(before engine.Report) engine.Report {
 	}
 	what := cmp.Or(before.Version, "another deployment")
 	need := engine.Staged(Name, before.Version, fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", what))
-	need.Running = before.Running
+	if before.Client != "" {
+		need = engine.Staged(Name, before.Version, finalizes(what, before.Client))
+	}
+	need.Running, need.Client = before.Running, before.Client
 	return need
 }
 
 // judge makes a report of the deployments in boot order. What counts is what boots next. CachedUpdate does not: that the metadata
-// of an update is known reports nothing of what is on disk.
-func judge(list []deployment) engine.Report {
+// of an update is known reports nothing of what is on disk. client is the FleetLock client that finalizes the first deployment if that is
+// locked; empty: nobody does.
+func judge(list []deployment, client string) engine.Report {
 	booted := slices.IndexFunc(list, func(d deployment) bool { return d.booted })
 	if booted < 0 {
 		// A live medium, for example: rebooting it installs nothing.
@@ -86,6 +92,10 @@ func judge(list []deployment) engine.Report {
 	// A shutdown leaves out what is locked, and the next one in the order boots.
 	next := list[slices.IndexFunc(list, func(d deployment) bool { return d.booted || !d.locked })]
 	switch first := list[0]; {
+	case first.locked && client != "":
+		need := engine.Staged(Name, cmp.Or(first.version, first.commit()), finalizes(first.String(), client))
+		need.Running, need.Client = list[booted].id(), client
+		return need
 	case next.booted && first.booted:
 		return engine.UpToDate(Name, "rpm-ostree has no deployment that waits for a reboot.")
 	case next.booted:
@@ -98,6 +108,11 @@ func judge(list []deployment) engine.Report {
 	need := engine.Staged(Name, cmp.Or(next.version, next.commit()), message)
 	need.Running = list[booted].id()
 	return need
+}
+
+// finalizes is the sentence about a locked deployment that a FleetLock client finalizes.
+func finalizes(what, client string) string {
+	return fmt.Sprintf("rpm-ostree has staged %s; %s finalizes it and reboots when the operator permits it.", what, client)
 }
 
 // decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored reports versions and
@@ -126,13 +141,14 @@ func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err erro
 
 // decodeDeployment reads one dictionary. What is missing is false or unknown: daemons differ in what they leave out.
 func decodeDeployment(properties map[string]dbus.Variant) (d deployment, ignored, err error) {
-	var failures [6]error
+	var failures [7]error
 	d.version, failures[0] = field[string](properties, "version")
 	d.checksum, failures[1] = field[string](properties, "checksum")
 	d.booted, failures[2] = field[bool](properties, "booted")
 	d.staged, failures[3] = field[bool](properties, "staged")
 	d.locked, failures[4] = field[bool](properties, "finalization-locked")
 	d.serial, failures[5] = field[int32](properties, "serial")
+	d.baseChecksum, failures[6] = field[string](properties, "base-checksum")
 	if err := errors.Join(failures[:]...); err != nil {
 		return deployment{}, nil, err
 	}
@@ -141,6 +157,9 @@ func decodeDeployment(properties map[string]dbus.Variant) (d deployment, ignored
 	}
 	if d.checksum != "" && !isChecksum(d.checksum) {
 		d.checksum, ignored = "", errors.Join(ignored, fmt.Errorf("%.64q is no checksum", d.checksum))
+	}
+	if d.baseChecksum != "" && !isChecksum(d.baseChecksum) {
+		d.baseChecksum, ignored = "", errors.Join(ignored, fmt.Errorf("%.64q is no checksum", d.baseChecksum))
 	}
 	return d, ignored, nil
 }

@@ -19,6 +19,38 @@ func needing(version, running, message string) engine.Report {
 	}
 }
 
+// A FleetLock client finalizes what is locked, so it is a need, which names the client.
+func TestJudge_LockedDeploymentOfAFleetLockClient(t *testing.T) {
+	booted := deployment{version: "40.1", checksum: sum, booted: true}
+	locked := deployment{version: "40.2", checksum: sum, staged: true, locked: true}
+	want := needing("40.2", "40.1 (0123456789ab.0)",
+		"rpm-ostree has staged version 40.2 (0123456789ab); Zincati finalizes it and reboots when the operator permits it.")
+	want.Client = "Zincati"
+	for name, tc := range map[string]struct {
+		list []deployment
+		want engine.Report
+	}{
+		"locked":                      {[]deployment{locked, booted}, want},
+		"before one that is pending":  {[]deployment{locked, {version: "40.0", checksum: sum}, booted}, want},
+		"nothing is staged":           {[]deployment{booted}, upToDate},
+		"what is staged is unlocked":  {[]deployment{{version: "40.2", checksum: sum, staged: true}, booted}, needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")},
+		"no deployment is booted yet": {[]deployment{locked}, notFromOstree},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, judge(tc.list, "Zincati")); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+			if tc.want.Client == "" {
+				return
+			}
+			before := engine.Report{State: engine.Needed, Version: "40.2", Client: "Zincati"}
+			if got := resumed(before); got.Client != "Zincati" || got.State != engine.Needed {
+				t.Errorf("after a restart: %+v", got)
+			}
+		})
+	}
+}
+
 func TestJudge(t *testing.T) {
 	booted := deployment{version: "40.1", checksum: sum, booted: true}
 	cases := map[string]struct {
@@ -76,7 +108,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, judge(tc.list)); diff != "" {
+			if diff := cmp.Diff(tc.want, judge(tc.list, "")); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)
 			}
 		})
@@ -280,7 +312,7 @@ func FuzzDecodeDeployments(f *testing.F) {
 				t.Errorf("decoded %+v", d)
 			}
 		}
-		report := judge(list)
+		report := judge(list, "")
 		wellFormed(t, report)
 		needed := booted == 1 && !list[0].booted && !list[0].locked
 		if got := report.State == "Needed"; got != needed {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
@@ -30,6 +31,9 @@ type Engine struct {
 	// daemon is idle or gone, and a lock that the daemon does not report. Empty: the former is detected with the next poll, the latter is
 	// not.
 	HostRoot string
+	// Client returns the FleetLock client that finalizes a deployment which is staged and locked, such as Zincati. Empty: nobody does.
+	// Optional.
+	Client func(context.Context) (string, error)
 }
 
 // Run implements source.Engine. It outlasts restarts of the daemon and of the bus, and the absence of both.
@@ -49,8 +53,8 @@ type memory struct {
 	changes engine.Changes
 }
 
-func (m *memory) read(list []deployment) {
-	m.latest = judge(list)
+func (m *memory) read(list []deployment, client string) {
+	m.latest = judge(list, client)
 	m.changes.Reach(engine.Answering, "")
 	m.changes.Update(m.latest)
 }
@@ -70,7 +74,10 @@ func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end
 	run := filepath.Join(e.HostRoot, "run")
 	watch := folder.Watch{
 		Period: pollInterval, Clock: e.Clock,
-		Folders: func() []string { return []string{run, filepath.Join(run, "ostree")} },
+		Folders: func() []string {
+			// A FleetLock client that starts opens its socket for metrics again.
+			return []string{run, filepath.Join(run, "ostree"), filepath.Join(run, "zincati", "public"), filepath.Join(e.HostRoot, "etc/zincati/config.d")}
+		},
 		Look: func() {
 			now := e.staged()
 			if last != "" && now != last {
@@ -87,16 +94,32 @@ func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end
 	return changes, following.Wait
 }
 
-// staged is another text once another deployment is staged, or is locked or not: by the files of the host that state it.
+// staged is another text once another deployment is staged, or is locked or not, or Zincati was started or has another configuration: by
+// the files of the host that state it.
 func (e *Engine) staged() string {
 	var text strings.Builder
 	text.WriteString("staged:")
-	for _, name := range []string{"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked"} {
+	for _, name := range []string{
+		"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked", "run/zincati/public/metrics.promsock", "etc/zincati/config.d",
+	} {
 		if found, err := os.Lstat(filepath.Join(e.HostRoot, name)); err == nil {
 			fmt.Fprint(&text, " ", name, found.Size(), found.ModTime())
 		}
 	}
 	return text.String()
+}
+
+// client returns the FleetLock client that finalizes the first deployment. Empty: it is not locked, nobody does, or that is unknown.
+func (e *Engine) client(ctx context.Context, list []deployment) string {
+	if e.Client == nil || len(list) == 0 || !list[0].staged || !list[0].locked {
+		return ""
+	}
+	client, err := e.Client(ctx)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Info("Cannot find out who finalizes the staged deployment", "reason", err.Error())
+		return ""
+	}
+	return client
 }
 
 // lockStaged completes what the daemon reports. Of what locks a staged deployment it knows the file beside it, and not the mark within,

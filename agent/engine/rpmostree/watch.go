@@ -111,8 +111,9 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 	if ignored != nil {
 		service.Ignore(ctx, w.engine.Malformed, ignored)
 	}
+	client := w.engine.client(ctx, list)
 	lockStaged(list, w.engine.HostRoot)
-	w.memory.read(list)
+	w.memory.read(list, client)
 	w.failures = 0
 	return pollInterval, nil
 }

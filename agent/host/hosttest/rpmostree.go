@@ -40,6 +40,8 @@ type RPMOSTree struct {
 	before      func()
 	late        func()
 	upgrade     func(*Transaction) error
+	finalizing  func()
+	finalized   func()
 	transaction *Transaction
 }
 

@@ -17,7 +17,7 @@ const (
 // export puts the objects on the connection: Sysroot and one operating system.
 func (r *RPMOSTree) export(conn *dbus.Conn) error {
 	sysroot := map[string]any{"RegisterClient": r.registerClient, "Reload": r.reload}
-	system := map[string]any{"Upgrade": r.handleUpgrade, "AutomaticUpdateTrigger": r.automaticUpdateTrigger}
+	system := map[string]any{"Upgrade": r.handleUpgrade, "FinalizeDeployment": r.handleFinalize, "AutomaticUpdateTrigger": r.automaticUpdateTrigger}
 	read := map[string]any{"Get": r.get, "GetAll": r.getAll}
 	return errors.Join(
 		conn.ExportMethodTable(sysroot, sysrootPath, sysrootInterface),

@@ -3,6 +3,7 @@ package hosttest
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -23,13 +24,14 @@ type Units struct {
 	service service
 	states  map[string]any
 	texts   map[string]any
+	starts  map[string]any
 	failure *dbus.Error
 	asked   int
 }
 
 // StartUnits puts a systemd on the bus that has no unit loaded.
 func StartUnits(b *Bus) (*Units, error) {
-	u := &Units{service: service{bus: b, name: systemdName}, states: map[string]any{}, texts: map[string]any{}}
+	u := &Units{service: service{bus: b, name: systemdName}, states: map[string]any{}, texts: map[string]any{}, starts: map[string]any{}}
 	return u, u.Start()
 }
 
@@ -56,6 +58,9 @@ func (u *Units) ChangeFiles() error {
 
 // SetStatusText changes what StatusText of a service reports, which is of any type; a service that has reported nothing has an empty one.
 func (u *Units) SetStatusText(unit string, text any) { u.set(func() { u.texts[unit] = text }) }
+
+// SetStarted changes ExecMainStartTimestamp of a service, in microseconds; it is of any type. One that is not set has just started.
+func (u *Units) SetStarted(unit string, micros any) { u.set(func() { u.starts[unit] = micros }) }
 
 // Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty name lets them
 // succeed again.
@@ -99,6 +104,11 @@ func (u *Units) property(message dbus.Message, iface, name string) (dbus.Variant
 				return dbus.MakeVariant(text), nil
 			}
 			return dbus.MakeVariant(""), nil
+		case iface == systemdServiceInterface && name == "ExecMainStartTimestamp":
+			if started, found := u.starts[unit]; found {
+				return dbus.MakeVariant(started), nil
+			}
+			return dbus.MakeVariant(uint64(time.Now().UnixMicro())), nil
 		}
 	}
 	return dbus.Variant{}, namedError("org.freedesktop.DBus.Error.UnknownProperty", "Unknown property "+name)

@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -79,6 +80,40 @@ func (r *RPMOSTree) handleUpgrade(sender dbus.Sender, _ map[string]dbus.Variant)
 	}
 	r.called("Upgrade")
 	return r.begin("Upgrade", string(sender), work)
+}
+
+// OnFinalize is called once a deployment has been finalized, when the real daemon reboots the host.
+func (r *RPMOSTree) OnFinalize(reboot func()) { r.set(func() { r.finalized = reboot }) }
+
+// BeforeFinalize is called once, when the next transaction finalizes: time for somebody to be faster.
+func (r *RPMOSTree) BeforeFinalize(hook func()) { r.set(func() { r.finalizing = hook }) }
+
+// handleFinalize is `rpm-ostree finalize-deployment`: it unlocks the staged deployment whose checksum is expected, and reboots.
+func (r *RPMOSTree) handleFinalize(sender dbus.Sender, options map[string]dbus.Variant) (string, *dbus.Error) {
+	r.called("FinalizeDeployment")
+	return r.begin("FinalizeDeployment", string(sender), func(*Transaction) error {
+		var hook func()
+		r.set(func() { hook, r.finalizing = r.finalizing, nil })
+		if hook != nil {
+			hook()
+		}
+		list := r.Deployments()
+		unlocked, _ := options["allow-unlocked"].Value().(bool)
+		switch {
+		case len(list) == 0 || !list[0].Staged:
+			return errors.New("No pending staged deployment found")
+		case options["checksum"].Value() != list[0].checksum():
+			return fmt.Errorf("Expected staged base checksum %v, but found %s", options["checksum"], list[0].checksum())
+		case !list[0].Locked && !unlocked:
+			return errors.New("Staged deployment already unlocked")
+		}
+		list[0].Locked = false
+		err := r.SetDeployments(list...)
+		if reboot := read(&r.guarded, func() func() { return r.finalized }); reboot != nil {
+			reboot()
+		}
+		return err
+	})
 }
 
 // automaticUpdateTrigger is `rpm-ostree upgrade --check`, whatever its options.
