@@ -18,7 +18,7 @@ import (
 // Engine is how machines of a fleet learn that an update waits for a reboot: their update engine, and the operating
 // system around it.
 type Engine struct {
-	// Name is the engine's name in the agent's --engines, whose auto finds it.
+	// Name is the engine's name in the agent's --engines, whose auto finds it; Zincati's is rpm-ostree there.
 	Name string
 	// Act states what somebody does on each machine to stage an update.
 	Act string
@@ -75,6 +75,12 @@ func engines() []Engine {
 			Reports: []string{ostreeAfter, hosttest.Commit(ostreeAfter)[:12]},
 			release: fmt.Sprintf(coreOS, ostreeBefore), upgraded: fmt.Sprintf(coreOS, ostreeAfter),
 			systemd: hosttest.SystemdBefore257, install: installRPMOSTree,
+		},
+		{
+			Name: zincatiName, Act: "Zincati stages " + ostreeAfter + ", locked, and asks the FleetLock server",
+			Reports: []string{ostreeAfter, "Zincati finalizes it"},
+			release: fmt.Sprintf(coreOS, ostreeBefore), upgraded: fmt.Sprintf(coreOS, ostreeAfter),
+			systemd: hosttest.SystemdBefore257, install: installZincati,
 		},
 		{
 			Name: sentinel.Name, Act: "apt-get upgrade, which leaves /run/reboot-required",

@@ -168,6 +168,9 @@ func (f *Fleet) Stop() {
 	}
 	f.background.Wait()
 	for _, h := range f.Hosts {
+		if h != nil && h.Zincati != nil {
+			h.Zincati.Kill()
+		}
 		if h != nil && h.Bus != nil {
 			// A daemon that has ended already is what is wanted.
 			_ = h.Bus.Stop()

@@ -28,6 +28,8 @@ type Host struct {
 	Engine Engine
 	// UpdateEngine is the machine's update_engine. Nil: its updates come by something else.
 	UpdateEngine *hosttest.UpdateEngine
+	// Zincati is the machine's Zincati. Nil: it has none.
+	Zincati *Zincati
 
 	// kubelet is the node itself to the API server, so that the audit log distinguishes its writes from everybody else's.
 	kubelet client.Client

@@ -48,6 +48,7 @@ type kubelet struct {
 	pods      map[types.UID]context.CancelFunc
 	processes map[types.UID]*process.Process
 	targets   map[types.UID]MetricsTarget
+	fleetlock map[types.UID]string // where managers serve it
 	closed    bool
 	running   sync.WaitGroup
 }
@@ -180,6 +181,11 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 	if container.Name == agentProgram {
 		program.Args = append(program.Args, host.Flags()...)
 	}
+	if err == nil && slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, fleetlockFlag) }) {
+		address, err := k.fleetlockAddress(ctx, pod)
+		program.Args = append(program.Args, fleetlockFlag+address)
+		return program, err
+	}
 	return program, err
 }
 
@@ -216,6 +222,7 @@ func (k *kubelet) confirm(ctx context.Context, pod *corev1.Pod) {
 	defer k.mu.Unlock()
 	delete(k.processes, pod.UID)
 	delete(k.targets, pod.UID)
+	delete(k.fleetlock, pod.UID)
 }
 
 // wait lets no further pod begin, and returns when all processes have ended: after the context they run under has.
@@ -237,6 +244,28 @@ func (k *kubelet) of(program string) []*process.Process {
 		}
 	}
 	return found
+}
+
+// fleetlockFlag is how a manager gets the address of its FleetLock server.
+const fleetlockFlag = "--fleetlock-bind-address="
+
+// fleetlockAddress is for one pod, and stays the same when its program is started again.
+func (k *kubelet) fleetlockAddress(ctx context.Context, pod *corev1.Pod) (string, error) {
+	port, err := embedded.FreePort(ctx)
+	if err != nil {
+		return "", err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fleetlock[pod.UID] = fmt.Sprintf("127.0.0.1:%d", port)
+	return k.fleetlock[pod.UID], nil
+}
+
+// fleetlockServers are where the pods that run now serve FleetLock.
+func (k *kubelet) fleetlockServers() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Values(k.fleetlock))
 }
 
 // noMetrics is the address that serves none.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -78,10 +79,14 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	f.kubelet = &kubelet{
 		cluster: f.Cluster, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
-		serve: o.Metrics, checkouts: o.Checkouts, targets: map[types.UID]MetricsTarget{},
+		serve: o.Metrics, checkouts: o.Checkouts, targets: map[types.UID]MetricsTarget{}, fleetlock: map[types.UID]string{},
 	}
 	for _, h := range f.Hosts {
 		f.kubelet.hosts[h.Name] = h
+		if h.Zincati != nil {
+			h.Zincati.servers = f.kubelet.fleetlockServers
+			h.Zincati.Start()
+		}
 		h.Logind.OnReboot(func() { // each that it accepts
 			f.background.Go(func() {
 				if err := h.reboot(ctx, o.RebootDuration); err != nil && ctx.Err() == nil {
@@ -97,6 +102,9 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 		folder, err := f.folder(ctx)
 		if err != nil {
 			return err
+		}
+		if slices.ContainsFunc(o.Engines, func(e Engine) bool { return e.Name == zincatiName }) && !slices.Contains(o.Components, "fleetlock") {
+			o.Components = append(slices.Clone(o.Components), "fleetlock")
 		}
 		if err := testenv.Kustomization(f.Cluster.Dir, folder, o.Components...); err != nil {
 			return err
