@@ -63,6 +63,7 @@ func TestChart_OptionsAreTheKustomizations(t *testing.T) {
 	for folder, set := range map[string]string{
 		"config/prometheus":     "serviceMonitor.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true",
 		"config/network-policy": "networkPolicy.enabled=true",
+		"config/fleetlock":      "fleetlock.enabled=true",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
@@ -109,6 +110,12 @@ func TestChart_Values(t *testing.T) {
 		"one more argument":    {`{agent: {extraArgs: ["--engines=auto,kernel"]}}`, agent, "spec.template.spec.containers[0].args[4]", `"--engines=auto,kernel"`},
 		"one more variable":    {`{manager: {extraEnv: [{name: A, value: b}]}}`, manager, "spec.template.spec.containers[0].env[2]", `{"name":"A","value":"b"}`},
 		"a limit":              {`{agent: {resources: {limits: {memory: 1Gi}}}}`, agent, "spec.template.spec.containers[0].resources.limits", `{"memory":"1Gi"}`},
+		"FleetLock":            {`{fleetlock: {enabled: true}}`, manager, "spec.template.spec.containers[0].args[3]", `"--fleetlock-bind-address=:8444"`},
+		"FleetLock's source":   {`{fleetlock: {enabled: true, checkSource: true}}`, manager, "spec.template.spec.containers[0].args[4]", `"--fleetlock-check-source"`},
+		"FleetLock's Secret":   {`{fleetlock: {enabled: true, secretName: s}}`, manager, "spec.template.spec.volumes[0]", `{"name":"fleetlock","secret":{"secretName":"s"}}`},
+		"FleetLock's address":  {`{fleetlock: {enabled: true, clusterIP: 10.96.0.15}}`, "Service elsewhere/reboot-operator-fleetlock", "spec.clusterIP", `"10.96.0.15"`},
+		"FleetLock's ports":    {`{fleetlock: {enabled: true, secretName: s}}`, "Service elsewhere/reboot-operator-fleetlock", "spec.ports[0].port", `443`},
+		"FleetLock's network":  {`{fleetlock: {enabled: true}, networkPolicy: {enabled: true}}`, "NetworkPolicy elsewhere/reboot-operator-fleetlock", "spec.ingress[0].ports[0].port", `"fleetlock"`},
 		"replicas":             {`{manager: {replicas: 3}}`, manager, "spec.replicas", `3`},
 		"no priority class":    {`{agent: {priorityClassName: ""}}`, agent, "spec.template.spec.priorityClassName", `null`},
 		"a priority class":     {`{manager: {priorityClassName: p}}`, manager, "spec.template.spec.priorityClassName", `"p"`},

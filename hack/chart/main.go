@@ -38,14 +38,14 @@ func write(root string) error {
 
 // generate makes the files by their names below config/chart.
 func generate(root string) (map[string][]byte, error) {
-	var built [4]objects
-	for i, folder := range []string{"default", "overlays/rbac-fallback", "prometheus", "network-policy"} {
+	var built [6]objects
+	for i, folder := range []string{"default", "overlays/rbac-fallback", "prometheus", "network-policy", "fleetlock", "network-policy/fleetlock"} {
 		var err error
 		if built[i], err = build(root, "config/"+folder); err != nil {
 			return nil, err
 		}
 	}
-	node, account, monitoring, policy := built[0], built[1], built[2], built[3]
+	node, account, monitoring, policy, fleetlock := built[0], built[1], built[2], built[3], built[4]
 	readme, err := readme(filepath.Join(root, "config", "chart"))
 	if err != nil {
 		return nil, err
@@ -62,7 +62,10 @@ func generate(root string) (map[string][]byte, error) {
 		"files/serviceaccount.yaml": account.text(),
 		"files/monitoring.yaml":     monitoring.text(),
 		"files/network-policy.yaml": policy.text(),
-		"README.md":                 readme,
+		"files/fleetlock.yaml":      fleetlock.text(),
+
+		"files/fleetlock-network-policy.yaml": built[5].text(),
+		"README.md":                           readme,
 	}, nil
 }
 

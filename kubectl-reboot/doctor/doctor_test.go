@@ -164,6 +164,7 @@ func TestExamine(t *testing.T) {
 			func(c *installed) { c.Missing = c.NeededRights()[1:3] }, []string{"Rights Problem [] ServiceAccount reboot-operator-system/reboot-operator-manager may not: patch nodes, patch nodes/status"},
 		},
 		"kured":              {func(c *installed) { c.other("kured", "ghcr.io/kubereboot/kured:1.17.0") }, []string{"Operators Problem [] kured runs as daemonset kube-system/kured"}},
+		"poseidon/fleetlock": {func(c *installed) { c.other("fleetlock", "quay.io/poseidon/fleetlock:v0.4.0") }, []string{"Operators Problem [] poseidon/fleetlock runs as daemonset kube-system/fleetlock"}},
 		"kured, rebuilt":     {func(c *installed) { c.other("reboots", "registry.example.com/tools:1", "/usr/bin/kured") }, []string{"Operators Problem [] kured runs as daemonset kube-system/reboots"}},
 		"kured on no node":   {func(c *installed) { c.other("kured", "kured"); c.DaemonSets[1].Status = appsv1.DaemonSetStatus{} }, nil},
 		"FLUO":               {func(c *installed) { c.other("update-agent", "ghcr.io/flatcar/flatcar-linux-update-operator:v0.9.0") }, []string{"Operators Problem [] FLUO runs"}},

@@ -26,6 +26,7 @@ var known = []operator{
 	{name: "FLUO", images: []string{"flatcar-linux-update-operator"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "CLUO", images: []string{"container-linux-update-operator"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "the COS update operator", images: []string{"cos-update-operator"}, level: Problem, first: "see docs/migrate.md"},
+	{name: "poseidon/fleetlock", images: []string{"fleetlock"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "coreos-reboot-operator", images: []string{"coreos-reboot-operator", "rpm-ostree-operator"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "rebootmgr-operator", images: []string{"rebootmgr-operator"}, level: Problem},
 	{name: "system-upgrade-controller", images: []string{"system-upgrade-controller"}, level: Warning, first: "its Plans may drain and reboot nodes: see that none does"},

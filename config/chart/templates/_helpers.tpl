@@ -42,6 +42,21 @@
 {{- $_ := set $template.metadata "annotations" (merge (dict) (default dict $values.podAnnotations) $template.metadata.annotations) -}}
 {{- end -}}
 
+{{/* Makes the managers serve FleetLock, as config/components/fleetlock does. Arguments: values, object. */}}
+{{- define "reboot-operator.fleetlock" -}}
+{{- $pod := .object.spec.template.spec -}}
+{{- $container := first $pod.containers -}}
+{{- $args := list "--fleetlock-bind-address=:8444" -}}
+{{- if .values.checkSource }}{{ $args = append $args "--fleetlock-check-source" }}{{ end -}}
+{{- with .values.secretName -}}
+{{- $args = append $args "--fleetlock-cert-dir=/etc/fleetlock" -}}
+{{- $_ := set $container "volumeMounts" (append (default list $container.volumeMounts) (dict "name" "fleetlock" "mountPath" "/etc/fleetlock" "readOnly" true)) -}}
+{{- $_ := set $pod "volumes" (append (default list $pod.volumes) (dict "name" "fleetlock" "secret" (dict "secretName" .))) -}}
+{{- end -}}
+{{- $_ := set $container "args" (concat $container.args $args) -}}
+{{- $_ := set $container "ports" (append $container.ports (dict "name" "fleetlock" "containerPort" 8444)) -}}
+{{- end -}}
+
 {{/* Refuses to go on where the cluster's CustomResourceDefinition is another release's. Without a cluster (helm template) there is none. */}}
 {{- define "reboot-operator.checkKinds" -}}
 {{- $ours := fromYaml (.Files.Get "crds/rebootpolicies.yaml") -}}
