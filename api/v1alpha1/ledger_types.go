@@ -60,7 +60,7 @@ type LedgerEntry struct {
 	// Absent: the node is not rebooting yet.
 	// +optional
 	RebootingAt *metav1.Time `json:"rebootingAt,omitempty"`
-	// ring is the ring of spec.order in which the node was when it was granted.
+	// ring is the ring of spec.rings in which the node was when it was granted.
 	// Absent: in none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -130,7 +130,7 @@ type PastReboot struct {
 	// grantedAt is when the grant was given.
 	// +required
 	GrantedAt metav1.Time `json:"grantedAt"`
-	// ring is the ring of spec.order in which the node was when it was granted.
+	// ring is the ring of spec.rings in which the node was when it was granted.
 	// Absent: in none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

@@ -69,7 +69,7 @@ const (
 	ReasonRecordUnreadable Reason = "RecordUnreadable"
 	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
 	ReasonBackingOff Reason = "BackingOff"
-	// ReasonRingWaits means nodes of an earlier ring of spec.order are not done.
+	// ReasonRingWaits means nodes of an earlier ring of spec.rings are not done.
 	ReasonRingWaits Reason = "RingWaits"
 	// ReasonUndrainablePod means a pod on the node can never be drained.
 	ReasonUndrainablePod Reason = "UndrainablePod"

@@ -122,7 +122,7 @@ type RebootPolicySpec struct {
 	// +optional
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
 
-	// order splits the nodes into rings, which reboot one after the other: at most 10.
+	// rings split the nodes into rings, which reboot one after the other: at most 10.
 	// A node is in the first ring whose nodeSelector matches it.
 	// The nodes that match none come last.
 	// A node waits with reason RingWaits until the nodes of all earlier rings are done.
@@ -133,7 +133,7 @@ type RebootPolicySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:XValidation:rule="self.all(r, r.name == self[size(self) - 1].name || has(r.nodeSelector.matchLabels) && size(r.nodeSelector.matchLabels) > 0 || has(r.nodeSelector.matchExpressions) && size(r.nodeSelector.matchExpressions) > 0)",message="only the last ring may have an empty nodeSelector: it takes all nodes that are left"
-	Order []Ring `json:"order,omitempty"`
+	Rings []Ring `json:"rings,omitempty"`
 
 	// windows are the hours in which reboots may start.
 	// Several windows form a union.

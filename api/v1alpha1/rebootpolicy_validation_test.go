@@ -175,32 +175,32 @@ var _ = Describe("spec", func() {
 		})
 	})
 
-	Describe("order", func() {
+	Describe("rings", func() {
 		const canary = "nodeSelector: {matchLabels: {stage: canary}}"
 		var names []string
 		for name := range strings.FieldsSeq("a b c d e f g h i j") {
 			names = append(names, "{name: "+name+", "+canary+"}, ")
 		}
-		ten := "order: [" + strings.Join(names, "")
+		ten := "rings: [" + strings.Join(names, "")
 		DescribeTable("accepts", accepts,
-			Entry("rings with all there is", "order: [{name: canary, "+canary+", maxUnavailable: 1, soak: 24h}, {name: rest, nodeSelector: {}, maxUnavailable: 25%, soak: 0s}]"),
+			Entry("rings with all there is", "rings: [{name: canary, "+canary+", maxUnavailable: 1, soak: 24h}, {name: rest, nodeSelector: {}, maxUnavailable: 25%, soak: 0s}]"),
 			Entry("ten", ten+"]"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a ring after one that takes all nodes", "order: [{name: a, "+canary+"}, {name: all, nodeSelector: {}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
-			Entry("a ring after one with empty lists", "order: [{name: all, nodeSelector: {matchLabels: {}, matchExpressions: []}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
-			Entry("two of one name", "order: [{name: a, "+canary+"}, {name: a, "+canary+"}]", "Duplicate value"),
-			Entry("an empty name", "order: [{name: '', "+canary+"}]", "such as canary"),
-			Entry("no name", "order: [{"+canary+"}]", "spec.order[0].name: Required"),
-			Entry("no selector", "order: [{name: a}]", "spec.order[0].nodeSelector: Required"),
-			Entry("a selector that no label can match", "order: [{name: a, nodeSelector: {matchLabels: {'a b': c}}}]", "keys of matchLabels must be label keys"),
+			Entry("a ring after one that takes all nodes", "rings: [{name: a, "+canary+"}, {name: all, nodeSelector: {}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
+			Entry("a ring after one with empty lists", "rings: [{name: all, nodeSelector: {matchLabels: {}, matchExpressions: []}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
+			Entry("two of one name", "rings: [{name: a, "+canary+"}, {name: a, "+canary+"}]", "Duplicate value"),
+			Entry("an empty name", "rings: [{name: '', "+canary+"}]", "such as canary"),
+			Entry("no name", "rings: [{"+canary+"}]", "spec.rings[0].name: Required"),
+			Entry("no selector", "rings: [{name: a}]", "spec.rings[0].nodeSelector: Required"),
+			Entry("a selector that no label can match", "rings: [{name: a, nodeSelector: {matchLabels: {'a b': c}}}]", "keys of matchLabels must be label keys"),
 			Entry("eleven", ten+"{name: k, "+canary+"}]", "must have at most 10 items"),
-			Entry("a negative soak", "order: [{name: a, "+canary+", soak: -1h}]", "soak must be a duration of at most 720h"),
-			Entry("a soak of more than a month", "order: [{name: a, "+canary+", soak: 721h}]", "soak must be a duration of at most 720h"),
-			Entry("a limit below 0", "order: [{name: a, "+canary+", maxUnavailable: -1}]", "maxUnavailable must be a number of nodes"),
-			Entry("a limit above the most", "order: [{name: a, "+canary+", maxUnavailable: 1001}]", "maxUnavailable must be a number of nodes"),
-			Entry("a limit without a unit", "order: [{name: a, "+canary+", maxUnavailable: '5'}]", "maxUnavailable must be a number of nodes"),
-			Entry("a limit with a fraction", "order: [{name: a, "+canary+", maxUnavailable: 33.3%}]", "maxUnavailable must be a number of nodes"),
+			Entry("a negative soak", "rings: [{name: a, "+canary+", soak: -1h}]", "soak must be a duration of at most 720h"),
+			Entry("a soak of more than a month", "rings: [{name: a, "+canary+", soak: 721h}]", "soak must be a duration of at most 720h"),
+			Entry("a limit below 0", "rings: [{name: a, "+canary+", maxUnavailable: -1}]", "maxUnavailable must be a number of nodes"),
+			Entry("a limit above the most", "rings: [{name: a, "+canary+", maxUnavailable: 1001}]", "maxUnavailable must be a number of nodes"),
+			Entry("a limit without a unit", "rings: [{name: a, "+canary+", maxUnavailable: '5'}]", "maxUnavailable must be a number of nodes"),
+			Entry("a limit with a fraction", "rings: [{name: a, "+canary+", maxUnavailable: 33.3%}]", "maxUnavailable must be a number of nodes"),
 		)
 	})
 

@@ -605,8 +605,8 @@ func (in *RebootPolicySpec) DeepCopyInto(out *RebootPolicySpec) {
 		*out = new(Concurrency)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.Order != nil {
-		in, out := &in.Order, &out.Order
+	if in.Rings != nil {
+		in, out := &in.Rings, &out.Rings
 		*out = make([]Ring, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])

@@ -27,7 +27,7 @@ type fleet struct {
 	// shown are the nodes outside the queues that the planner looks at in each round. They are being rebooted, are unavailable, back off,
 	// or belong to the control plane.
 	shown map[string]*plan.Node
-	// rings are those of spec.order. Of each, the planner sees the node that soaks longest, and one that waits for a person. So it sees
+	// rings are those of spec.rings. Of each, the planner sees the node that soaks longest, and one that waits for a person. So it sees
 	// what later rings wait for.
 	rings    plan.Rings
 	soaking  map[int]string
@@ -90,7 +90,7 @@ func (f *fleet) fix(o plan.Outlook) {
 		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Own))
 	}
 	for ring, limit := range o.OfRings {
-		f.Policy.Spec.Order[ring].MaxUnavailable = new(intstr.FromInt32(limit))
+		f.Policy.Spec.Rings[ring].MaxUnavailable = new(intstr.FromInt32(limit))
 	}
 }
 

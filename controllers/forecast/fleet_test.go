@@ -46,11 +46,11 @@ func zones(p *v1alpha1.RebootPolicy) {
 // weeknights is a window of six hours, from 22:00 in Berlin.
 // rings are two, of the nodes with their names as label ring: the first one node at a time, and with a soak of half an hour.
 func rings(p *v1alpha1.RebootPolicy) {
-	p.Spec.Order = []v1alpha1.Ring{
+	p.Spec.Rings = []v1alpha1.Ring{
 		{Name: "canary", MaxUnavailable: new(intstr.FromString("50%")), Soak: &metav1.Duration{Duration: 30 * minute}}, {Name: "later"},
 	}
-	for i := range p.Spec.Order {
-		p.Spec.Order[i].NodeSelector.MatchLabels = map[string]string{"ring": p.Spec.Order[i].Name}
+	for i := range p.Spec.Rings {
+		p.Spec.Rings[i].NodeSelector.MatchLabels = map[string]string{"ring": p.Spec.Rings[i].Name}
 	}
 }
 
@@ -99,9 +99,9 @@ func spaced(p *v1alpha1.RebootPolicy) {
 
 // stages are two rings by zone, the second one with a limit of its own.
 func stages(p *v1alpha1.RebootPolicy) {
-	p.Spec.Order = []v1alpha1.Ring{{Name: "a"}, {Name: "b", MaxUnavailable: new(intstr.FromString("3%"))}}
-	for i := range p.Spec.Order {
-		p.Spec.Order[i].NodeSelector.MatchLabels = map[string]string{"zone": p.Spec.Order[i].Name}
+	p.Spec.Rings = []v1alpha1.Ring{{Name: "a"}, {Name: "b", MaxUnavailable: new(intstr.FromString("3%"))}}
+	for i := range p.Spec.Rings {
+		p.Spec.Rings[i].NodeSelector.MatchLabels = map[string]string{"zone": p.Spec.Rings[i].Name}
 	}
 }
 

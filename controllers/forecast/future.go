@@ -235,7 +235,7 @@ func (u *future) waiting() []*plan.Node {
 
 // strandedIn is the first ring with a node that waits for a person, and that later rings wait for.
 func (u *future) strandedIn() int {
-	first := len(u.fleet.Policy.Spec.Order)
+	first := len(u.fleet.Policy.Spec.Rings)
 	for ring := range u.fleet.stranded {
 		first = min(first, ring)
 	}

@@ -72,7 +72,7 @@ var untilBegun = append(slices.Clip(lasting), ofPodsAndGates(blockingPod, gateUn
 var beforeGrant = slices.Concat(lasting, []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
-	{v1alpha1.ReasonRingWaits, "the earlier rings of spec.order are done, or there are none", ringWaits},
+	{v1alpha1.ReasonRingWaits, "the earlier rings of spec.rings are done, or there are none", ringWaits},
 }, ofPodsAndGates(blockingPodOrUnknown, gateUnknown))
 
 // ofPodsAndGates are the checks of the pods on the node and of gates. An answer that is missing blocks a new grant, and cancels none.

@@ -298,7 +298,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonCoordinatorConflict, reports()},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
-		{v1alpha1.ReasonRingWaits, func() { workers.Spec.Order = nil }},
+		{v1alpha1.ReasonRingWaits, func() { workers.Spec.Rings = nil }},
 		{v1alpha1.ReasonUndrainablePod, func() { replies(workers, blocking("default/migrate-1"))(s.hosts[0]) }},
 		{v1alpha1.ReasonBlockingPod, func() { replies(workers)(s.hosts[0]) }},
 		{v1alpha1.ReasonAlertFiring, func() { s.gates = []v1alpha1.GateStatus{notReadyObject(ceph)} }},

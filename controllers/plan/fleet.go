@@ -80,7 +80,7 @@ type fleet struct {
 	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy, where it has one beside that.
 	limit int32
 	own   *int32
-	// rings are those of spec.order.
+	// rings are those of spec.rings.
 	rings ringed
 	// gates are those that are asked.
 	gates []policyGate

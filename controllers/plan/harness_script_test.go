@@ -69,7 +69,7 @@ func inRings(key string, rings ...v1alpha1.Ring) func(*v1alpha1.RebootPolicy) {
 	for i := range rings {
 		rings[i].NodeSelector.MatchLabels = map[string]string{key: rings[i].Name}
 	}
-	return func(p *v1alpha1.RebootPolicy) { p.Spec.Order = rings }
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Rings = rings }
 }
 
 func ring(name string, options ...func(*v1alpha1.Ring)) v1alpha1.Ring {

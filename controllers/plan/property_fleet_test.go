@@ -31,12 +31,12 @@ var features = []struct {
 		if oneIn(t, 2, "the first ring is done") {
 			s.done(t, "x")
 		}
-	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Spec.Order) > 0 }},
+	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Spec.Rings) > 0 }},
 	{"a later ring", func(t *rapid.T, s *situation) {
 		inRings("pool", ring("x", soaks(minutes(t, 0, 30, "soak"))))(s.policies[0])
 		s.done(t, "x")
 	}, func(s plan.Snapshot, n *plan.Node) bool {
-		return len(s.Policy.Spec.Order) > 0 && ringOf(s.Policy, n) > 0
+		return len(s.Policy.Spec.Rings) > 0 && ringOf(s.Policy, n) > 0
 	}},
 	{"topologyKey", func(_ *rapid.T, s *situation) { domains("pool")(s.policies[0]) }, func(s plan.Snapshot, _ *plan.Node) bool {
 		return s.Policy.Spec.TopologyKey() != ""

@@ -10,7 +10,7 @@ import (
 // candidate is what decides when the turn of a node comes.
 type candidate struct {
 	node *Node
-	// ring is the number of its ring of spec.order.
+	// ring is the number of its ring of spec.rings.
 	ring int
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
@@ -93,7 +93,7 @@ func compareBools(a, b bool) int {
 
 // Queue is the nodes of one topology domain, in one ring, that need a reboot and hold no grant. They are in the order of choice.
 type Queue struct {
-	// Ring is the number of the ring of spec.order. 0: the first, or there are none.
+	// Ring is the number of the ring of spec.rings. 0: the first, or there are none.
 	Ring int
 	// Domain is the value of the label topologyKey. Empty: the nodes without it, or there is no topologyKey.
 	Domain string

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Rings are those of spec.order. The nodes that none of them selects are in one more, the last.
+// Rings are those of spec.rings. The nodes that none of them selects are in one more, the last.
 type Rings struct {
 	order     []v1alpha1.Ring
 	selectors []labels.Selector
@@ -19,10 +19,10 @@ type Rings struct {
 // RingsOf reads the rings of a policy. The error names a selector that cannot be evaluated.
 func RingsOf(policy *v1alpha1.RebootPolicy) (Rings, error) {
 	var r Rings
-	for _, ring := range policy.Spec.Order {
+	for _, ring := range policy.Spec.Rings {
 		selector, err := ring.NodeSelector.Selector()
 		if err != nil {
-			return Rings{}, fmt.Errorf("spec.order, ring %s: %w", ring.Name, err)
+			return Rings{}, fmt.Errorf("spec.rings, ring %s: %w", ring.Name, err)
 		}
 		r.order, r.selectors = append(r.order, ring), append(r.selectors, selector)
 	}
@@ -95,7 +95,7 @@ func (r *ringed) scale() error {
 		}
 		limit, err := Limit(*ring.MaxUnavailable, r.selected[i])
 		if err != nil {
-			return fmt.Errorf("spec.order, maxUnavailable of ring %s: %w", ring.Name, err)
+			return fmt.Errorf("spec.rings, maxUnavailable of ring %s: %w", ring.Name, err)
 		}
 		r.limits[i] = limit
 	}

@@ -153,7 +153,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"the limit of the ring":                             {workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("nodes of it are left"), 0},
 		"half of the ring":                                  {workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("nodes of it are left"), 0},
 		"a limit that cannot be read": {
-			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.order, maxUnavailable of ring canary: "many" is no percentage`, 0,
+			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.rings, maxUnavailable of ring canary: "many" is no percentage`, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,12 +196,12 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 
 // ringOf is the number of a node's ring, found without the planner.
 func ringOf(p *v1alpha1.RebootPolicy, n *plan.Node) int {
-	for i, ring := range p.Spec.Order {
+	for i, ring := range p.Spec.Rings {
 		if ring.NodeSelector.MatchLabels["pool"] == n.Labels["pool"] {
 			return i
 		}
 	}
-	return len(p.Spec.Order)
+	return len(p.Spec.Rings)
 }
 
 // aheadOf reports whether the record of a node is of a future that nobody believes.
@@ -241,17 +241,17 @@ func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 				if earlier >= ring || other.Paused || !inLedger[name] && aheadOf(snapshot.Now, other) {
 					continue
 				}
-				soak := policy.Spec.Order[earlier].SoakOrDefault()
+				soak := policy.Spec.Rings[earlier].SoakOrDefault()
 				g := other.Grant
 				soaks := soak > 0 && g != nil && g.State == protocol.GrantFinished && g.At.Add(soak).After(snapshot.Now)
 				if other.NeedsReboot() || inLedger[name] || other.Outstanding() || soaks {
 					t.Fatalf("granted %s before %s of an earlier ring\n%v", e.Node, name, s)
 				}
 			}
-			if ring == len(policy.Spec.Order) || policy.Spec.Order[ring].MaxUnavailable == nil || n.Unavailable() {
+			if ring == len(policy.Spec.Rings) || policy.Spec.Rings[ring].MaxUnavailable == nil || n.Unavailable() {
 				continue
 			}
-			if limit := scaled(policy.Spec.Order[ring].MaxUnavailable, members[ring]); down[ring] > limit {
+			if limit := scaled(policy.Spec.Rings[ring].MaxUnavailable, members[ring]); down[ring] > limit {
 				t.Fatalf("granted %s: %d of its ring are down, limit %d\n%v", e.Node, down[ring], limit, s)
 			}
 		}

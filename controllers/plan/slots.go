@@ -60,7 +60,7 @@ type slots struct {
 
 	// own is the share of the policy, where it has a maxUnavailable beside the limit that it shares. Nil: it has none.
 	own *share
-	// rings are the shares of the rings of spec.order that have a maxUnavailable of their own, by number.
+	// rings are the shares of the rings of spec.rings that have a maxUnavailable of their own, by number.
 	rings map[int]*share
 	// domains are those in which nodes are being rebooted.
 	domains map[string]bool

@@ -198,7 +198,7 @@ func TestExamine(t *testing.T) {
 		"an empty policy":   {func(c *installed) { c.policies = append(c.policies, Policy("gpu")) }, []string{"Policies Warning [] policy gpu governs no node"}},
 		"a ring without nodes": {
 			func(c *installed) {
-				c.policies[0].Spec.Order = []v1alpha1.Ring{{Name: "canary", NodeSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}}, {Name: "rest"}}
+				c.policies[0].Spec.Rings = []v1alpha1.Ring{{Name: "canary", NodeSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}}, {Name: "rest"}}
 			}, []string{"Policies Warning [] ring canary of policy workers has no node"},
 		},
 		"a policy in DryRun": {func(c *installed) { c.policies[0].Spec.Mode = v1alpha1.ModeDryRun }, []string{"Policies Warning [] policy workers is in mode DryRun"}},

@@ -60,7 +60,7 @@ func emptyRings(policy *v1alpha1.RebootPolicy, governed []*plan.Node, f *finding
 	for _, n := range governed {
 		members[rings.Of(n)]++
 	}
-	for i, ring := range policy.Spec.Order {
+	for i, ring := range policy.Spec.Rings {
 		if members[i] == 0 {
 			f.add(Warning, fmt.Sprintf("ring %s of policy %s has no node: no later ring waits for it", ring.Name, policy.Name), "kubectl edit rbp "+policy.Name)
 		}
