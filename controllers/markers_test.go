@@ -102,7 +102,7 @@ var _ = Describe("Node markers", func() {
 		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
 		f.heartbeat(name, time.Now()) // no pass comes of it, but the next one has to know its resourceVersion
 		now.forward(16 * time.Minute)
-		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Reboot.Settle.Duration = time.Second }) // wakes the manager
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 		Expect(f.grant(name).Annotations).To(BeEmpty())
 	})

@@ -38,7 +38,7 @@ func TestStatusOf_CanBeWrittenWhateverNodesReport(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "workers", UID: "p"},
 			Spec: v1alpha1.RebootPolicySpec{
 				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt32(rapid.Int32Range(0, 4).Draw(t, "limit")))},
-				Settle:      &metav1.Duration{},
+				Reboot:      &v1alpha1.Reboot{Settle: &metav1.Duration{}},
 			},
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "passes") {

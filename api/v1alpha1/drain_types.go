@@ -175,6 +175,15 @@ type Reboot struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
+	// settle is how long a rebooted node must stay Ready before it is back in service, such as 90s or 5m.
+	// 0s does not wait.
+	// Absent: 60s.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="settle must be a duration of at most 24h, such as 90s or 5m"
+	Settle *metav1.Duration `json:"settle,omitempty"`
+
 	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
 	// - Respect: no reboot is granted or begun while anything on the host blocks a shutdown.
 	// - Ignore: the host is rebooted regardless.

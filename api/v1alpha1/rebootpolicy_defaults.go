@@ -55,11 +55,6 @@ func (s *RebootPolicySpec) Spacing() time.Duration {
 	return durationOr(section(s.Concurrency).Spacing, 0)
 }
 
-// SettleOrDefault is how long a rebooted node must stay Ready.
-func (s *RebootPolicySpec) SettleOrDefault() time.Duration {
-	return durationOr(s.Settle, DefaultSettle)
-}
-
 // AutoscalerGraceOrDefault is how long a node keeps the annotations for autoscalers after its granted reboot has ended.
 func (s *RebootPolicySpec) AutoscalerGraceOrDefault() time.Duration {
 	return durationOr(section(s.Autoscaler).Grace, DefaultAutoscalerGrace)
@@ -135,6 +130,9 @@ func (r DrainRule) ActionOrDefault() DrainAction { return cmp.Or(r.Action, Drain
 
 // TimeoutOrDefault is how long the reboot may take.
 func (r Reboot) TimeoutOrDefault() time.Duration { return durationOr(r.Timeout, DefaultRebootTimeout) }
+
+// SettleOrDefault is how long a rebooted node must stay Ready.
+func (r Reboot) SettleOrDefault() time.Duration { return durationOr(r.Settle, DefaultSettle) }
 
 // InhibitorsOrDefault is what a block inhibitor means.
 func (r Reboot) InhibitorsOrDefault() InhibitorPolicy { return cmp.Or(r.Inhibitors, InhibitorsRespect) }

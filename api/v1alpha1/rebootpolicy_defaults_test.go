@@ -56,14 +56,13 @@ func TestDefaults(t *testing.T) {
 			spec: v1alpha1.RebootPolicySpec{
 				Mode:        v1alpha1.ModeDryRun,
 				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromString("25%")), TopologyKey: "zone"},
-				Settle:      &metav1.Duration{},
 				Failures:    &v1alpha1.Failures{Max: new(int32(9))},
 				Drain: &v1alpha1.Drain{
 					Timeout: &metav1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.DrainTimeoutReboot,
 					EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete,
 				},
 				Reboot: &v1alpha1.Reboot{
-					Timeout: &metav1.Duration{Duration: time.Second}, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
+					Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{}, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
 				},
 			},
 			rule:     v1alpha1.DrainRule{Action: v1alpha1.DrainSkip},
@@ -83,7 +82,7 @@ func TestDefaults(t *testing.T) {
 			limit, drain, reboot := tc.spec.MaxUnavailableOrDefault(), tc.spec.DrainOrDefault(), tc.spec.RebootOrDefault()
 			got := inForce{
 				Mode: tc.spec.ModeOrDefault(), MaxUnavailable: limit.String(), TopologyKey: tc.spec.TopologyKey(),
-				Settle: tc.spec.SettleOrDefault(), FailuresMax: tc.spec.FailuresMaxOrDefault(),
+				Settle: reboot.SettleOrDefault(), FailuresMax: tc.spec.FailuresMaxOrDefault(),
 				DrainTimeout: drain.TimeoutOrDefault(), OnTimeout: drain.OnTimeoutOrDefault(),
 				EmptyDirData: drain.EmptyDirDataOrDefault(), UnmanagedPods: drain.UnmanagedPodsOrDefault(),
 				RuleAction:    tc.rule.ActionOrDefault(),

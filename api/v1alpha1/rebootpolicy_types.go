@@ -173,15 +173,6 @@ type RebootPolicySpec struct {
 	// +optional
 	Reboot *Reboot `json:"reboot,omitempty"`
 
-	// settle is how long a rebooted node must stay Ready before it is back in service, such as 90s or 5m.
-	// 0s does not wait.
-	// Absent: 60s.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="settle must be a duration of at most 24h, such as 90s or 5m"
-	Settle *metav1.Duration `json:"settle,omitempty"`
-
 	// autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node, such as {grace: 30m}.
 	// Absent: the defaults of its fields.
 	// +optional

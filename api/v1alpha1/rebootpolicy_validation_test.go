@@ -436,20 +436,20 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	Describe("reboot, settle and failures", func() {
+	Describe("reboot and failures", func() {
 		DescribeTable("accepts", accepts,
 			Entry("nothing", "reboot: {}, failures: {}"),
-			Entry("everything", "reboot: {timeout: 30m, inhibitors: Ignore, coordinators: Ignore}, settle: 90s, failures: {max: 1}"),
-			Entry("no settling", "settle: 0s"),
-			Entry("a day of settling", "settle: 24h"),
+			Entry("everything", "reboot: {timeout: 30m, inhibitors: Ignore, coordinators: Ignore, settle: 90s}, failures: {max: 1}"),
+			Entry("no settling", "reboot: {settle: 0s}"),
+			Entry("a day of settling", "reboot: {settle: 24h}"),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("no time for a reboot", "reboot: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("a duration that is none", "reboot: {timeout: soon}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("another value for inhibitors", "reboot: {inhibitors: Wait}", `Unsupported value: "Wait": supported values: "Respect", "Ignore"`),
 			Entry("another value for coordinators", "reboot: {coordinators: ignore}", `Unsupported value: "ignore": supported values: "Respect", "Ignore"`),
-			Entry("more than a day of settling", "settle: 25h", "settle must be a duration of at most 24h, such as 90s or 5m"),
-			Entry("a number for a duration", "settle: 60", "spec.settle in body must be of type string"),
+			Entry("more than a day of settling", "reboot: {settle: 25h}", "settle must be a duration of at most 24h, such as 90s or 5m"),
+			Entry("a number for a duration", "reboot: {settle: 60}", "spec.reboot.settle in body must be of type string"),
 			Entry("no failure at all", "failures: {max: 0}", "should be greater than or equal to 1"),
 		)
 	})

@@ -96,8 +96,7 @@ func (m *monitored) reboots(t *testing.T) {
 	policy, err := m.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		// With Abort the node would wait before its drain, for a budget that allows nothing.
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
-		spec.Settle = &metav1.Duration{Duration: time.Second}
-		spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}
+		spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{Duration: time.Second}}
 		spec.Failures = &v1alpha1.Failures{Max: new(int32(50))}
 	})
 	if err != nil {

@@ -104,7 +104,7 @@ type Durations struct {
 	// Drain is from the cordon to the point of no return. At least drain.leadTime.
 	Drain  metav1.Duration `json:"drain"`
 	Reboot metav1.Duration `json:"reboot"`
-	// Settle is from the agent's first report to back in service, the hooks after the boot included. At least spec.settle.
+	// Settle is from the agent's first report to back in service, the hooks after the boot included. At least reboot.settle.
 	Settle metav1.Duration `json:"settle"`
 	// Measured is how many reboots of status.history they are the median of. 0: they are assumed.
 	Measured int `json:"measured"`
@@ -228,12 +228,12 @@ const (
 )
 
 // Expect is the median of what the policy's reboots took, each phase by itself. Until one has succeeded it is what plan
-// assumes, drain.leadTime and two minutes of drain and three of reboot, and spec.settle.
+// assumes, drain.leadTime and two minutes of drain and three of reboot, and reboot.settle.
 func Expect(policy *v1alpha1.RebootPolicy) Durations {
 	lead := policy.Spec.DrainOrDefault().LeadTimeOrDefault()
 	d := Durations{
 		Drain: metav1.Duration{Duration: lead + assumedDrain}, Reboot: metav1.Duration{Duration: assumedReboot},
-		Settle: metav1.Duration{Duration: policy.Spec.SettleOrDefault()},
+		Settle: metav1.Duration{Duration: policy.Spec.RebootOrDefault().SettleOrDefault()},
 	}
 	var before, drain, reboot, settle []time.Duration
 	for _, past := range policy.Status.History {

@@ -500,7 +500,9 @@ func TestOf_Window(t *testing.T) {
 
 // TestReboot_Overruns: a reboot that begins in time may end after the window, because settling is no reason not to begin.
 func TestReboot_Overruns(t *testing.T) {
-	p := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: 56 * minute} }))
+	p := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: 56 * minute}}
+	}))
 	var overruns []bool
 	for _, r := range forecast.Of(snapshotOf(p, pool(7)), forecast.Thorough).Reboots {
 		overruns = append(overruns, r.Overruns())
@@ -555,7 +557,9 @@ func TestOf_Extrapolates(t *testing.T) {
 		"urgent requests": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
 		})),
-		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: 2 * minute} })),
+		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: 2 * minute}}
+		})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshotOf(p, labels(pool(400)))

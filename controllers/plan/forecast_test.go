@@ -255,7 +255,9 @@ func foreseenStories() map[string]*foreseen {
 		[]*host{newHost("worker-07", label("zone", "c"), notReady), needy("worker-08", needsSince(5*time.Hour))},
 	)
 	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
-		return func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{Duration: d} }
+		return func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d}}
+		}
 	}
 	reboots := func(d time.Duration) func(*host) { return func(h *host) { h.reboots = d } }
 	return map[string]*foreseen{

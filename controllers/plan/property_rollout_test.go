@@ -146,7 +146,7 @@ func drawEdits(t *rapid.T, most int) []specEdit {
 		{"dry run", dryRun},
 		{"enforce", func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeEnforce }},
 		{"domains", domains("pool")},
-		{"settle", func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{} }},
+		{"settle", func(p *v1alpha1.RebootPolicy) { p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}} }},
 	}
 	var edits []specEdit
 	for range rapid.IntRange(1, most).Draw(t, "edits") {

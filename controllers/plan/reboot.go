@@ -106,7 +106,7 @@ const (
 	StateRebooting RebootState = "Rebooting"
 	// StateBooted means the boot ID is new, and the node is not Ready or its agent has not reported.
 	StateBooted RebootState = "Booted"
-	// StateSettling means the node is back and must stay so for spec.settle.
+	// StateSettling means the node is back and must stay so for reboot.settle.
 	StateSettling RebootState = "Settling"
 	// StateAborted means the attempt is over without a reboot; the ledger follows.
 	StateAborted RebootState = "Aborted"

@@ -276,8 +276,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
-		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 2 * time.Hour}}
-		p.Spec.Settle = &metav1.Duration{}
+		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 2 * time.Hour}, Settle: &metav1.Duration{}}
 	}
 	const years = 73 * 365 * 24 * time.Hour
 	noted := rebootStep{

@@ -228,14 +228,14 @@ func (t *tracker) downAgain(sent time.Time) time.Time {
 	if down := n.ReadySince; n.Ready || n.Maintenance || n.reportedLost() || !down.After(back) || !hasCome(down, t.f.Now) {
 		return time.Time{}
 	}
-	latest := back.Add(t.f.Policy.Spec.SettleOrDefault())
+	latest := back.Add(t.f.Policy.Spec.RebootOrDefault().SettleOrDefault())
 	if len(hooks.Of(v1alpha1.HooksAfter)) > 0 {
 		latest = latest.Add(hooks.TimeoutOrDefault())
 	}
 	return timing.Earliest(n.ReadySince, latest)
 }
 
-// settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
+// settle: the node is up again and its agent has reported; it must stay so for reboot.settle. The agent's first report
 // counts beside Ready, because a quick reboot never shows as not Ready.
 func (t *tracker) settle() {
 	since := t.backSince()
@@ -243,7 +243,7 @@ func (t *tracker) settle() {
 		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, but its clock is wrong: settling begins"
 		return
 	}
-	t.Until = since.Add(t.f.Policy.Spec.SettleOrDefault())
+	t.Until = since.Add(t.f.Policy.Spec.RebootOrDefault().SettleOrDefault())
 	t.Message = "back since " + t.f.instant(since) + ", settling until " + t.f.instant(t.Until)
 	switch hooks := t.hooksOf(v1alpha1.HooksAfter); {
 	case t.f.Now.Before(t.Until):

@@ -90,7 +90,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 func (d *demo) applyPolicy(ctx context.Context) (err error) {
 	d.policy, err = d.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(d.options.limit))}
-		spec.Settle = &metav1.Duration{Duration: settle}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: settle}}
 	})
 	return err
 }

@@ -113,7 +113,7 @@ func (s *site) inhibit(ctx context.Context, m *rack.Machine) {
 func (s *site) usePolicy(ctx context.Context) {
 	GinkgoHelper()
 	Expect(s.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "samples", "minimal.yaml"))).To(Succeed())
-	s.adapt(ctx, `{"settle":"1s","reboot":{"timeout":"1m"}}`)
+	s.adapt(ctx, `{"reboot":{"timeout":"1m","settle":"1s"}}`)
 }
 
 // adapt changes fields of the policy's spec.

@@ -43,7 +43,7 @@ func newHooked(t *testing.T) *hooked {
 	s.trial = newTrial(t, Options{Nodes: 2, Workload: workload, Run: []string{hookNamespace}}, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Hooks = sample.Spec.Hooks
 		spec.Hooks.Before = append(spec.Hooks.Before, consent)
-		spec.Settle = &metav1.Duration{}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
 		spec.Failures = &v1alpha1.Failures{Max: new(int32(10))}
 	})
 	return s

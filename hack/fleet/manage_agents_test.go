@@ -66,7 +66,7 @@ func newRollout(t *testing.T) *rollout {
 		spec.NodeSelector = onNodes("node-1", "node-2", "node-3")
 		two := intstr.FromInt32(2)
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &two}
-		spec.Settle = &metav1.Duration{}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} // with Abort a node would wait before its drain
 	})}
 	t.Cleanup(r.story)

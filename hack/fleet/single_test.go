@@ -15,7 +15,7 @@ import (
 func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T) {
 	empty := []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`)
 	s := newTrial(t, Options{Nodes: 1, Workload: empty}, func(spec *v1alpha1.RebootPolicySpec) {
-		spec.Settle = &metav1.Duration{}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
 		spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}, OnTimeout: v1alpha1.DrainTimeoutReboot}
 	})
 	before := s.fleet.kubelet.of(agentProgram)[0]

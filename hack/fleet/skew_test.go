@@ -114,7 +114,7 @@ func (r *rollout) translate() {
 	two := intstr.FromInt32(2)
 	policy.Spec = v1alpha1.RebootPolicySpec{
 		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &two},
-		Settle:      &metav1.Duration{},
+		Reboot:      &v1alpha1.Reboot{Settle: &metav1.Duration{}},
 		Drain:       &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot},
 	}
 	r.must(r.fleet.Client.Update(r.Context(), &policy))

@@ -100,7 +100,7 @@ func TestConvert_LockReleaseDelay(t *testing.T) {
 			if spacing := c.policy.Spec.Concurrency.Spacing; spacing != nil {
 				got += "spacing " + spacing.Duration.String()
 			}
-			if settle := c.policy.Spec.Settle; settle != nil {
+			if settle := c.policy.Spec.RebootOrDefault().Settle; settle != nil {
 				got += "settle " + settle.Duration.String()
 			}
 			if got != want {

@@ -13,7 +13,7 @@ import (
 )
 
 // fieldOrder is the order of the spec's fields: who, how, how many, when, how.
-var fieldOrder = []string{"mode", "pause", "nodeSelector", "concurrency", "windows", "drain", "settle", "gates"}
+var fieldOrder = []string{"mode", "pause", "nodeSelector", "concurrency", "windows", "drain", "reboot", "gates"}
 
 // write writes the policy as people write one, with its comments. Each document begins with three dashes.
 func (c *conversion) write(out io.Writer) error {

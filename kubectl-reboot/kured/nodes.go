@@ -91,7 +91,7 @@ func toleratesControlPlane(t corev1.Toleration) bool {
 
 const (
 	mostNodes  = 1000           // concurrency.maxUnavailable, as a number
-	mostSettle = 24 * time.Hour // settle
+	mostSettle = 24 * time.Hour // reboot.settle
 	// leastSpacing and mostSpacing are what concurrency.spacing takes.
 	leastSpacing = time.Minute
 	mostSpacing  = 168 * time.Hour
@@ -126,8 +126,8 @@ func lockReleaseDelay(c *conversion) {
 		c.carried("lock-release-delay", fmt.Sprintf("concurrency.spacing: %s%s. The node is back in service meanwhile", moment.Short(spacing), longest))
 	default:
 		settle, longest := bounded(delay, mostSettle)
-		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
-		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
+		c.policy.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: settle}}
+		c.carried("lock-release-delay", fmt.Sprintf("reboot.settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
 	}
 }
 

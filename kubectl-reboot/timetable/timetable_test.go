@@ -52,7 +52,7 @@ func TestLines(t *testing.T) {
 		return append(needy(3, "node-%d"), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute)))
 	}
 	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
-		return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: d} })
+		return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d}} })
 	}
 	cases := map[string]struct {
 		now    time.Time

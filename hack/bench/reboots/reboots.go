@@ -54,7 +54,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	defer b.fleet.Stop()
 	policy, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
 		one := intstr.FromInt32(1)
-		spec.Concurrency, spec.Settle = &v1alpha1.Concurrency{MaxUnavailable: &one}, &metav1.Duration{}
+		spec.Concurrency, spec.Reboot = &v1alpha1.Concurrency{MaxUnavailable: &one}, &v1alpha1.Reboot{Settle: &metav1.Duration{}}
 	})
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ metadata: {name: %s}
 apiVersion: reboot-operator.io/v1alpha1
 kind: RebootPolicy
 metadata: {name: %s}
-spec: {concurrency: {maxUnavailable: %d}, settle: 0s}
+spec: {concurrency: {maxUnavailable: %d}, reboot: {settle: 0s}}
 `, namespace, policyName, slots))
 	if err != nil {
 		return err

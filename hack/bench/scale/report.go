@@ -27,7 +27,7 @@ func report(o *options, sizes []size) figures.Result {
 	}
 	return figures.Result{
 		Setting: fmt.Sprintf("kube-apiserver and etcd alone; Nodes of about 15 kB (JSON, without managedFields) as real clusters have them, fifty images each, "+
-			"whose kubelets write their status every %s; Leases of kubelets, which the manager does not see, are left out. One policy for all nodes, limit %d, `settle: 0s`; "+
+			"whose kubelets write their status every %s; Leases of kubelets, which the manager does not see, are left out. One policy for all nodes, limit %d, `reboot.settle: 0s`; "+
 			"%d of the nodes are rebooted, by agents that need no time, on machines that are down for %s. At rest for %s.",
 			heartbeatPeriod, o.slots, o.reboots, o.down, o.rest),
 		Tables: []figures.Table{

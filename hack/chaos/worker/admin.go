@@ -46,10 +46,9 @@ func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
 		Windows:     a.windows,
 		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(limit))},
-		Settle:      &metav1.Duration{},
 		Autoscaler:  &v1alpha1.Autoscaler{Grace: &metav1.Duration{}},
 		Drain:       &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 24 * time.Hour}},
-		Reboot:      &v1alpha1.Reboot{Timeout: week},
+		Reboot:      &v1alpha1.Reboot{Timeout: week, Settle: &metav1.Duration{}},
 		Failures:    &v1alpha1.Failures{Max: new(int32(tooMany))},
 	}}
 	if name != a.policies[0] {
