@@ -21,7 +21,7 @@ var _ = Describe("A record with impossible content", func() {
 		const strange = 12
 		most := int32(strange + 1)
 		f := makeFleet(strange + 5)
-		p := f.policy("workers", limit(most), func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &most} })
+		p := f.policy("workers", limit(most), func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = &most })
 		odd, others := f.nodes[:strange], f.nodes[strange:]
 		drawn := make([]corev1.Node, len(odd))
 		for i, name := range odd {

@@ -119,14 +119,14 @@ var _ = Describe("A service that is notified", func() {
 		f := makeFleet(1)
 		one := int32(1)
 		p := f.policy("workers", notifies("notified-of-halts", v1alpha1.NotifyHalted, v1alpha1.NotifyFailed),
-			func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
+			func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = &one })
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(HaveLen(1))
 		f.start(f.nodes[0])
 		f.abort(f.nodes[0])
 		Eventually(hook.messages).Should(ConsistOf(
 			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays",
-			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then run: "+
+			"Policy "+p.Name+" halted: 1 node failed since the last success (maxFailures is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then run: "+
 				"kubectl annotate rebootpolicy "+p.Name+` reboot-operator.io/resume="what was fixed"`))
 	})
 

@@ -118,7 +118,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 
 	It("ends a halt: Resume after failures", func(ctx SpecContext) {
 		one := int32(1)
-		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
+		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = &one })
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(Equal(f.nodes))
 		f.start(f.nodes[0])

@@ -10,7 +10,7 @@ const (
 	ConditionWindowOpen = "WindowOpen"
 	// ConditionProgressing is True while a node holds a grant.
 	ConditionProgressing = "Progressing"
-	// ConditionHalted is True after failures.max nodes failed since the last success.
+	// ConditionHalted is True after maxFailures nodes failed since the last success.
 	ConditionHalted = "Halted"
 	// ConditionAgentsReady reports whether every node that is in service has an agent that works. Absent: not known yet.
 	ConditionAgentsReady = "AgentsReady"
@@ -178,11 +178,11 @@ const (
 	ReasonNodeWriteRefused Reason = "NodeWriteRefused"
 	// ReasonIdle means no node holds a grant.
 	ReasonIdle Reason = "Idle"
-	// ReasonTooManyFailures means failures.max nodes failed since the last success.
+	// ReasonTooManyFailures means maxFailures nodes failed since the last success.
 	ReasonTooManyFailures Reason = "TooManyFailures"
 	// ReasonResumed means an administrator resumed the policy.
 	ReasonResumed Reason = "Resumed"
-	// ReasonHealthy means fewer than failures.max nodes failed since the last success.
+	// ReasonHealthy means fewer than maxFailures nodes failed since the last success.
 	ReasonHealthy Reason = "Healthy"
 	// ReasonAgentsReady means every node that is in service has an agent that works.
 	ReasonAgentsReady Reason = "AgentsReady"

@@ -19,7 +19,7 @@ const (
 	DefaultDrainTimeout    = 20 * time.Minute
 	DefaultRebootTimeout   = 30 * time.Minute
 	DefaultSettle          = 60 * time.Second
-	DefaultFailuresMax     = 2
+	DefaultMaxFailures     = 2
 	DefaultHooksTimeout    = time.Hour
 	DefaultDetachTimeout   = 5 * time.Minute
 	DefaultAutoscalerGrace = 15 * time.Minute
@@ -60,12 +60,12 @@ func (s *RebootPolicySpec) AutoscalerGraceOrDefault() time.Duration {
 	return durationOr(section(s.Autoscaler).Grace, DefaultAutoscalerGrace)
 }
 
-// FailuresMaxOrDefault is how many failed nodes halt the policy.
-func (s *RebootPolicySpec) FailuresMaxOrDefault() int32 {
-	if most := section(s.Failures).Max; most != nil {
-		return *most
+// MaxFailuresOrDefault is how many failed nodes halt the policy.
+func (s *RebootPolicySpec) MaxFailuresOrDefault() int32 {
+	if s.MaxFailures == nil {
+		return DefaultMaxFailures
 	}
-	return DefaultFailuresMax
+	return *s.MaxFailures
 }
 
 // DrainOrDefault is the drain section; an absent one is the empty one.

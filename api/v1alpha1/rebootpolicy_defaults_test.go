@@ -17,7 +17,7 @@ type inForce struct {
 	MaxUnavailable string
 	TopologyKey    string
 	Settle         time.Duration
-	FailuresMax    int32
+	MaxFailures    int32
 	DrainTimeout   time.Duration
 	OnTimeout      v1alpha1.DrainTimeoutAction
 	EmptyDirData   v1alpha1.PodDisposal
@@ -32,7 +32,7 @@ type inForce struct {
 
 func TestDefaults(t *testing.T) {
 	fallback := inForce{
-		Mode: v1alpha1.ModeEnforce, MaxUnavailable: "1", Settle: time.Minute, FailuresMax: 2,
+		Mode: v1alpha1.ModeEnforce, MaxUnavailable: "1", Settle: time.Minute, MaxFailures: 2,
 		DrainTimeout: 20 * time.Minute, OnTimeout: v1alpha1.DrainTimeoutAbort,
 		EmptyDirData: v1alpha1.PodDisposalDelete, UnmanagedPods: v1alpha1.PodDisposalBlock, RuleAction: v1alpha1.DrainEvict,
 		RebootTimeout: 30 * time.Minute, Inhibitors: v1alpha1.InhibitorsRespect, Coordinators: v1alpha1.CoordinatorsRespect,
@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 		"nothing is set": {want: fallback},
 		"sections are there and empty": {
 			spec: v1alpha1.RebootPolicySpec{
-				Concurrency: &v1alpha1.Concurrency{}, Drain: &v1alpha1.Drain{}, Reboot: &v1alpha1.Reboot{}, Failures: &v1alpha1.Failures{},
+				Concurrency: &v1alpha1.Concurrency{}, Drain: &v1alpha1.Drain{}, Reboot: &v1alpha1.Reboot{},
 			},
 			want: fallback,
 		},
@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 			spec: v1alpha1.RebootPolicySpec{
 				Mode:        v1alpha1.ModeDryRun,
 				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromString("25%")), TopologyKey: "zone"},
-				Failures:    &v1alpha1.Failures{Max: new(int32(9))},
+				MaxFailures: new(int32(9)),
 				Drain: &v1alpha1.Drain{
 					Timeout: &metav1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.DrainTimeoutReboot,
 					EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete,
@@ -69,7 +69,7 @@ func TestDefaults(t *testing.T) {
 			window:   v1alpha1.Window{TimeZone: "Europe/Berlin"},
 			blackout: v1alpha1.Blackout{TimeZone: "Asia/Tokyo"},
 			want: inForce{
-				Mode: v1alpha1.ModeDryRun, MaxUnavailable: "25%", TopologyKey: "zone", Settle: 0, FailuresMax: 9,
+				Mode: v1alpha1.ModeDryRun, MaxUnavailable: "25%", TopologyKey: "zone", Settle: 0, MaxFailures: 9,
 				DrainTimeout: time.Hour, OnTimeout: v1alpha1.DrainTimeoutReboot,
 				EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete, RuleAction: v1alpha1.DrainSkip,
 				RebootTimeout: time.Second, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 			limit, drain, reboot := tc.spec.MaxUnavailableOrDefault(), tc.spec.DrainOrDefault(), tc.spec.RebootOrDefault()
 			got := inForce{
 				Mode: tc.spec.ModeOrDefault(), MaxUnavailable: limit.String(), TopologyKey: tc.spec.TopologyKey(),
-				Settle: reboot.SettleOrDefault(), FailuresMax: tc.spec.FailuresMaxOrDefault(),
+				Settle: reboot.SettleOrDefault(), MaxFailures: tc.spec.MaxFailuresOrDefault(),
 				DrainTimeout: drain.TimeoutOrDefault(), OnTimeout: drain.OnTimeoutOrDefault(),
 				EmptyDirData: drain.EmptyDirDataOrDefault(), UnmanagedPods: drain.UnmanagedPodsOrDefault(),
 				RuleAction:    tc.rule.ActionOrDefault(),

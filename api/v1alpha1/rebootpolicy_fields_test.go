@@ -177,7 +177,7 @@ var _ = Describe("What kubectl explain shows", func() {
 		var spec v1alpha1.RebootPolicySpec
 		limit, drain, reboot := spec.MaxUnavailableOrDefault(), spec.DrainOrDefault(), spec.RebootOrDefault()
 		for path, want := range map[string]any{
-			"mode": spec.ModeOrDefault(), "concurrency.maxUnavailable": limit.String(), "reboot.settle": reboot.SettleOrDefault(), "failures.max": spec.FailuresMaxOrDefault(),
+			"mode": spec.ModeOrDefault(), "concurrency.maxUnavailable": limit.String(), "reboot.settle": reboot.SettleOrDefault(), "maxFailures": spec.MaxFailuresOrDefault(),
 			"drain.timeout": drain.TimeoutOrDefault(), "drain.onTimeout": drain.OnTimeoutOrDefault(), "drain.emptyDirData": drain.EmptyDirDataOrDefault(),
 			"drain.unmanagedPods": drain.UnmanagedPodsOrDefault(), "drain.volumeDetachTimeout": drain.VolumeDetachTimeoutOrDefault(),
 			"drain.rules.action": v1alpha1.DrainRule{}.ActionOrDefault(), "reboot.timeout": reboot.TimeoutOrDefault(),

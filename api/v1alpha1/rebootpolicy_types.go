@@ -197,10 +197,14 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=10
 	Notify []Notification `json:"notify,omitempty"`
 
-	// failures configures when the policy halts by itself.
-	// Absent: the defaults of its fields.
+	// maxFailures is how many failed nodes since the last success halt the policy, such as 1.
+	// A halted policy has condition Halted and grants nothing.
+	// To resume it, run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
+	// Absent: 2.
 	// +optional
-	Failures *Failures `json:"failures,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxFailures *int32 `json:"maxFailures,omitempty"`
 }
 
 // Concurrency limits how many nodes may be down at once.
@@ -290,16 +294,4 @@ type Autoscaler struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="grace must be a duration of at most 24h, such as 15m or 1h; 0s does not wait"
 	Grace *metav1.Duration `json:"grace,omitempty"`
-}
-
-// Failures configures when the policy halts by itself.
-type Failures struct {
-	// max is how many failed nodes since the last success halt the policy, such as 1.
-	// A halted policy has condition Halted and grants nothing.
-	// To resume it, run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
-	// Absent: 2.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	Max *int32 `json:"max,omitempty"`
 }

@@ -436,10 +436,10 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	Describe("reboot and failures", func() {
+	Describe("reboot and maxFailures", func() {
 		DescribeTable("accepts", accepts,
-			Entry("nothing", "reboot: {}, failures: {}"),
-			Entry("everything", "reboot: {timeout: 30m, inhibitors: Ignore, coordinators: Ignore, settle: 90s}, failures: {max: 1}"),
+			Entry("nothing", "reboot: {}"),
+			Entry("everything", "reboot: {timeout: 30m, inhibitors: Ignore, coordinators: Ignore, settle: 90s}, maxFailures: 1"),
 			Entry("no settling", "reboot: {settle: 0s}"),
 			Entry("a day of settling", "reboot: {settle: 24h}"),
 		)
@@ -450,7 +450,7 @@ var _ = Describe("spec", func() {
 			Entry("another value for coordinators", "reboot: {coordinators: ignore}", `Unsupported value: "ignore": supported values: "Respect", "Ignore"`),
 			Entry("more than a day of settling", "reboot: {settle: 25h}", "settle must be a duration of at most 24h, such as 90s or 5m"),
 			Entry("a number for a duration", "reboot: {settle: 60}", "spec.reboot.settle in body must be of type string"),
-			Entry("no failure at all", "failures: {max: 0}", "should be greater than or equal to 1"),
+			Entry("no failure at all", "maxFailures: 0", "should be greater than or equal to 1"),
 		)
 	})
 

@@ -97,7 +97,7 @@ func (m *monitored) reboots(t *testing.T) {
 		// With Abort the node would wait before its drain, for a budget that allows nothing.
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{Duration: time.Second}}
-		spec.Failures = &v1alpha1.Failures{Max: new(int32(50))}
+		spec.MaxFailures = new(int32(50))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -181,7 +181,7 @@ func TestReboots_Strays(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := policy("workers", selects("pool", "web"), failuresMax(1))
+			p := policy("workers", selects("pool", "web"), maxFailures(1))
 			s := one(p, tc.node, needy("b", label("pool", "web"))).with(policy("other", selects("pool", "db")))
 			got := s.plan()
 			if len(got.Unlisted) != 1 {

@@ -46,9 +46,9 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	}
 	from := timing.Latest(LastReboot(a.policy, a.now), a.resumedAt()) // a success in the future would hide every failure until then
 	failed := a.failedSince(from, governed, reboots)
-	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
+	if most := a.policy.Spec.MaxFailuresOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
-			"%s failed since the last success (failures.max is %d): %s", message.Count(len(failed), "node", "nodes"), most, someOf(failed))}
+			"%s failed since the last success (maxFailures is %d): %s", message.Count(len(failed), "node", "nodes"), most, someOf(failed))}
 	}
 	return quiet(current)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) { p.Spec.Failures = &v1alpha1.Failures{Max: &n} }
+func maxFailures(n int32) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.MaxFailures = &n }
 }
 
 // was is a policy with condition Halted as it was written at an instant, counted from the evening.
@@ -67,7 +67,7 @@ func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
 			return
 		}
 		snapshot.Policy = snapshot.Policy.DeepCopy()
-		failuresMax(1)(snapshot.Policy)
+		maxFailures(1)(snapshot.Policy)
 		snapshot.Policy.Status.History, snapshot.Policy.Status.Grants = nil, p.Ledger()
 		rebooting := slices.ContainsFunc(p.Ledger(), func(e v1alpha1.LedgerEntry) bool {
 			return e.RebootingAt != nil && snapshot.Governor.OwnerOf(snapshot.Policy.Name, e) == snapshot.Policy.Name
@@ -79,7 +79,7 @@ func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
 	})
 }
 
-// TestReboots_Halt: a policy stops by itself when failures.max nodes have failed since the last success, and goes on when
+// TestReboots_Halt: a policy stops by itself when maxFailures nodes have failed since the last success, and goes on when
 // an administrator requests it.
 func TestReboots_Halt(t *testing.T) {
 	drainFailed := func(at time.Duration) func(*host) {
@@ -90,14 +90,14 @@ func TestReboots_Halt(t *testing.T) {
 		return s
 	}
 	strict := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
-		return policy("workers", append(options(failuresMax(1)), mods...)...)
+		return policy("workers", append(options(maxFailures(1)), mods...)...)
 	}
 	healthy, resumed := plan.Halt{Reason: v1alpha1.ReasonHealthy}, plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"}
 	haltedBy := func(message string) plan.Halt {
 		return plan.Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
 	}
 	haltedByA := func(reason v1alpha1.Reason) plan.Halt {
-		return haltedBy("1 node failed since the last success (failures.max is 1): a (" + string(reason) + ")")
+		return haltedBy("1 node failed since the last success (maxFailures is 1): a (" + string(reason) + ")")
 	}
 	goneInReboot := entry("a", 5)
 	goneInReboot.RebootingAt, goneInReboot.NodeUID = new(at(-10*minute)), "uid"
@@ -123,12 +123,12 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"two failed": {
 			one(policy("workers"), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
-			haltedBy("2 nodes failed since the last success (failures.max is 2): a (DrainTimedOut), b (DrainTimedOut)"),
+			haltedBy("2 nodes failed since the last success (maxFailures is 2): a (DrainTimedOut), b (DrainTimedOut)"),
 		},
 		"one failed, one may": {one(strict(), needy("a", drainFailed(-minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
 		"more failed than anybody reads": {
-			one(policy("workers", failuresMax(3)), hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7", drainFailed(-minute))...),
-			haltedBy("7 nodes failed since the last success (failures.max is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
+			one(policy("workers", maxFailures(3)), hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7", drainFailed(-minute))...),
+			haltedBy("7 nodes failed since the last success (maxFailures is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
 				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut) and 2 more"),
 		},
 		"a clock that is a day ahead: it failed after its grant": {
@@ -203,7 +203,7 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"a Node that was deleted in its reboot, by the history, and a failure": {
 			one(policy("workers", lost("a", "", -minute)), needy("b", drainFailed(-minute))),
-			haltedBy("2 nodes failed since the last success (failures.max is 2): a (NodeGoneInReboot), b (DrainTimedOut)"),
+			haltedBy("2 nodes failed since the last success (maxFailures is 2): a (NodeGoneInReboot), b (DrainTimedOut)"),
 		},
 		"a Node that was deleted in its reboot, and a success since":                           {one(strict(lost("a", "", -2*minute), lastReboot(-minute))), healthy},
 		"a Node that was deleted in its reboot, and resumed since":                             {one(strict(lost("a", "", -2*minute), resumedAt(-minute))), resumed},
@@ -354,7 +354,7 @@ func TestReboots_BackOffOfAnEndThatTheManagerHasSeen(t *testing.T) {
 
 // A node whose before-hooks refused gives its slot to others for a quarter of an hour.
 func TestReboots_HookBackOff(t *testing.T) {
-	s := one(policy("workers", failuresMax(3)),
+	s := one(policy("workers", maxFailures(3)),
 		needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk."))),
 		needy("worker-2", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // with no message
 	s.now = evening.Add(14 * minute)

@@ -43,7 +43,7 @@ func drawStory(t *rapid.T) sequence {
 		if len(s.policies) > 0 {
 			selects("pool", "x")(p)
 		}
-		failuresMax(int32(rapid.IntRange(1, 4).Draw(t, "failures.max")))(p)
+		maxFailures(int32(rapid.IntRange(1, 4).Draw(t, "maxFailures")))(p)
 		if oneIn(t, 4, "hooks") {
 			hooked("example.com/a")(p)
 		}

@@ -215,7 +215,7 @@ func aheadOf(now time.Time, n *plan.Node) bool {
 func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := one(policy("workers", atMost("3"), holding(6), drawRings(t, "0", "1", "2", "50%")))
-		s.policies[0].Spec.Failures = &v1alpha1.Failures{Max: new(int32(9))}
+		s.policies[0].Spec.MaxFailures = new(int32(9))
 		for _, name := range someNodes {
 			s.hosts = append(s.hosts, drawHost(t, name))
 		}

@@ -59,7 +59,7 @@ func pods() map[string]sequence {
 		"blocking-pod-after-the-grant": {
 			about: "A migration starts between the grant and the first look of a slow agent. It does not begin, the slot goes to the next node, " +
 				"and nobody has failed.",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", waitsForPods, failuresMax(1))},
+			policies: []*v1alpha1.RebootPolicy{policy("workers", waitsForPods, maxFailures(1))},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour), slow(2*minute)), needy("worker-2")},
 			script: []act{
 				{minute, "a migration starts on worker-1", runs("worker-1", blockedBy("default/migrate-1"))},

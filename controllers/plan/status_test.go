@@ -19,7 +19,7 @@ func TestReboots_Counts(t *testing.T) {
 	const active = protocol.GrantActive
 	p := situation{
 		policies: []*v1alpha1.RebootPolicy{
-			policy("workers", atMost("5"), failuresMax(9), holding(4, entry("drains", 1), entry("late", 2), entry("back", 3), entry("gone", 4))),
+			policy("workers", atMost("5"), maxFailures(9), holding(4, entry("drains", 1), entry("late", 2), entry("back", 3), entry("gone", 4))),
 			policy("zoo", selects("zoo", "yes")),
 		},
 		hosts: []*host{

@@ -44,7 +44,7 @@ func newHooked(t *testing.T) *hooked {
 		spec.Hooks = sample.Spec.Hooks
 		spec.Hooks.Before = append(spec.Hooks.Before, consent)
 		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
-		spec.Failures = &v1alpha1.Failures{Max: new(int32(10))}
+		spec.MaxFailures = new(int32(10))
 	})
 	return s
 }

@@ -91,7 +91,7 @@ func drawPolicy(d *process.Random, name string) *v1alpha1.RebootPolicy {
 		policy.Spec.Concurrency.TopologyKey = labelZone
 	}
 	policy.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d.Between(0, 5*time.Minute).Truncate(time.Second)}}
-	policy.Spec.Failures = &v1alpha1.Failures{Max: new(int32(1 + d.Below(3)))}
+	policy.Spec.MaxFailures = new(int32(1 + d.Below(3)))
 	policy.Spec.Drain = &v1alpha1.Drain{
 		Timeout:   &metav1.Duration{Duration: d.Between(time.Minute, 30*time.Minute).Truncate(time.Second)},
 		OnTimeout: pick(d, v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutReboot),
@@ -235,7 +235,7 @@ func drawLargePolicy(d *process.Random, pool string) *v1alpha1.RebootPolicy {
 	limit := pick(d, intstr.FromString("5%"), intstr.FromString("10%"), intstr.FromString("20%"), intstr.FromInt32(30))
 	policy.Spec.Concurrency.MaxUnavailable = &limit
 	policy.Spec.Reboot.Settle.Duration = d.Between(0, time.Minute).Truncate(time.Second)
-	policy.Spec.Failures = &v1alpha1.Failures{Max: new(int32(5 + d.Below(20)))}
+	policy.Spec.MaxFailures = new(int32(5 + d.Below(20)))
 	return policy
 }
 

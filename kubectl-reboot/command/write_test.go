@@ -25,7 +25,7 @@ var paused = fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1al
 // halted is a pool whose policy has halted: its only node has failed more often than it may, which the agent reports.
 func halted() *pool {
 	GinkgoHelper()
-	p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
+	p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = new(int32(1)) }))
 	p.needs(p.nodes[0])
 	p.starts(p.nodes[0])
 	p.plays(p.nodes[0], agents.Abort(v1alpha1.ReasonDrainTimedOut, "", time.Now()))

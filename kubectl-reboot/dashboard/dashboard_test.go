@@ -44,7 +44,7 @@ func busy() fleet.Fleet {
 					{Node: "worker-02", Seq: 6, GrantedAt: ago, EndedAt: end, Result: v1alpha1.RebootAborted, Reason: "DrainTimedOut", Message: markup},
 				}
 			}),
-		Policy("edge", Halted("2 nodes failed since the last success (failures.max is 2): edge-1 (DrainTimedOut), edge-2 (RebootTimedOut)"), Holds("edge-2", 3, 4*time.Hour)),
+		Policy("edge", Halted("2 nodes failed since the last success (maxFailures is 2): edge-1 (DrainTimedOut), edge-2 (RebootTimedOut)"), Holds("edge-2", 3, 4*time.Hour)),
 		Policy("gpu", AtMost("3"), Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: markup} })),
 		Policy("night", Weeknights, AgentsMissing("night-3")),
 	}

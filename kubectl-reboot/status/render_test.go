@@ -31,7 +31,7 @@ func busy() fleet.Fleet {
 		Policy("gpu", AtMost("3"), Spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Pause = &v1alpha1.Pause{Reason: "Black Friday", Until: &over}
 		})),
-		Policy("edge", Halted("2 nodes failed since the last success (failures.max is 2): edge-1 (DrainTimedOut), edge-2 (RebootTimedOut)"), Holds("edge-2", 3, 4*time.Hour)),
+		Policy("edge", Halted("2 nodes failed since the last success (maxFailures is 2): edge-1 (DrainTimedOut), edge-2 (RebootTimedOut)"), Holds("edge-2", 3, 4*time.Hour)),
 		Policy("lab", Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })),
 	}
 	nodes := []corev1.Node{

@@ -49,7 +49,7 @@ func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
 		Autoscaler:  &v1alpha1.Autoscaler{Grace: &metav1.Duration{}},
 		Drain:       &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 24 * time.Hour}},
 		Reboot:      &v1alpha1.Reboot{Timeout: week, Settle: &metav1.Duration{}},
-		Failures:    &v1alpha1.Failures{Max: new(int32(tooMany))},
+		MaxFailures: new(int32(tooMany)),
 	}}
 	if name != a.policies[0] {
 		policy.Spec.NodeSelector, policy.Spec.Priority = &v1alpha1.LabelSelector{MatchLabels: map[string]string{pool: second}}, 1
