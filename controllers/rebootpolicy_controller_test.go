@@ -91,16 +91,16 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
-	It("writes on each node how long it may be up under requests.maxUptime, while a policy limits it", func() {
+	It("writes on each node how long it may be up under maxUptime, while a policy limits it", func() {
 		f := makeFleet(2)
 		maximum := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationMaxUptime] }
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Requests = &v1alpha1.Requests{MaxUptime: &metav1.Duration{Duration: 720 * time.Hour}}
+			s.MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
 		})
 		for _, name := range f.nodes {
 			Eventually(maximum).WithArguments(name).Should(Equal(p.Spec.MaxUptimeOf(name).String()))
 		}
-		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Requests = nil })
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.MaxUptime = nil })
 		for _, name := range f.nodes {
 			Eventually(maximum).WithArguments(name).Should(BeEmpty())
 		}

@@ -71,7 +71,7 @@ func uptime(o Observation) string {
 	if !o.upTooLong() {
 		return ""
 	}
-	return fmt.Sprintf("The node has been up for longer than %s, its maximum under spec.requests.maxUptime of its policy.", o.MaxUptime)
+	return fmt.Sprintf("The node has been up for longer than %s, its maximum under spec.maxUptime of its policy.", o.MaxUptime)
 }
 
 // fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition

@@ -19,7 +19,7 @@ func TestNeed(t *testing.T) {
 		return condition(v1alpha1.NodeRebootRequired, state, string(reason), message)
 	}
 	const upToDate = "Nothing is staged. Reported by update-engine."
-	const longUp = "Nothing is staged. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. " +
+	const longUp = "Nothing is staged. The node has been up for longer than 24h0m0s, its maximum under spec.maxUptime of its policy. " +
 		"Reported by update-engine."
 	sentinel := engine.Report{Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "No file."}
 	gone := engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No bus."}
@@ -80,7 +80,7 @@ func TestNeed(t *testing.T) {
 		"an uptime that nobody can read": {makeObservation(up(0, 24*time.Hour)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
 		"a long uptime, and an update": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), staged("1")),
-			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. "+
+			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. The node has been up for longer than 24h0m0s, its maximum under spec.maxUptime of its policy. "+
 				"Reported by update-engine (asks for version 1)."),
 		},
 		"a long uptime, and a request": {
@@ -90,7 +90,7 @@ func TestNeed(t *testing.T) {
 		"a long uptime, and no engine that can be asked": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), engineReports(gone)),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime,
-				"No bus. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. Reported by update-engine."),
+				"No bus. The node has been up for longer than 24h0m0s, its maximum under spec.maxUptime of its policy. Reported by update-engine."),
 		},
 		"no engine that can be asked, and a request": {
 			makeObservation(engineReports(gone), requesting("x")),

@@ -111,7 +111,7 @@ const (
 	ReasonSentinelPresent Reason = "SentinelPresent"
 	// ReasonRequested means a reboot was requested, by annotation or label reboot-operator.io/reboot-requested.
 	ReasonRequested Reason = "Requested"
-	// ReasonMaxUptime means the node has been up for longer than requests.maxUptime allows.
+	// ReasonMaxUptime means the node has been up for longer than maxUptime allows.
 	ReasonMaxUptime Reason = "MaxUptime"
 	// ReasonUpToDate means nothing asks for a reboot.
 	ReasonUpToDate Reason = "UpToDate"

@@ -112,7 +112,7 @@ type RebootPolicySpec struct {
 	// +optional
 	Urgent *Urgent `json:"urgent,omitempty"`
 
-	// requests configures what asks for a reboot beside updates, such as {urgent: Allow, maxUptime: 720h}.
+	// requests configures requests for reboots, such as {urgent: Allow}.
 	// Absent: the defaults of its fields.
 	// +optional
 	Requests *Requests `json:"requests,omitempty"`
@@ -162,6 +162,17 @@ type RebootPolicySpec struct {
 	// Absent: there is none.
 	// +optional
 	Deadline *Deadline `json:"deadline,omitempty"`
+
+	// maxUptime is how long a node may be up before it needs a reboot, such as 720h.
+	// Each node becomes due in the last tenth of it, at an instant that depends on its name.
+	// This keeps a fleet from becoming due at once.
+	// The need waits like any other, and condition RebootRequired has reason MaxUptime.
+	// Absent: no node needs a reboot because of its uptime.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('24h') && duration(self) <= duration('87600h')",message="maxUptime must be a duration of at least 24h and at most 87600h, such as 720h"
+	MaxUptime *metav1.Duration `json:"maxUptime,omitempty"`
 
 	// drain configures how pods leave the node.
 	// Absent: the defaults of its fields.

@@ -204,22 +204,22 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	Describe("requests", func() {
+	Describe("requests and maxUptime", func() {
 		const sentence = "maxUptime must be a duration of at least 24h and at most 87600h"
 		DescribeTable("accepts", accepts,
-			Entry("the shortest uptime", "requests: {maxUptime: 24h}"),
-			Entry("the longest uptime", "requests: {maxUptime: 87600h}"),
+			Entry("the shortest uptime", "maxUptime: 24h"),
+			Entry("the longest uptime", "maxUptime: 87600h"),
 			Entry("none of it", "requests: {}"),
 			Entry("urgent ones", "requests: {urgent: Allow}"),
 			Entry("no urgent ones", "requests: {urgent: Refuse}"),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("an unknown value", "requests: {urgent: yes please}", `supported values: "Allow", "Refuse"`),
-			Entry("an uptime that all nodes reach each day", "requests: {maxUptime: 23h59m59s}", sentence),
-			Entry("no uptime", "requests: {maxUptime: 0s}", sentence),
-			Entry("an uptime below zero", "requests: {maxUptime: -720h}", sentence),
-			Entry("an uptime that no host reaches", "requests: {maxUptime: 87601h}", sentence),
-			Entry("text for an uptime", "requests: {maxUptime: a month}", sentence),
+			Entry("an uptime that all nodes reach each day", "maxUptime: 23h59m59s", sentence),
+			Entry("no uptime", "maxUptime: 0s", sentence),
+			Entry("an uptime below zero", "maxUptime: -720h", sentence),
+			Entry("an uptime that no host reaches", "maxUptime: 87601h", sentence),
+			Entry("text for an uptime", "maxUptime: a month", sentence),
 		)
 	})
 

@@ -61,7 +61,7 @@ func (s *RebootPolicySpec) PausedAt(now time.Time) bool {
 	return s.Pause.InForce(now) && !s.Urgent.Ignores(UrgentIgnoresPause, now)
 }
 
-// Requests configures what asks for a reboot beside updates.
+// Requests configures requests for reboots.
 type Requests struct {
 	// urgent configures what a request means whose reason begins with "urgent:".
 	// Such a request is what `kubectl reboot request NODE --urgent` writes.
@@ -72,17 +72,6 @@ type Requests struct {
 	// Absent: Refuse.
 	// +optional
 	Urgent UrgentRequestPolicy `json:"urgent,omitempty"`
-
-	// maxUptime is how long a node may be up before it needs a reboot, such as 720h.
-	// Each node becomes due in the last tenth of it, at an instant that depends on its name.
-	// This keeps a fleet from becoming due at once.
-	// The need waits like any other, and condition RebootRequired has reason MaxUptime.
-	// Absent: no node needs a reboot because of its uptime.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('24h') && duration(self) <= duration('87600h')",message="maxUptime must be a duration of at least 24h and at most 87600h, such as 720h"
-	MaxUptime *metav1.Duration `json:"maxUptime,omitempty"`
 }
 
 // UrgentRequestPolicy states what an urgent request for a reboot means.
@@ -112,7 +101,7 @@ func UrgentlyRequested(node *corev1.Node) (why string, urgent bool) {
 }
 
 const (
-	// minMaxUptime is the least that requests.maxUptime may be.
+	// minMaxUptime is the least that maxUptime may be.
 	minMaxUptime = 24 * time.Hour
 	// uptimeSpread is over which part of maxUptime nodes become due: the last tenth.
 	uptimeSpread = 10
@@ -121,10 +110,10 @@ const (
 // MaxUptimeOf is how long a node may be up before it needs a reboot. It is maxUptime less up to a tenth, by a hash of the node's
 // name. 0: for ever.
 func (s *RebootPolicySpec) MaxUptimeOf(node string) time.Duration {
-	if s.Requests == nil || s.Requests.MaxUptime == nil || s.Requests.MaxUptime.Duration < minMaxUptime {
+	if s.MaxUptime == nil || s.MaxUptime.Duration < minMaxUptime {
 		return 0
 	}
-	most := s.Requests.MaxUptime.Round(time.Second)
+	most := s.MaxUptime.Round(time.Second)
 	sum := sha256.Sum256([]byte(node)) // unlike fnv, it spreads names that differ in their last digit
 	share := float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32)
 	return most - time.Duration(share*float64(most/uptimeSpread)).Truncate(time.Second)

@@ -12,7 +12,7 @@ import (
 )
 
 func upFor(most time.Duration) *v1alpha1.RebootPolicySpec {
-	return &v1alpha1.RebootPolicySpec{Requests: &v1alpha1.Requests{MaxUptime: &metav1.Duration{Duration: most}}}
+	return &v1alpha1.RebootPolicySpec{MaxUptime: &metav1.Duration{Duration: most}}
 }
 
 // Nodes become due within the last tenth, and nowhere in it many at once, although their names differ in one digit.

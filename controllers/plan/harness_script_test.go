@@ -139,19 +139,12 @@ func grace(d time.Duration) func(*v1alpha1.RebootPolicy) {
 }
 
 func allowsUrgent(p *v1alpha1.RebootPolicy) {
-	requestsOf(p).Urgent = v1alpha1.UrgentRequestsAllow
+	p.Spec.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
 }
 
 // maxUptime lets nodes be up for a month.
 func maxUptime(p *v1alpha1.RebootPolicy) {
-	requestsOf(p).MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
-}
-
-func requestsOf(p *v1alpha1.RebootPolicy) *v1alpha1.Requests {
-	if p.Spec.Requests == nil {
-		p.Spec.Requests = &v1alpha1.Requests{}
-	}
-	return p.Spec.Requests
+	p.Spec.MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
 }
 
 // urgently is a node with an urgent request.

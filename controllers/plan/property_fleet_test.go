@@ -65,7 +65,7 @@ var features = []struct {
 		}
 	}, func(s plan.Snapshot, n *plan.Node) bool { return plan.Urgent(s.Policy, n) }},
 	{"maxUptime", func(_ *rapid.T, s *situation) { maxUptime(s.policies[0]) }, func(s plan.Snapshot, _ *plan.Node) bool {
-		return s.Policy.Spec.Requests != nil && s.Policy.Spec.Requests.MaxUptime != nil
+		return s.Policy.Spec.MaxUptime != nil
 	}},
 	{"a limit of another policy", func(t *rapid.T, s *situation) { s.share(t, "workers", "rivals") }, func(s plan.Snapshot, _ *plan.Node) bool {
 		return s.Policy.Spec.Shared() != ""
