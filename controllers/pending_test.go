@@ -85,7 +85,7 @@ var _ = Describe("The pending taint", func() {
 	It("keeps new pods off a node that waits for one, until that has gone", func() {
 		const off = v1alpha1.TaintPending + ":NoSchedule"
 		f := makeFleet(2)
-		p := f.policy("workers", waitsForPods, func(s *v1alpha1.RebootPolicySpec) { s.Gates.BlockingPods[0].Meanwhile = corev1.TaintEffectNoSchedule })
+		p := f.policy("workers", waitsForPods, func(s *v1alpha1.RebootPolicySpec) { s.Gates.BlockingPods[0].TaintEffect = corev1.TaintEffectNoSchedule })
 		f.taint(f.nodes[0], "example.com/dedicated")
 		f.need(f.nodes...)
 		f.reply(f.nodes[0], blocks)

@@ -51,16 +51,16 @@ type BlockingPod struct {
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// meanwhile is the effect of taint reboot-operator.io/reboot-pending on a node that waits for such a pod:
+	// taintEffect is the effect of taint reboot-operator.io/reboot-pending on a node that waits for such a pod:
 	// - PreferNoSchedule: the scheduler puts a new pod on the node only where no other one fits.
 	// - NoSchedule: the scheduler puts no new pod on the node that does not tolerate the taint.
 	// Where several rules have one, NoSchedule applies.
 	// At most maxUnavailable nodes have NoSchedule at a time; the others that wait for such a pod have PreferNoSchedule.
-	// Example: {podSelector: {matchLabels: {app: batch}}, meanwhile: NoSchedule}.
+	// Example: {podSelector: {matchLabels: {app: batch}}, taintEffect: NoSchedule}.
 	// Absent: PreferNoSchedule.
 	// +optional
 	// +kubebuilder:validation:Enum=PreferNoSchedule;NoSchedule
-	Meanwhile corev1.TaintEffect `json:"meanwhile,omitempty"`
+	TaintEffect corev1.TaintEffect `json:"taintEffect,omitempty"`
 }
 
 // PrometheusGate is a query that blocks when it has a result.

@@ -110,7 +110,7 @@ const (
 
 // TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn: evicted
 // pods then do not move to the next node to be rebooted. It evicts no pod, and where there is no other node the scheduler takes this
-// one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
+// one. On nodes that wait for pods of gates.blockingPods, its effect is that of taintEffect.
 const TaintPending = "reboot-operator.io/reboot-pending"
 
 // AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and gives the reason. The manager removes it.

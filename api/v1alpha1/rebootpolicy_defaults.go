@@ -94,11 +94,11 @@ func (s *RebootPolicySpec) ObjectGates() []ObjectGate { return section(s.Gates).
 // BlockingPods select the pods that keep their node from being rebooted.
 func (s *RebootPolicySpec) BlockingPods() []BlockingPod { return section(s.Gates).BlockingPods }
 
-// MeanwhileOrDefault is the effect of the pending taint on nodes that wait for pods of gates.blockingPods. Empty: there is no rule.
-func (s *RebootPolicySpec) MeanwhileOrDefault() corev1.TaintEffect {
+// TaintEffectOrDefault is the effect of the pending taint on nodes that wait for pods of gates.blockingPods. Empty: there is no rule.
+func (s *RebootPolicySpec) TaintEffectOrDefault() corev1.TaintEffect {
 	var strictest corev1.TaintEffect
 	for _, b := range s.BlockingPods() {
-		if effect := cmp.Or(b.Meanwhile, corev1.TaintEffectPreferNoSchedule); strictest != corev1.TaintEffectNoSchedule {
+		if effect := cmp.Or(b.TaintEffect, corev1.TaintEffectPreferNoSchedule); strictest != corev1.TaintEffectNoSchedule {
 			strictest = effect
 		}
 	}

@@ -29,7 +29,7 @@ func waitsForPods(p *v1alpha1.RebootPolicy) {
 // keepsPodsOff is a policy that keeps new pods off the nodes that wait for pods. One of its rules would only prefer other nodes.
 func keepsPodsOff(p *v1alpha1.RebootPolicy) {
 	waitsForPods(p)
-	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{PodSelector: migrations, Meanwhile: corev1.TaintEffectNoSchedule}, {PodSelector: migrations}}
+	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{PodSelector: migrations, TaintEffect: corev1.TaintEffectNoSchedule}, {PodSelector: migrations}}
 }
 
 // rebootsAnyway is a policy that goes on with the pods that are left when a drain takes too long.

@@ -211,7 +211,7 @@ func waitsForTurn(d *Draft, n *Node, o *Blocked) bool {
 // nodes as may be unavailable at once have NoSchedule, the first ones in order. All others have the softer effect, so that pods
 // which fit nowhere else find room.
 func repelling(d *Draft) map[string]corev1.TaintEffect {
-	effect := d.f.Policy.Spec.MeanwhileOrDefault()
+	effect := d.f.Policy.Spec.TaintEffectOrDefault()
 	if effect == "" || d.f.dryRun() {
 		return nil
 	}
