@@ -82,7 +82,7 @@ func (g *gauges) seriesOf(policy string, p plan.Plan, w window.State) []promethe
 	refused, _ := p.Refused()
 	counts := map[string]int32{
 		"selected": p.Counts.Selected, "reporting": p.Counts.Reporting, "reboot_required": p.Counts.RebootRequired,
-		"permitted": p.Counts.Permitted, "rebooting": p.Counts.Rebooting, "blocked": p.Counts.Blocked,
+		"granted": p.Counts.Granted, "rebooting": p.Counts.Rebooting, "blocked": p.Counts.Blocked,
 		"unavailable": p.Counts.Unavailable, "failed": p.Counts.Failed, "node_write_refused": int32(refused),
 		"deadline_near": 0, "deadline_passed": 0,
 	}

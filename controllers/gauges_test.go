@@ -30,7 +30,7 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 		return found
 	}
 	a.metrics.observe(s.Policy, plan.Plan{
-		Counts: v1alpha1.NodeCounts{Selected: 9, Reporting: 8, RebootRequired: 7, Permitted: 6, Rebooting: 5, Blocked: 4, Unavailable: 3, Failed: 2},
+		Counts: v1alpha1.NodeCounts{Selected: 9, Reporting: 8, RebootRequired: 7, Granted: 6, Rebooting: 5, Blocked: 4, Unavailable: 3, Failed: 2},
 		Agents: &plan.AgentsHealth{AgentsStatus: v1alpha1.AgentsStatus{Missing: 1}}, Deadlines: &plan.DeadlinesHealth{Near: 2, Passed: 1},
 		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, Limit: 2, Halt: plan.Halt{Halted: true},
 		Gates:    []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
@@ -38,7 +38,7 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 	}, window.State{Open: true, Next: time.Unix(30, 0), ClosesAt: time.Unix(60, 0)}) // before it closes, another window gives it its name
 	all := map[string]map[string]float64{
 		"nodes": {
-			"selected": 9, "reporting": 8, "reboot_required": 7, "permitted": 6, "rebooting": 5, "blocked": 4, "unavailable": 3, "failed": 2,
+			"selected": 9, "reporting": 8, "reboot_required": 7, "granted": 6, "rebooting": 5, "blocked": 4, "unavailable": 3, "failed": 2,
 			"agent_missing": 1, "deadline_near": 2, "deadline_passed": 1,
 		},
 		"blocked_nodes": {"Paused": 4}, "gate_up": {"budget": 1}, "run_hooks_waiting": {"Before": 1},

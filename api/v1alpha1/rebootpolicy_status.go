@@ -119,9 +119,9 @@ type NodeCounts struct {
 	// rebootRequired nodes need a reboot.
 	// +required
 	RebootRequired int32 `json:"rebootRequired"`
-	// permitted nodes have an entry in the ledger: a grant, or hooks before it that are asked.
+	// granted nodes have an entry in the ledger: a grant, or hooks before it that are asked.
 	// +required
-	Permitted int32 `json:"permitted"`
+	Granted int32 `json:"granted"`
 	// rebooting nodes hold a grant and have passed the point of no return.
 	// +required
 	Rebooting int32 `json:"rebooting"`

@@ -20,9 +20,10 @@ import (
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes this policy governs"
 // +kubebuilder:printcolumn:name="Agents",type=string,JSONPath=`.status.agents.summary`,description="Nodes whose agent works, of all"
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.rebootRequired`,description="Nodes that need a reboot"
-// +kubebuilder:printcolumn:name="Rebooting",type=integer,JSONPath=`.status.nodes.permitted`,description="Nodes in the ledger: hooks before the drain are asked, or they are drained or rebooted"
+// +kubebuilder:printcolumn:name="Granted",type=integer,JSONPath=`.status.nodes.granted`,description="Nodes in the ledger: they wait for hooks, are drained or are rebooted"
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.nodes.failed`,description="Nodes whose hooks, drain or reboot failed"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Rebooting",type=integer,priority=1,JSONPath=`.status.nodes.rebooting`,description="Granted nodes whose host was sent to reboot"
 // +kubebuilder:printcolumn:name="Max",type=integer,priority=1,JSONPath=`.status.limit`,description="maxUnavailable in nodes"
 // +kubebuilder:printcolumn:name="Next-Open",type=string,priority=1,JSONPath=`.status.window.opensAt`,description="Next opening while the window is closed"
 // +kubebuilder:printcolumn:name="Closes",type=string,priority=1,JSONPath=`.status.window.closesAt`,description="When the open window closes"

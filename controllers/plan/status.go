@@ -19,7 +19,7 @@ const maxNames = 5
 func (d *Draft) count() {
 	p, c := &d.plan, &d.plan.Counts
 	*c = v1alpha1.NodeCounts{
-		Selected: int32(len(d.f.selected)), Reporting: int32(d.f.agents.reporting), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(d.slots.used)),
+		Selected: int32(len(d.f.selected)), Reporting: int32(d.f.agents.reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(d.slots.used)),
 	}
 	if p.Deadlines != nil {
 		c.Overdue = p.Deadlines.Passed

@@ -33,7 +33,7 @@ func TestReboots_Counts(t *testing.T) {
 		},
 	}.plan()
 	want := v1alpha1.NodeCounts{
-		Selected: 8, Reporting: 6, RebootRequired: 3, Permitted: 3, Rebooting: 1, Blocked: 2, Unavailable: 4, Failed: 2,
+		Selected: 8, Reporting: 6, RebootRequired: 3, Granted: 3, Rebooting: 1, Blocked: 2, Unavailable: 4, Failed: 2,
 	}
 	same(t, "counts", want, p.Counts)
 	same(t, "conflicts", map[string][]string{"disputed": {"workers", "zoo"}}, p.Conflicts)
