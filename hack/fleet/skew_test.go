@@ -35,7 +35,12 @@ spec:
 
 // renamed has a part of a spec in the words of the older definition, and why this definition
 // refuses it.
-var renamed = map[string]string{}
+var renamed = map[string]string{
+	"order: []":                  `unknown field "spec.order"`,
+	"failures: {max: 1}":         `unknown field "spec.failures"`,
+	"requests: {maxUptime: 24h}": `unknown field "spec.requests.maxUptime"`,
+	"gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, meanwhile: NoSchedule}]}": `unknown field "spec.gates.blockingPods[0].meanwhile"`,
+}
 
 // tagOlder is the tag of the older version's images.
 const tagOlder = "older"
