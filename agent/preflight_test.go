@@ -37,7 +37,7 @@ func answerOf(node *corev1.Node) string {
 	for _, kind := range []struct {
 		name string
 		pods *protocol.NamedPods
-	}{{"blocking", r.Blocking}, {"kept", r.Kept}, {"guarded", r.Guarded}} {
+	}{{"blocking", r.Blocking}, {"kept", r.Kept}, {"guarded", r.Guarded}, {"closed", r.Closed}} {
 		if kind.pods == nil {
 			continue
 		}
@@ -106,14 +106,14 @@ var _ = Describe("The agent's look before a reboot", func() {
 		allowsNone := m.budget(ctx, "db", "db", 3)
 		one, two := m.budget(ctx, "web-1", "web", 3), m.budget(ctx, "web-2", "web", 3)
 		m.asks(ctx, "r1")
-		m.answers(ctx, "r1, kept bare, guarded db, guarded web")
+		m.answers(ctx, "r1, kept bare, guarded web, closed db")
 		Expect(m.node(ctx).Annotations[v1alpha1.AnnotationReport]).To(And(
 			ContainSubstring("drain.unmanagedPods is Block"), ContainSubstring("allows no eviction, even with every pod healthy"),
 			ContainSubstring(fmt.Sprintf("several PodDisruptionBudgets select the pod (%s, %s)", one.Name, two.Name))))
 
 		By("one after the other")
 		Expect(api.Delete(ctx, bare, client.GracePeriodSeconds(0))).To(Succeed())
-		m.answers(ctx, "r1, guarded db, guarded web")
+		m.answers(ctx, "r1, guarded web, closed db")
 		allowsNone.Status.DesiredHealthy, allowsNone.Status.DisruptionsAllowed = 2, 1
 		Expect(api.Status().Update(ctx, allowsNone)).To(Succeed())
 		m.answers(ctx, "r1, guarded web")

@@ -3,12 +3,15 @@ package controllers_test
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
 // question is what the manager asks the node's agent; nil: nothing that one can read.
@@ -96,5 +99,32 @@ var _ = Describe("Pods that keep their node", func() {
 		})
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False RecordUnreadable"))
 		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False UndrainablePod"))
+	})
+
+	It("go after the others if a budget is closed, are tried, and cost the policy no failure", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", limit(0), func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} })
+		f.need(f.nodes...)
+		f.reply(f.nodes[0], func(r *protocol.PreflightReport) { r.Closed = onePod("default/db-0") })
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { limit(1)(&p.Spec) })
+		Eventually(f.granted).Should(Equal(f.nodes[1:]))
+		f.reboot(f.nodes[1])
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		Expect(grantsOf(p)).To(ConsistOf(HaveField("Try", true)))
+
+		By("the budget staying closed until the time-out")
+		f.start(f.nodes[0])
+		progress := f.get(f.nodes[0]).Annotations[v1alpha1.AnnotationProgress]
+		f.annotate(f.nodes[0], v1alpha1.AnnotationProgress, strings.Replace(progress, "{", `{"try":true,`, 1))
+		f.plays(f.nodes[0], agents.Abort(v1alpha1.ReasonUndrainablePod, "db-0 stays", time.Now()))
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False UndrainablePod"))
+		Expect(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(
+			MatchRegexp(`^cannot be drained: default/db-0; the last try failed, and the next is due \w+ \S+ \d\d:\d\d:\d\d UTC$`))
+		Expect(conditionOf(p, v1alpha1.ConditionHalted).Status).To(Equal(metav1.ConditionFalse))
+
+		By("the budget opening")
+		f.reply(f.nodes[0])
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		Expect(grantsOf(p)).To(ConsistOf(HaveField("Try", false)))
 	})
 })

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,13 +18,18 @@ type budget struct {
 	pods labels.Selector
 	// allowed is how many more pods may go now.
 	allowed int
-	// never: it will allow none, even when all its pods are healthy. lenient: pods that are not ready may go in any case.
-	never, lenient bool
-	// unknown: its status is not yet that of its spec and its pods, so whether it will allow any is not known.
-	unknown bool
+	// lenient: pods that are not ready may go in any case. enough: they may go while the others are as many as the budget wants.
+	lenient, enough bool
+	// closed explains that the budget allows no eviction even when all its pods are healthy. Empty: it does, or that is unknown.
+	closed string
+	// stuck explains that the budget allows no eviction for a reason that no cordon changes. Empty: there is none.
+	stuck string
 	// changed is the number of the change that brought this value, of all changes of budgets.
 	changed int
 }
+
+// maxDisruptedPods is how many evictions that the disruption controller has not confirmed the API server allows for one budget.
+const maxDisruptedPods = 2000
 
 // readBudget takes the budget out of the API object.
 func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
@@ -32,17 +38,31 @@ func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 		// The API server sees no pods in it either.
 		return budget{}
 	}
-	policy := pdb.Spec.UnhealthyPodEvictionPolicy
-	b := budget{pods: pods, lenient: policy != nil && *policy == policyv1.AlwaysAllow}
-	// A status that is older than the spec is no permission: the server refuses until the controller has caught up.
-	current := pdb.Status.ObservedGeneration >= pdb.Generation
-	if current {
-		b.allowed = int(pdb.Status.DisruptionsAllowed)
+	policy, status := pdb.Spec.UnhealthyPodEvictionPolicy, pdb.Status
+	b := budget{
+		pods: pods, lenient: policy != nil && *policy == policyv1.AlwaysAllow,
+		enough: status.CurrentHealthy >= status.DesiredHealthy && status.DesiredHealthy > 0,
 	}
-	// One that counts no pods is older than the pod, or the controller cannot count it: the server refuses, too.
-	b.unknown = b.allowed == 0 && (!current || pdb.Status.ExpectedPods == 0)
-	// Of these pods all are wanted healthy: so it is with maxUnavailable 0, and with a minAvailable of all of them.
-	b.never = b.allowed == 0 && !b.unknown && pdb.Status.DesiredHealthy >= pdb.Status.ExpectedPods
+	// A status that is older than the spec is no permission: the server refuses until the controller has caught up.
+	current := status.ObservedGeneration >= pdb.Generation && len(status.DisruptedPods) <= maxDisruptedPods
+	if current {
+		b.allowed = max(0, int(status.DisruptionsAllowed))
+	}
+	if b.allowed > 0 {
+		return b
+	}
+	condition := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition)
+	switch {
+	case condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == policyv1.SyncFailedReason:
+		// The numbers are those of the last time that the controller could count.
+		b.stuck = fmt.Sprintf("PodDisruptionBudget %s allows no eviction, because its pods cannot be counted: %s", pdb.Name, condition.Message)
+	case !current, status.ExpectedPods == 0: // one that counts no pods is older than the pod
+		b.stuck = fmt.Sprintf("the status of PodDisruptionBudget %s does not count the pod yet", pdb.Name)
+	case status.DesiredHealthy == 0:
+		b.stuck = fmt.Sprintf("PodDisruptionBudget %s allows no eviction while none of its pods is ready", pdb.Name)
+	case status.DesiredHealthy >= status.ExpectedPods: // so it is with maxUnavailable 0, and with a minAvailable of all pods
+		b.closed = fmt.Sprintf("PodDisruptionBudget %s allows no eviction, even with every pod healthy", pdb.Name)
+	}
 	return b
 }
 
@@ -50,8 +70,11 @@ func (b budget) covers(t target) bool {
 	return b.pods != nil && b.pods.Matches(labels.Set(t.labels))
 }
 
-// bars reports whether the budget holds the pod back for as long as it does not change. A pod that is not ready may get round it.
-func (b budget) bars(e *podState) bool { return b.allowed == 0 && e.ready && b.covers(e.target) }
+// refuses reports whether the API server refuses to evict the pod for as long as neither changes. It decides as
+// pkg/registry/core/pod/storage/eviction.go does.
+func (b budget) refuses(e *podState) bool {
+	return b.covers(e.target) && b.allowed == 0 && (e.ready || !b.lenient && !b.enough)
+}
 
 // budgets are the PodDisruptionBudgets that are known.
 type budgets struct {
@@ -108,36 +131,27 @@ func (b *budgets) freed(e *podState) bool {
 	})
 }
 
-// barred reports whether a budget is known that holds the pod back for as long as it does not change.
-func (b *budgets) barred(e *podState) bool {
-	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool { return b.known[name].bars(e) })
+// refuse reports whether a budget is known that holds the pod back for as long as neither changes.
+func (b *budgets) refuse(e *podState) bool {
+	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool { return b.known[name].refuses(e) })
 }
 
-// guard is why no eviction can remove the pod, however well all the others are, or why that is not known; "" where one may.
-func (b *budgets) guard(e *podState) string {
+// foretell explains why a drain would wait for the pod in vain. stuck is a reason that no cordon changes, and closed a budget that
+// programs may open for a node that is cordoned. Both are empty if the pod may go, now or when others are healthy.
+func (b *budgets) foretell(e *podState) (stuck, closed string) {
 	if !e.budgeted() {
-		return ""
+		return "", ""
 	}
-	never, unknown := "", ""
 	covering := b.covering(e.target)
+	if len(covering) > 1 {
+		return crowdedMessage(b.of(e.target)), ""
+	}
 	for _, name := range covering {
-		switch one := b.known[name]; {
-		case !e.ready && one.lenient:
-		case one.never:
-			never = name.Name
-		case one.unknown:
-			unknown = name.Name
+		if one := b.known[name]; one.refuses(e) {
+			return one.stuck, one.closed
 		}
 	}
-	switch {
-	case len(covering) > 1:
-		return crowdedMessage(b.of(e.target))
-	case never != "":
-		return fmt.Sprintf("PodDisruptionBudget %s allows no eviction, even with every pod healthy", never)
-	case unknown != "":
-		return fmt.Sprintf("the status of PodDisruptionBudget %s does not count the pod yet", unknown)
-	}
-	return ""
+	return "", ""
 }
 
 func crowdedMessage(names string) string {

@@ -145,7 +145,7 @@ func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		t.controller = owner.UID
 	}
-	t.Namespace, t.Name = pod.Namespace, pod.Name
+	t.Namespace, t.Name, t.finalizers = pod.Namespace, pod.Name, pod.Finalizers
 	if pod.DeletionTimestamp != nil {
 		t.deleted = pod.DeletionTimestamp.Time
 	}

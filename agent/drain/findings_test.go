@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,21 +13,28 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestFindings_Guarded: which budgets hold a running pod back for ever. The API server decides so by
-// pkg/registry/core/pod/storage/eviction.go.
-func TestFindings_Guarded(t *testing.T) {
+// TestFindings: which budgets hold a running pod back for ever, and which of them may open once the node is cordoned. The API
+// server decides by pkg/registry/core/pod/storage/eviction.go.
+func TestFindings(t *testing.T) {
 	type status = policyv1.PodDisruptionBudgetStatus
 	type list = []policyv1.PodDisruptionBudget
-	all := &metav1.LabelSelector{}
+	all, now := &metav1.LabelSelector{}, time.Unix(1000, 0)
 	never := status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 3}
 	const (
-		allowsNone = "PodDisruptionBudget a allows no eviction, even with every pod healthy"
+		allowsNone = "closed: PodDisruptionBudget a allows no eviction, even with every pod healthy"
 		notYet     = "the status of PodDisruptionBudget a does not count the pod yet"
+		noneReady  = "PodDisruptionBudget a allows no eviction while none of its pods is ready"
+		ended      = "still there after its grace period, which ended at Thu 1970-01-01 00:00:01 UTC"
 	)
 	lenient := policyv1.AlwaysAllow
 	budgetOf := func(s status) policyv1.PodDisruptionBudget {
 		return policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all}, Status: s}
 	}
+	unready := func(t *target) { t.ready = false }
+	failedSync := budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, Conditions: []metav1.Condition{{
+		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason,
+		Message: `found no controllers for pod "job-1"`,
+	}}})
 	outdated := func(generation int64, s status) policyv1.PodDisruptionBudget {
 		b := budgetOf(s)
 		b.Generation = generation
@@ -53,25 +61,49 @@ func TestFindings_Guarded(t *testing.T) {
 			budgets: list{{
 				ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient},
 			}},
-			change: func(t *target) { t.ready = false },
+			change: unready,
 		},
 		"one that selects other pods": {budgets: list{{
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}}, Status: never,
 		}}},
 		"one that lets pods go that are not ready": {
 			budgets: list{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
-			change:  func(t *target) { t.ready = false },
+			change:  unready,
 		},
 		"the same, for one that is": {
 			budgets: list{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
 			want:    allowsNone,
 		},
-		"a pod that is not ready":    {budgets: list{budgetOf(never)}, change: func(t *target) { t.ready = false }, want: allowsNone},
-		"a pod that has not started": {budgets: list{budgetOf(never)}, change: func(t *target) { t.pending = true }},
-		"a pod that is terminating":  {budgets: list{budgetOf(never)}, change: func(t *target) { t.deleted = time.Unix(1, 0) }},
-		"a pod that a rule deletes":  {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainDelete }},
-		"a pod that is waited for":   {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainWaitCompleted }},
-		"a pod that a rule skips":    {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainSkip }},
+		"a pod that is not ready, and enough others are healthy": {budgets: list{budgetOf(never)}, change: unready},
+		"a pod that is not ready, and too few others are healthy": {
+			budgets: list{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 3})}, change: unready, want: allowsNone,
+		},
+		"a pod that is not ready, under a budget that wants none healthy": {
+			budgets: list{budgetOf(status{ExpectedPods: 3})}, change: unready, want: noneReady,
+		},
+		"a budget that wants none healthy, and one is": {budgets: list{budgetOf(status{CurrentHealthy: 1, ExpectedPods: 3, DisruptionsAllowed: 1})}, change: unready},
+		"a budget whose pods cannot be counted": {
+			budgets: list{failedSync},
+			want:    `PodDisruptionBudget a allows no eviction, because its pods cannot be counted: found no controllers for pod "job-1"`,
+		},
+		"a budget with more evictions than may be unconfirmed": {
+			budgets: list{budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1, DisruptedPods: unconfirmed(2001)})},
+			want:    notYet,
+		},
+		"a pod that has not started":                   {budgets: list{budgetOf(never)}, change: func(t *target) { t.pending = true }},
+		"a pod that is terminating":                    {budgets: list{budgetOf(never)}, change: func(t *target) { t.deleted = now.Add(-29 * time.Second) }},
+		"a pod that has been terminating for too long": {change: func(t *target) { t.deleted = time.Unix(1, 0) }, want: ended},
+		"a pod that a finalizer keeps": {
+			change: func(t *target) { t.deleted, t.finalizers = time.Unix(1, 0), []string{"example.com/backup"} },
+			want:   ended + "; finalizers keep it: example.com/backup",
+		},
+		"a pod that a rule deletes, and that is still there": {
+			change: func(t *target) { t.deleted, t.decision.action = time.Unix(1, 0), v1alpha1.DrainDelete }, want: ended,
+		},
+		"a pod that a rule skips, and that is still there": {change: func(t *target) { t.deleted, t.decision.action = time.Unix(1, 0), v1alpha1.DrainSkip }},
+		"a pod that a rule deletes":                        {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainDelete }},
+		"a pod that is waited for":                         {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainWaitCompleted }},
+		"a pod that a rule skips":                          {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainSkip }},
 		"two budgets, whatever they allow": {
 			budgets: list{budgetOf(status{DisruptionsAllowed: 1}), budgetOf(status{DisruptionsAllowed: 1})},
 			want:    "several PodDisruptionBudgets select the pod (a, b), which the eviction API does not support: leave one",
@@ -88,15 +120,43 @@ func TestFindings_Guarded(t *testing.T) {
 			p.replace([]target{pod})
 			for i := range tc.budgets {
 				name := types.NamespacedName{Namespace: "default", Name: string(rune('a' + i))}
-				p.budgetChanged(name, readBudget(&tc.budgets[i]), time.Unix(0, 0))
+				tc.budgets[i].Name = name.Name
+				p.budgetChanged(name, readBudget(&tc.budgets[i]), now)
 			}
 			got := ""
-			for _, f := range p.findings().Guarded {
+			found, _ := p.findings(now)
+			for _, f := range found.Guarded {
 				got = f.Message
+			}
+			for _, f := range found.Closed {
+				got += "closed: " + f.Message
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// unconfirmed are so many evictions that the disruption controller has not confirmed.
+func unconfirmed(count int) map[string]metav1.Time {
+	pods := map[string]metav1.Time{}
+	for i := range count {
+		pods[strconv.Itoa(i)] = metav1.Now()
+	}
+	return pods
+}
+
+// TestFindings_ChangeWithTime: a look reports a pod that terminates for too long, though nothing else changes.
+func TestFindings_ChangeWithTime(t *testing.T) {
+	p, ends := newProgress(), time.Unix(1000, 0)
+	pod := target{NamespacedName: types.NamespacedName{Namespace: "default", Name: "db-0"}, uid: "u", deleted: ends}
+	p.replace([]target{pod})
+	found, changes := p.findings(ends)
+	if len(found.Guarded) != 0 || !changes.Equal(ends.Add(stuckAfter)) {
+		t.Errorf("found %v, changes at %s", found.Guarded, changes)
+	}
+	if found, changes = p.findings(changes); len(found.Guarded) != 1 || !changes.IsZero() {
+		t.Errorf("found %v, changes at %s", found.Guarded, changes)
 	}
 }

@@ -17,9 +17,11 @@ type Findings struct {
 	Blocking []Pod
 	// Kept are those that the policy never lets go: a Drain would evict nothing and report it.
 	Kept []Pod
-	// Guarded are those that the API server would never let go, whatever becomes of the other pods. Those of which that is unknown,
-	// because the status of their budget is not current, are among them.
+	// Guarded are those that no eviction removes, and no cordon would change that: two budgets cover them, the status of their budget
+	// is unknown, or they have been terminating for too long.
 	Guarded []Pod
+	// Closed are those whose budget allows no eviction even with every pod healthy. It may open once the node is cordoned.
+	Closed []Pod
 }
 
 // Look looks once. It costs one LIST of the node's pods, and one of the PodDisruptionBudgets of each namespace that has pods
@@ -70,17 +72,18 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 				r.group.Go(func() { r.listBudgets(ctx, namespace, listed) })
 			}
 		}
-		if f := p.findings(); p.listed && allListed(listed) && (!known || !reflect.DeepEqual(f, shown)) {
+		f, changes := p.findings(r.Clock.Now())
+		if p.listed && allListed(listed) && (!known || !reflect.DeepEqual(f, shown)) {
 			shown, known = f, true
 			report(f)
 		}
 		if known && once {
 			return nil
 		}
-		for _, pod := range shown.Guarded {
+		for _, pod := range slices.Concat(shown.Guarded, shown.Closed) {
 			r.followBudgets(ctx, pod.Namespace)
 		}
-		if err := r.await(ctx, p, time.Time{}); err != nil {
+		if err := r.await(ctx, p, changes); err != nil {
 			return err
 		}
 	}

@@ -95,8 +95,8 @@ func (p *progress) put(t target) {
 		e = &podState{}
 		p.going[t.uid] = e
 	}
-	if e.ready && !t.ready && e.answer == refused {
-		e.due = time.Time{} // a budget may let it go as one that is not ready
+	if e.answer == refused && (e.ready && !t.ready || !maps.Equal(e.labels, t.labels)) {
+		e.due = time.Time{} // a budget may let it go as one that is not ready, or does not select it any more
 	}
 	e.target = t
 }
@@ -169,7 +169,7 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 		e.due = now.Add(crowdedDelay)
 	case e.answer == refused && p.budgets.freed(e):
 		e.due = now
-	case e.answer == refused && p.budgets.barred(e):
+	case e.answer == refused && e.ready && p.budgets.refuse(e):
 		e.due = now.Add(backoff(mostAttempts, jitter))
 	}
 	if a.verdict == denied {
@@ -215,8 +215,10 @@ type target struct {
 	uid    types.UID
 	labels map[string]string
 	// deleted is metadata.deletionTimestamp, which is when the grace period ends. Zero: not terminating.
-	deleted  time.Time
-	decision decision
+	deleted time.Time
+	// finalizers keep the pod although it has terminated.
+	finalizers []string
+	decision   decision
 	// controller is the pod's; "" where it has none.
 	controller types.UID
 	// tolerates: a cordon does not keep the pod off a node.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -109,8 +110,7 @@ func left(going []*podState) []Pod {
 func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 	switch {
 	case !e.deleted.IsZero():
-		return e.pod(ReasonStuckTerminating, fmt.Sprintf("still there after its grace period, which ended at %s",
-			timing.Instant(e.deleted))), !now.Before(e.deleted.Add(stuckAfter))
+		return e.stuck(), !now.Before(e.deleted.Add(stuckAfter))
 	case e.decision.undrainable != "":
 		return e.pod(string(v1alpha1.ReasonUndrainablePod), e.decision.undrainable), true
 	case e.decision.action == v1alpha1.DrainWaitCompleted:
@@ -130,6 +130,18 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 	}
 }
 
+// stuck is the pod as one that is still there long after its grace period.
+func (e *podState) stuck() Pod {
+	why := fmt.Sprintf("still there after its grace period, which ended at %s", timing.Instant(e.deleted))
+	if len(e.finalizers) > 0 {
+		why += "; finalizers keep it: " + message.Names(e.finalizers, maxFinalizers)
+	}
+	return e.pod(ReasonStuckTerminating, why)
+}
+
+// maxFinalizers is how many finalizers of a pod a message names.
+const maxFinalizers = 3
+
 // undrainable lists the pods that the policy never lets go.
 func (p *progress) undrainable() []Pod {
 	var pods []Pod
@@ -141,15 +153,27 @@ func (p *progress) undrainable() []Pod {
 	return pods
 }
 
-// findings is what a look at the pods has found.
-func (p *progress) findings() Findings {
-	f := Findings{Kept: p.undrainable(), Blocking: p.blocking.list("")}
+// findings is what a look at the pods has found, and when time alone changes it. Zero: it does not.
+func (p *progress) findings(now time.Time) (f Findings, changes time.Time) {
+	f = Findings{Kept: p.undrainable(), Blocking: p.blocking.list("")}
 	for _, e := range p.sorted() {
-		if why := p.budgets.guard(e); why != "" {
-			f.Guarded = append(f.Guarded, e.pod(string(v1alpha1.ReasonUndrainablePod), why))
+		stuck, closed := p.budgets.foretell(e)
+		late := e.deleted.Add(stuckAfter)
+		switch {
+		case e.deleted.IsZero():
+		case now.Before(late):
+			changes = timing.Earliest(changes, late)
+		default:
+			f.Guarded = append(f.Guarded, e.stuck())
+		}
+		if stuck != "" {
+			f.Guarded = append(f.Guarded, e.pod(string(v1alpha1.ReasonUndrainablePod), stuck))
+		}
+		if closed != "" {
+			f.Closed = append(f.Closed, e.pod(string(v1alpha1.ReasonUndrainablePod), closed))
 		}
 	}
-	return f
+	return f, changes
 }
 
 // blockerMessage is reported of a pod that came after the look before the cordon.

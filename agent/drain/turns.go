@@ -63,9 +63,9 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 			continue
 		}
 		switch {
-		case old.covers(e.target) && !next.covers(e.target):
+		case old.covers(e.target) && !next.covers(e.target), next.allowed == 0 && old.refuses(e) && !next.refuses(e):
 			e.due = now
-		case e.answer == refused && next.bars(e):
+		case e.answer == refused && e.ready && next.refuses(e):
 			e.due = now.Add(lastDelay)
 		}
 	}

@@ -146,7 +146,8 @@ func podRules(s step.Settings) drain.PodRules {
 // found is a look under a policy that has come to an end.
 func found(s step.Settings, at time.Time, f drain.Findings, err error) step.Look {
 	l := step.Look{
-		At: at, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Gated: len(s.BlockingPods) > 0,
+		At: at, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Closed: namedPods(f.Closed),
+		Gated: len(s.BlockingPods) > 0,
 	}
 	if err != nil {
 		l.Problem = engine.Shorten(err.Error())

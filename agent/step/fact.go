@@ -39,7 +39,7 @@ func (o Observation) missing() Fact {
 		{FactPolicy, needsPolicy(o)},
 		{FactVolumes, needsVolumes(o)},
 		{FactPods, o.mayBegin() && o.startLook().At.IsZero()},
-		{FactEngines, o.mayBegin() && !o.startLook().blocks(o.Settings())},
+		{FactEngines, o.mayBegin() && !o.blocks(o.startLook())},
 		{FactInhibitors, needsHost(o)},
 		{FactCoordinators, needsCoordinators(o)},
 	} {

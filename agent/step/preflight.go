@@ -19,25 +19,28 @@ type Look struct {
 	// At is since when this is known. Zero: no look was taken yet.
 	At time.Time
 	// Blocking are the pods that keep the node, Kept those that the policy never lets go, and Guarded those that no eviction
-	// can remove. Nil: there are none.
-	Blocking, Kept, Guarded *protocol.NamedPods
+	// can remove. Closed are those whose budget may open once the node is cordoned. Nil: there are none.
+	Blocking, Kept, Guarded, Closed *protocol.NamedPods
 	// Gated reports whether the policy has gates.blockingPods: then that there are none has to be reported, too.
 	Gated bool
 	// Problem states why it is unknown. Empty: it is known.
 	Problem string
 }
 
-// blocks reports whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
-func (l Look) blocks(s Settings) bool {
-	guarded := l.Guarded != nil && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
-	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || guarded
+// blocks reports whether a drain may not begin. Under the policy it would evict nothing or could only end by its time-out, and
+// the manager has not granted a try.
+func (o Observation) blocks(l Look) bool {
+	s := o.Settings()
+	try := s.Drain.TriesClosedBudgets() && o.Entry != nil && o.Entry.Try
+	vain := l.Guarded != nil || l.Closed != nil && !try
+	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || vain && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 }
 
 // startLook is the agent's own look before it begins. What was in the way is looked for again only after a while; that nothing
 // is, is never taken for granted. The zero Look: the agent has not looked, or may not begin yet.
 func (o Observation) startLook() Look {
 	last := o.LastStartLook
-	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.blocks(o.Settings()) {
+	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && o.blocks(last) {
 		return last
 	}
 	return o.StartLook
@@ -69,6 +72,8 @@ func preflightReport(o Observation) (value *protocol.PreflightReport, known bool
 	if look.At.IsZero() {
 		return nil, false, time.Time{}
 	}
+	// After a try that failed, the manager grants the next one early only if it knows that the budget has opened.
+	look.Gated = look.Gated || o.Record.Last().FailedTry()
 	value = look.Report(*asked, o.BootID)
 	if settled := look.At.Add(lookSettles); !mayStart(o) && settles(o, *asked, look, value) && o.Now.Before(settled) {
 		return nil, false, settled
@@ -94,9 +99,9 @@ func mayStart(o Observation) bool {
 func (l Look) Report(asked protocol.Preflight, bootID string) *protocol.PreflightReport {
 	r := &protocol.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,
-		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Problem: l.Problem,
+		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Closed: l.Closed, Problem: l.Problem,
 	}
-	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && r.Problem == "" && !l.Gated {
+	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && r.Closed == nil && r.Problem == "" && !l.Gated {
 		return nil
 	}
 	return r

@@ -35,10 +35,20 @@ func namedPod(name string) *protocol.NamedPods {
 	return &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/" + name, Why: "why"}}}
 }
 
+// triesClosed is a ledger whose entry is for a try.
+func triesClosed(o *Observation) { o.Entry.Try = true }
+
+// failedTry is a node whose last attempt was a try that failed.
+func failedTry(o *Observation) {
+	inPhase(1, abortedPhase)(o)
+	o.Record.Progress.Try, o.Record.Progress.Reason = true, v1alpha1.ReasonUndrainablePod
+}
+
 var (
 	migration = Look{Gated: true, Blocking: namedPod("migrate-1")}
 	nothing   = Look{Gated: true}
 	protected = Look{Guarded: namedPod("db-0")}
+	closed    = Look{Closed: namedPod("db-0")}
 	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
 )
 
@@ -65,13 +75,16 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		want  string // "-": what is there goes; "": what is there is kept
 		again time.Duration
 	}{
-		"nobody asks":                                    {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
-		"no reboot is needed any more":                   {makeObservation(isAsked, sees(0, migration)), "-", 0},
-		"nobody has looked yet":                          {makeObservation(staged("1"), isAsked), "", lookEvery},
-		"the first answer to a gate":                     {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
-		"a gate gets nothing, too":                       {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
-		"a gate gets that nobody knows":                  {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
-		"without a gate nothing is no news":              {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
+		"nobody asks":                       {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
+		"no reboot is needed any more":      {makeObservation(isAsked, sees(0, migration)), "-", 0},
+		"nobody has looked yet":             {makeObservation(staged("1"), isAsked), "", lookEvery},
+		"the first answer to a gate":        {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
+		"a gate gets nothing, too":          {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
+		"a gate gets that nobody knows":     {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
+		"without a gate nothing is no news": {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
+		"after a try that failed nothing is news": {
+			makeObservation(staged("1"), isAsked, hasAnswered(closed), failedTry, sees(5*time.Second, Look{})), head + "}", lookEvery,
+		},
 		"without a gate what is not known has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, Look{Problem: "x"})), "", 4 * time.Second},
 		"and is reported then, too":                      {makeObservation(staged("1"), isAsked, sees(5*time.Second, Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery},
 		"and at once where one would begin": {
@@ -137,6 +150,7 @@ func startsWith(l Look) func(*Observation) {
 func TestNext_StartLook(t *testing.T) {
 	anyway := func(o *Observation) { o.Policy.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot }
 	waits := Wait{Until: now.Add(LookRetry)}
+	begins := func(try bool) Step { return StartDrain{protocol.Progress{Try: try}} }
 	cases := map[string]struct {
 		change func(*Observation)
 		want   Step
@@ -150,13 +164,30 @@ func TestNext_StartLook(t *testing.T) {
 		"even then the policy keeps what it keeps": {
 			func(o *Observation) { anyway(o); startsWith(Look{Kept: namedPod("bare")})(o) }, waits,
 		},
+		"a budget is closed, and the manager does not know": {startsWith(closed), waits},
+		"a budget is closed, and the manager grants a try":  {func(o *Observation) { triesClosed(o); startsWith(closed)(o) }, begins(true)},
+		"a budget is closed, and the policy does not try any more": {
+			func(o *Observation) {
+				triesClosed(o)
+				o.Policy.Drain.ClosedBudgets = v1alpha1.ClosedBudgetsWait
+				startsWith(closed)(o)
+			}, waits,
+		},
+		"a try is granted, and the budget has opened": {func(o *Observation) { triesClosed(o); startsWith(nothing)(o) }, begins(false)},
+		"a try is granted, and no cordon can help": {
+			func(o *Observation) {
+				triesClosed(o)
+				startsWith(Look{Closed: closed.Closed, Guarded: protected.Guarded})(o)
+			}, waits,
+		},
+		"a budget is closed, and it goes on after the time-out": {func(o *Observation) { anyway(o); startsWith(closed)(o) }, begins(false)},
 		"it has not looked": {func(o *Observation) { o.StartLook = Look{} }, Wait{Until: now.Add(policyRetry)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := Next(makeObservation(staged("1"), granted(1, protocol.GrantActive), tc.change))
 			if start, ok := got.(StartDrain); ok {
-				start.Progress = protocol.Progress{}
+				start.Progress = protocol.Progress{Try: start.Progress.Try}
 				got = start
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

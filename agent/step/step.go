@@ -109,7 +109,7 @@ func resting(o Observation) Step {
 		return Wait{Until: o.Now.Add(bootSettles - o.Uptime)}
 	case !o.mayBegin(), o.startLook().At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
-	case o.startLook().blocks(o.Settings()):
+	case o.blocks(o.startLook()):
 		return Wait{Until: o.startLook().At.Add(LookRetry)}
 	case !confirmed(o):
 		return Wait{Until: o.Now.Add(confirmRetry)}
@@ -119,6 +119,7 @@ func resting(o Observation) Step {
 	}
 	progress, _ := protocol.Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
 	progress.Update, _ = updateAsked(o)
+	progress.Try = o.Entry.Try && o.startLook().Closed != nil
 	return StartDrain{Progress: progress}
 }
 
@@ -210,7 +211,11 @@ func timedOut(o Observation, commit protocol.Progress) Step {
 	message := sentences(fmt.Sprintf("The drain took longer than %s.", spec.TimeoutOrDefault()), unreadPolicy(o), o.Drain.Message)
 	message = engine.Shorten(message)
 	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || !o.Drain.knows() {
-		return abort(o, v1alpha1.ReasonDrainTimedOut, message, true)
+		reason := v1alpha1.ReasonDrainTimedOut
+		if o.Record.Last().Try {
+			reason = v1alpha1.ReasonUndrainablePod
+		}
+		return abort(o, reason, message, true)
 	}
 	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, message
 	commit.PodsForced = forced(o.Drain.Deleted + o.Drain.Remaining)

@@ -105,6 +105,8 @@ func TestNext_Draining(t *testing.T) {
 	}
 	failedOnce := drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-4 * time.Second), Message: "No right."})
 	failedOften := drainIs(Drain{State: DrainFailed, Failures: 9, FailedAt: now.Add(-4 * time.Second)})
+	triedAbort := aborts(v1alpha1.ReasonUndrainablePod, "The drain took longer than 5m0s. 1 pod is left.", 1).Progress
+	triedAbort.Try = true
 	cases[Step]{
 		"a drain is run":                         {makeObservation(beingDrained), RunDrain{}},
 		"one that runs is waited for":            {makeObservation(beingDrained, running), Wait{inTime}},
@@ -144,6 +146,9 @@ func TestNext_Draining(t *testing.T) {
 		"too long: given up (behaviour 38)": {
 			makeObservation(beingDrained, running, late),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
+		},
+		"too long in a try of a closed budget: given up, and no failure of the policy": {
+			makeObservation(beingDrained, running, late, func(o *Observation) { o.Record.Progress.Try = true }), AbortDrain{triedAbort},
 		},
 		"too long: regardless": {makeObservation(beingDrained, running, lateButReboot), commit(func(p *protocol.Progress) {
 			p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left."

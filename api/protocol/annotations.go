@@ -93,8 +93,16 @@ type Progress struct {
 	PodsForced int32 `json:"podsForced,omitempty"`
 	// DrainStartedAt is when the drain of this attempt began, for measuring.
 	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
+	// Try reports whether the drain began although a PodDisruptionBudget allowed no eviction. If it runs into its time-out it counts
+	// for no halt.
+	Try bool `json:"try,omitempty"`
 	// Update is what the attempt is to apply. Nil: no engine asked, or by a broadcast only.
 	Update *Update `json:"update,omitempty"`
+}
+
+// FailedTry reports whether the attempt was a try that failed. Its back-off ends early if the budget opens.
+func (p Progress) FailedTry() bool {
+	return p.Phase == PhaseAborted && p.Try && p.Reason == v1alpha1.ReasonUndrainablePod
 }
 
 // Update is what an attempt is to apply. It detects a need that reboots do not end. The same version is asked for again over the

@@ -105,9 +105,12 @@ type PreflightReport struct {
 	Blocking *NamedPods `json:"blocking,omitempty"`
 	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node: a drain would end at once. Absent: none.
 	Kept *NamedPods `json:"kept,omitempty"`
-	// Guarded are the pods that no eviction can remove. Two PodDisruptionBudgets cover them, or one that allows no eviction even with
-	// every pod healthy, or whose status is not current. A drain would end by its time-out. Absent: none.
+	// Guarded are the pods that no eviction can remove, and no cordon would change that. Two PodDisruptionBudgets cover them, or one
+	// whose status is unknown, or they have been terminating for too long. A drain would end by its time-out. Absent: none.
 	Guarded *NamedPods `json:"guarded,omitempty"`
+	// Closed are the pods whose PodDisruptionBudget allows no eviction even with every pod healthy. Some programs open it, or move the
+	// pod, once the node is cordoned. Absent: none.
+	Closed *NamedPods `json:"closed,omitempty"`
 	// Problem states why the agent does not know. Absent: it does.
 	Problem string `json:"problem,omitempty"`
 }
@@ -136,7 +139,7 @@ func (r *PreflightReport) validate() error {
 	if r.Policy == "" || r.Revision == "" || r.BootID == "" {
 		return errors.New("policy, revision and bootID must be set")
 	}
-	for _, pods := range []*NamedPods{r.Blocking, r.Kept, r.Guarded} {
+	for _, pods := range []*NamedPods{r.Blocking, r.Kept, r.Guarded, r.Closed} {
 		if pods != nil && (len(pods.Pods) == 0 || len(pods.Pods) > MaxNamedPods || int(pods.Count) < len(pods.Pods)) {
 			return fmt.Errorf("1 to %d pods must be named, and count be at least as many", MaxNamedPods)
 		}

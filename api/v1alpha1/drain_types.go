@@ -63,6 +63,17 @@ type Drain struct {
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
+	// closedBudgets configures pods whose PodDisruptionBudget allows no eviction even with every pod healthy.
+	// Some programs open such a budget, or move the pod, once its node is cordoned.
+	// - Try: the node goes after the others. It is cordoned, and the evictions are retried until timeout.
+	//   An attempt that fails is repeated after a back-off: 5 minutes, doubling to 6 hours. It does not count for failures.max.
+	// - Wait: the node waits and is not cordoned.
+	// With onTimeout: Reboot it has no effect: such budgets are no reason to wait then.
+	// For example: closedBudgets: Wait.
+	// Absent: Try.
+	// +optional
+	ClosedBudgets ClosedBudgetPolicy `json:"closedBudgets,omitempty"`
+
 	// volumeDetachTimeout is how long to wait after the drain until the volumes of the evicted pods are detached, such as 10m.
 	// It reads status.volumesInUse of the node, without the volumes of pods that stay.
 	// When the time has passed, the reboot goes on.
@@ -104,6 +115,17 @@ const (
 	PodDisposalDelete PodDisposal = "Delete"
 	// PodDisposalBlock keeps them, which blocks the drain.
 	PodDisposalBlock PodDisposal = "Block"
+)
+
+// ClosedBudgetPolicy states what happens to nodes with pods whose budget allows no eviction.
+// +kubebuilder:validation:Enum=Try;Wait
+type ClosedBudgetPolicy string
+
+const (
+	// ClosedBudgetsTry drains the node after the others, in case the budget opens once the node is cordoned.
+	ClosedBudgetsTry ClosedBudgetPolicy = "Try"
+	// ClosedBudgetsWait does not drain the node until the budget allows evictions.
+	ClosedBudgetsWait ClosedBudgetPolicy = "Wait"
 )
 
 // DrainRule handles certain pods differently.

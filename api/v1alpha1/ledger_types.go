@@ -65,6 +65,11 @@ type LedgerEntry struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Ring string `json:"ring,omitempty"`
+	// try reports whether the agent may drain although a PodDisruptionBudget allows no eviction.
+	// See drain.closedBudgets.
+	// Absent: it may not.
+	// +optional
+	Try bool `json:"try,omitempty"`
 }
 
 // RunStatus is a run: from the first grant until no node holds a grant and none may be granted.

@@ -119,6 +119,17 @@ func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
 // OnTimeoutOrDefault is what happens when the drain takes longer.
 func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return cmp.Or(d.OnTimeout, DrainTimeoutAbort) }
 
+// ClosedBudgetsOrDefault is what happens to nodes with pods whose budget allows no eviction.
+func (d Drain) ClosedBudgetsOrDefault() ClosedBudgetPolicy {
+	return cmp.Or(d.ClosedBudgets, ClosedBudgetsTry)
+}
+
+// TriesClosedBudgets reports whether a drain begins although a budget allows no eviction, and gives
+// up if the budget stays closed.
+func (d Drain) TriesClosedBudgets() bool {
+	return d.OnTimeoutOrDefault() == DrainTimeoutAbort && d.ClosedBudgetsOrDefault() == ClosedBudgetsTry
+}
+
 // EmptyDirDataOrDefault reports whether pods with emptyDir volumes may go.
 func (d Drain) EmptyDirDataOrDefault() PodDisposal { return cmp.Or(d.EmptyDirData, PodDisposalDelete) }
 

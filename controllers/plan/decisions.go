@@ -273,6 +273,10 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.ignoresHours(n)
 		}
 		return urgently("spec.urgent ignores windows", v1alpha1.UrgentIgnoresWindows)
+	case v1alpha1.ReasonUndrainablePod:
+		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
+			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can go (spec.drain.closedBudgets)"
+		}
 	default:
 		for _, o := range n.BlockedBy {
 			if field := ignoredBy(f.Policy, reason); o.Reason == reason && field != "" {

@@ -112,6 +112,7 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 		case !n.NeedsReboot():
 		case n.hookRefused() && n.Grant.At.After(from):
 			reasons[n.Name] = n.Grant.Reason
+		case n.failedTry(): // the budget may never have let it succeed
 		case n.failed():
 			if earliest, _ := a.ended(n); earliest.After(from) {
 				reasons[n.Name] = n.Progress.Reason
@@ -189,11 +190,24 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	if n.hookRefused() {
 		return n.Grant.At.Add(hookBackOff), lastFailed(n.Grant.Reason, n.Grant.Message)
 	}
-	if p := n.Progress; n.failed() {
-		_, ended := a.ended(n)
-		return ended.Add(timing.Backoff(int(p.Failures), firstBackOff, lastBackOff)), lastFailed(p.Reason, p.Message)
+	if p := n.Progress; n.failed() && !n.failedTry() {
+		return a.retriedFrom(n), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
+}
+
+// triesFrom is when the next try of a node with a closed budget is due. Zero: at once.
+func (a attempts) triesFrom(n *Node) time.Time {
+	if !n.failedTry() {
+		return time.Time{}
+	}
+	return a.retriedFrom(n)
+}
+
+// retriedFrom is when the back-off after the failed attempt of a node ends.
+func (a attempts) retriedFrom(n *Node) time.Time {
+	_, ended := a.ended(n)
+	return ended.Add(timing.Backoff(int(n.Progress.Failures), firstBackOff, lastBackOff))
 }
 
 // unused reports whether the last grant of a node ended without a reboot. Its agent or a before-hook was silent, a hook refused, its host went

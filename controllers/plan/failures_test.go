@@ -125,7 +125,8 @@ func TestReboots_Halt(t *testing.T) {
 			one(policy("workers"), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
 			haltedBy("2 nodes failed since the last success (maxFailures is 2): a (DrainTimedOut), b (DrainTimedOut)"),
 		},
-		"one failed, one may": {one(strict(), needy("a", drainFailed(-minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
+		"a try of a closed budget failed, one may": {one(strict(), needy("a", failedTry(3, minute)), needy("b")), healthy},
+		"one failed, one may":                      {one(strict(), needy("a", drainFailed(-minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
 		"more failed than anybody reads": {
 			one(policy("workers", maxFailures(3)), hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7", drainFailed(-minute))...),
 			haltedBy("7 nodes failed since the last success (maxFailures is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +

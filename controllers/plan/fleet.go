@@ -276,6 +276,14 @@ func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 // entry is the ledger entry that an outstanding record should have.
 func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry { return f.tagged(n.Entry(n.Name), n) }
 
+// entryOf is the entry of a node in the policy's ledger. The zero entry: it has none.
+func (f *fleet) entryOf(n *Node) (entry v1alpha1.LedgerEntry) {
+	if i := slices.IndexFunc(f.entries, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); i >= 0 {
+		entry = f.entries[i]
+	}
+	return entry
+}
+
 // tagged is an entry of the node with what this policy's ledger has beside the record.
 func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *Node) v1alpha1.LedgerEntry {
 	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)

@@ -174,25 +174,61 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	return supposed
 }
 
-// undrainablePod: a drain that must fail is not begun. Where drain.onTimeout is Reboot, pods that no eviction can remove are no reason
-// to wait; see order.
+// undrainablePod holds back a node whose drain must fail. With drain.onTimeout: Reboot, pods that no eviction can remove are no
+// reason to wait; see order. A drain that only a closed budget holds up is tried.
 func undrainablePod(v view, n *Node) *Blocked {
 	r, drain := v.pods.result(n), v.Policy.Spec.DrainOrDefault()
+	aborts := drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	switch {
-	case r == nil:
-		return nil
-	case r.Kept != nil:
+	case r != nil && r.Kept != nil:
 		return blocked(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Kept))
-	case r.Guarded != nil && drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort:
+	case !aborts:
+		return nil
+	case r != nil && r.Guarded != nil:
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Guarded))
+	case r != nil && r.Closed != nil && !drain.TriesClosedBudgets():
+		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Closed))
+	}
+	return nextTry(v, n, r)
+}
+
+// nextTry holds back a node with a closed budget until its next try is due. While its pods are unknown, what the last try has
+// reported counts. A node that was granted before its agent reported the budget gives its slot to those that can go.
+func nextTry(v view, n *Node, r *protocol.PreflightReport) *Blocked {
+	until := v.attempts.triesFrom(n)
+	waits := v.Now.Before(until)
+	switch {
+	case r == nil && waits:
+		return blocked(v1alpha1.ReasonUndrainablePod, "%s; the next try is due %s",
+			lastFailed(n.Progress.Reason, n.Progress.Message), v.instant(until)).until(until)
+	case r == nil || r.Closed == nil:
+		return nil
+	case waits:
+		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s",
+			named(r.Closed), v.instant(until)).until(until)
+	case v.inEntry[n.Name] && !v.entryOf(n).Try:
+		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can go", named(r.Closed))
 	}
 	return nil
+}
+
+// tries counts what the drain of a node with a closed budget costs others: 1 before the first try, and one more for each that
+// failed. 0: the node can go, or is not tried.
+func (f *fleet) tries(n *Node) int {
+	r := f.pods.result(n)
+	switch failed := n.failedTry(); {
+	case !f.Policy.Spec.DrainOrDefault().TriesClosedBudgets(), r == nil && !failed, r != nil && r.Closed == nil:
+		return 0
+	case failed:
+		return 1 + int(n.Progress.Failures)
+	}
+	return 1
 }
 
 // guarded reports whether a drain of the node could only end by its time-out.
 func (c podCheck) guarded(n *Node) bool {
 	r := c.result(n)
-	return r != nil && r.Guarded != nil
+	return r != nil && (r.Guarded != nil || r.Closed != nil)
 }
 
 // blockingPod also blocks where the agent could not look, whatever the policy has for gates: it does not begin after such a look.

@@ -249,6 +249,20 @@ func guarded(pod, why string) func(*protocol.PreflightReport) {
 	}
 }
 
+func closedBy(pod, why string) func(*protocol.PreflightReport) {
+	return func(r *protocol.PreflightReport) {
+		r.Closed = &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: pod, Why: why}}}
+	}
+}
+
+// failedTry is the progress of a node whose try has failed so many times in a row, the last time a while ago.
+func failedTry(failures int32, ago time.Duration) func(*host) {
+	return progress(1, protocol.PhaseAborted, func(p *protocol.Progress) {
+		p.Try, p.Failures, p.At = true, failures, metav1.NewTime(evening.Add(-ago))
+		p.Reason, p.Message = v1alpha1.ReasonUndrainablePod, "The drain took longer than 20m0s."
+	})
+}
+
 // TestReboots_Preflight: what a node's agent has found among its pods, and what that means. An empty reason: it is granted.
 func TestReboots_Preflight(t *testing.T) {
 	const (
@@ -260,6 +274,8 @@ func TestReboots_Preflight(t *testing.T) {
 	)
 	gated, plain, anyway := policy("workers", waitsForPods), policy("workers"), policy("workers", rebootsAnyway)
 	bare, budget := kept("default/bare", "unmanaged"), guarded("default/db-0", "PodDisruptionBudget db allows no disruption")
+	waits, closed, isClosed := policy("workers", neverTries), closedBy("default/db-0", "closed"), "cannot be drained: default/db-0 (closed)"
+	both := func(a, b func(*host)) func(*host) { return func(h *host) { a(h); b(h) } }
 	problem := func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" }
 	bootBefore := func(r *protocol.PreflightReport) { r.BootID = "boot-0" }
 	deletesUnmanaged := func(p *v1alpha1.RebootPolicy) {
@@ -294,9 +310,26 @@ func TestReboots_Preflight(t *testing.T) {
 			plain, replies(plain, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)",
 		},
 		"a budget that never allows anything, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, budget), "", ""},
-		"a pod that could not be drained in the boot before":                                      {plain, replies(plain, bare, bootBefore), "", ""},
-		"a pod that could not be drained under the policy before an edit":                         {policy("workers", deletesUnmanaged), replies(plain, bare), "", ""},
-		"a pod that cannot be drained comes before one that blocks":                               {gated, replies(gated, blocking("default/migrate-1"), bare), undrainable, isKept},
+		"a closed budget": {plain, replies(plain, closed), "", ""},
+		"a closed budget, under a policy that waits":                          {waits, replies(waits, closed), undrainable, isClosed},
+		"a closed budget and two budgets on a pod":                            {plain, replies(plain, closed, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)"},
+		"a closed budget, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, closed), "", ""},
+		"a closed budget, after a try that failed": {
+			plain, both(replies(plain, closed), failedTry(1, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:01:00 UTC",
+		},
+		"a closed budget, after the third try that failed": {
+			plain, both(replies(plain, closed), failedTry(3, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:16:00 UTC",
+		},
+		"a closed budget, when the next try is due": {plain, both(replies(plain, closed), failedTry(1, 5*minute)), "", ""},
+		"a try that failed, and the agent has not looked again": {
+			plain, failedTry(1, 4*minute), undrainable,
+			"the last attempt failed (UndrainablePod): The drain took longer than 20m0s; the next try is due Mon 2026-06-01 22:01:00 UTC",
+		},
+		"a try that failed, and the budget is open":                       {plain, both(replies(plain), failedTry(1, 4*minute)), "", ""},
+		"a try that failed, under a policy that waits":                    {waits, both(replies(waits, closed), failedTry(1, 5*minute)), undrainable, isClosed},
+		"a pod that could not be drained in the boot before":              {plain, replies(plain, bare, bootBefore), "", ""},
+		"a pod that could not be drained under the policy before an edit": {policy("workers", deletesUnmanaged), replies(plain, bare), "", ""},
+		"a pod that cannot be drained comes before one that blocks":       {gated, replies(gated, blocking("default/migrate-1"), bare), undrainable, isKept},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -326,8 +359,9 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 		action plan.Action
 		reason v1alpha1.Reason
 	}{
-		"a pod that blocks cancels it":    {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"a pod that cannot go cancels it": {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a pod that blocks cancels it":                           {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a pod that cannot go cancels it":                        {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a closed budget cancels it, so that the node goes last": {published(replies(gated, closedBy("default/db-0", ""))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
 		"pods that the agent cannot read cancel it": {
 			published(replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" })), plan.CancelGrant, v1alpha1.ReasonGateUnreachable,
 		},
@@ -414,4 +448,40 @@ func TestReboots_DrainableFirst(t *testing.T) {
 	stuck := replies(p, guarded("default/db-0", ""))
 	s := one(p, needy("a", stuck, needsSince(9*minute)), needy("b", needsSince(3*minute)), needy("c", needsSince(5*minute)), needy("d", stuck, cordoned))
 	same(t, "granted", []string{"d", "c", "b", "a"}, names(s.plan().Granted))
+}
+
+// TestReboots_TriedLast: nodes with a closed budget go after all that can go, in whatever domain those are and however urgent their
+// own request is. Of these the one with fewer failed tries goes first, so that none waits for ever. The ledger names each try.
+func TestReboots_TriedLast(t *testing.T) {
+	p := policy("workers", atMost("5"), allowsUrgent)
+	stuck := replies(p, closedBy("default/db-0", ""))
+	s := one(p,
+		needy("a", stuck, needsSince(9*minute), failedTry(2, time.Hour)), needy("b", stuck, needsSince(3*minute), cordoned),
+		needy("c", stuck, failedTry(1, time.Hour)), needy("d", needsSince(5*minute)), needy("e", needsSince(2*minute)),
+	)
+	granted := s.plan().Granted
+	same(t, "granted", []string{"d", "e", "b", "c", "a"}, names(granted))
+	for _, e := range granted {
+		same(t, e.Node+" is tried", e.Node < "d", e.Try)
+	}
+}
+
+// TestReboots_Try: a grant for a try stays, as one that was given before the agent has reported does not.
+func TestReboots_Try(t *testing.T) {
+	try := entry("worker-1", 7)
+	try.Try = true
+	holds := policy("workers", holding(7, try))
+	waits := policy("workers", holding(7, try), neverTries)
+	for name, tc := range map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		want   plan.Action
+	}{
+		"the policy tries":             {holds, plan.Wait},
+		"the policy does not try more": {waits, plan.CancelGrant},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := needy("worker-1", grant(7, protocol.GrantActive), replies(tc.policy, closedBy("default/db-0", "")))
+			same(t, "action", tc.want, one(tc.policy, node).plan().Reboots[0].Action)
+		})
+	}
 }

@@ -163,6 +163,7 @@ func (h *host) begin(c *cluster) {
 	if !ok || !protocol.Listed(h.record(), h.entry(c, h.record().Grant)) || c.now.Before(h.record().Grant.At.Add(h.reacts)) || h.declines(c) {
 		return
 	}
+	progress.Try = len(h.finds.closed) > 0 && h.entry(c, h.record().Grant).Try
 	c.add("%s begins to drain", h.name)
 	if progress.Cordoned {
 		h.cordonedBy = byAgent
@@ -183,6 +184,8 @@ func (h *host) drain(c *cluster) {
 	case !h.node.Spec.Unschedulable:
 		h.abort(c, v1alpha1.ReasonUncordoned, "somebody uncordoned the node")
 	case c.now.Before(h.timer(c)):
+	case len(h.finds.closed) > 0 && !h.finds.opens && h.record().Progress.Try:
+		h.abort(c, v1alpha1.ReasonUndrainablePod, "default/db-0 is protected by a PodDisruptionBudget")
 	case h.failDrains > 0:
 		h.failDrains--
 		h.abort(c, v1alpha1.ReasonDrainTimedOut, "default/db-0 is protected by a PodDisruptionBudget")

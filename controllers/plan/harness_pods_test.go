@@ -8,13 +8,28 @@ import (
 )
 
 // finds is what an agent finds among the pods of its node, by namespace/name.
-type finds struct{ blocking, kept, guarded []string }
+type finds struct {
+	blocking, kept, guarded []string
+	// closed are protected by a budget that allows no eviction. opens: it does once the node is cordoned.
+	closed []string
+	opens  bool
+}
 
 func blockedBy(pods ...string) func(*host) { return func(h *host) { h.finds.blocking = pods } }
 
 func keeps(pods ...string) func(*host) { return func(h *host) { h.finds.kept = pods } }
 
 func guards(pods ...string) func(*host) { return func(h *host) { h.finds.guarded = pods } }
+
+// closes has a pod whose budget allows no eviction, and which opens or stays closed once the node is cordoned.
+func closes(pod string, opens bool) func(*host) {
+	return func(h *host) { h.finds.closed, h.finds.opens = []string{pod}, opens }
+}
+
+// neverTries is a policy under which nodes wait until a closed budget opens.
+func neverTries(p *v1alpha1.RebootPolicy) {
+	p.Spec.Drain = &v1alpha1.Drain{ClosedBudgets: v1alpha1.ClosedBudgetsWait}
+}
 
 var migrations = v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}
 
@@ -55,9 +70,10 @@ func (h *host) answer(c *cluster) {
 	}
 	r := &protocol.PreflightReport{
 		Policy: request.Policy, Revision: request.Revision, BootID: h.bootID(), Blocking: named(h.finds.blocking),
-		Kept: named(h.finds.kept), Guarded: named(h.finds.guarded),
+		Kept: named(h.finds.kept), Guarded: named(h.finds.guarded), Closed: named(h.finds.closed),
 	}
-	if none := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; none && len(c.policies[request.Policy].Spec.BlockingPods()) == 0 {
+	none := r.Blocking == nil && r.Kept == nil && r.Guarded == nil && r.Closed == nil && !h.record().Last().FailedTry()
+	if none && len(c.policies[request.Policy].Spec.BlockingPods()) == 0 {
 		r = nil
 	}
 	report, _ := protocol.ParseAgentReport(h.node.Annotations)
@@ -92,5 +108,6 @@ func (h *host) declines(c *cluster) bool {
 		return false
 	}
 	aborts := policy.Spec.DrainOrDefault().OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
-	return len(h.finds.blocking) > 0 && len(policy.Spec.BlockingPods()) > 0 || len(h.finds.kept) > 0 || len(h.finds.guarded) > 0 && aborts
+	untried := len(h.finds.closed) > 0 && (!h.entry(c, h.record().Grant).Try || !policy.Spec.DrainOrDefault().TriesClosedBudgets())
+	return len(h.finds.blocking) > 0 && len(policy.Spec.BlockingPods()) > 0 || len(h.finds.kept) > 0 || aborts && (len(h.finds.guarded) > 0 || untried)
 }

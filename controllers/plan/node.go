@@ -260,6 +260,9 @@ func (n *Node) failed() bool {
 	return p != nil && p.Phase == protocol.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
 }
 
+// failedTry reports whether the last attempt in this boot was a try of a closed budget that failed.
+func (n *Node) failedTry() bool { return n.failed() && n.Progress.FailedTry() }
+
 // Failing reports whether the record shows an attempt that was given up or cancelled. Such a node backs off, and may count as a
 // failure of the policy.
 func (n *Node) Failing() bool {

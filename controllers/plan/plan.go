@@ -269,7 +269,7 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 			continue
 		}
 		e := d.f.tagged(protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now), n)
-		e.NeedSince, e.OSVersion = n.needSince(), n.OSVersion
+		e.NeedSince, e.OSVersion, e.Try = n.needSince(), n.OSVersion, d.f.tries(n) > 0
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
 }

@@ -17,6 +17,8 @@ type candidate struct {
 	// urgent: the policy allows its urgent request. unused: its last grant ended without a reboot. overdue: the node is past its deadline.
 	// served: it was rebooted since it needs it. down: it is unavailable already. guarded: its drain could only end by its time-out.
 	urgent, unused, overdue, served, down, guarded bool
+	// tries is more than 0 for a node that is tried although a budget is closed, and grows with each try that failed.
+	tries int
 	// since is when its wait began.
 	since time.Time
 }
@@ -25,7 +27,7 @@ func (f *fleet) candidate(n *Node) candidate {
 	return candidate{
 		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
 		unused: f.attempts.unused(n), served: n.served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
-		since: n.WaitsSince(),
+		tries: f.tries(n), since: n.WaitsSince(),
 	}
 }
 
@@ -41,13 +43,15 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// precedence is why the node ahead goes before another one of its ring, whatever their domains: by keys 2 to 5 of compareCandidates.
+// precedence is why the node ahead goes before another one of its ring, whatever their domains: by keys 2 to 6 of compareCandidates.
 // Empty: it does not.
 func (v view) precedence(n *Node) string {
 	if v.ahead == nil {
 		return ""
 	}
 	switch ahead, other := v.candidate(v.ahead), v.candidate(n); {
+	case ahead.tries < other.tries:
+		return "a PodDisruptionBudget is closed on " + n.Name
 	case ahead.urgent && !other.urgent:
 		return "its request is urgent"
 	case !ahead.unused && other.unused:
@@ -63,19 +67,21 @@ func (v view) precedence(n *Node) string {
 // compareCandidates orders nodes by these keys:
 //
 //  1. the ring, earlier ones first
-//  2. urgent requests
-//  3. nodes whose last grant ended without a reboot last: each of them holds a slot for longer than others wait, and a few could take
+//  2. nodes that are tried although a budget is closed last, those with fewer failed tries first: each of them may hold a slot until
+//     drain.timeout
+//  3. urgent requests
+//  4. nodes whose last grant ended without a reboot last: each of them holds a slot for longer than others wait, and a few could take
 //     turns for ever
-//  4. nodes past their deadline
-//  5. nodes that were not rebooted since they need it
-//  6. the domain, always in the same order so that one is finished before the next; nodes without the label last
-//  7. nodes that are down already: their reboot costs no slot
-//  8. nodes whose drain can only end by its time-out last: they hold a slot longest
-//  9. the longest wait
-//  10. control-plane nodes last
-//  11. the name
+//  5. nodes past their deadline
+//  6. nodes that were not rebooted since they need it
+//  7. the domain, always in the same order so that one is finished before the next; nodes without the label last
+//  8. nodes that are down already: their reboot costs no slot
+//  9. nodes whose drain can only end by its time-out last: they hold a slot longest
+//  10. the longest wait
+//  11. control-plane nodes last
+//  12. the name
 func compareCandidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(a.unused, b.unused),
+	return cmp.Or(cmp.Compare(a.ring, b.ring), cmp.Compare(a.tries, b.tries), compareBools(b.urgent, a.urgent), compareBools(a.unused, b.unused),
 		compareBools(b.overdue, a.overdue), compareBools(a.served, b.served), compareBools(a.domain == "", b.domain == ""),
 		cmp.Compare(a.domain, b.domain), compareBools(b.down, a.down), compareBools(a.guarded, b.guarded), a.since.Compare(b.since),
 		compareBools(a.node.ControlPlane, b.node.ControlPlane), cmp.Compare(a.node.Name, b.node.Name))

@@ -84,6 +84,36 @@ func pods() map[string]sequence {
 				}},
 			},
 		},
+		"closed-budget-opens": {
+			about: "worker-1 has a pod whose budget is closed until its node is cordoned. It has waited longest and goes last, though its zone comes first. " +
+				"Its first slot is given back once its agent has looked.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", domains("zone"))},
+			hosts: []*host{
+				needy("worker-1", needsSince(9*time.Hour), label("zone", "a"), closes("default/db-0", true), slow(time.Second)),
+				needy("worker-2", label("zone", "b")), needy("worker-3", label("zone", "b")),
+			},
+			lasts: time.Hour,
+		},
+		"closed-budget-stays": {
+			about: "The budgets of worker-1 and worker-2 stay closed, though the nodes are cordoned: they are tried in turn, further and further apart. " +
+				"The policy does not halt after four tries, and worker-3 goes first when it needs a reboot. Then the budget of worker-1 is fixed, and it goes at once. " +
+				"At last the policy does not try any more.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts: []*host{
+				needy("worker-1", needsSince(9*time.Hour), closes("default/db-0", false), drains(20*minute), slow(time.Second)),
+				needy("worker-2", closes("default/db-1", false), drains(20*minute), slow(time.Second)), newHost("worker-3"),
+			},
+			script: []act{
+				{90 * minute, "worker-3 needs a reboot", func(c *cluster) {
+					c.update(c.hosts["worker-3"], func(node *corev1.Node) {
+						c.condition(node, v1alpha1.NodeRebootRequired, corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "")
+					})
+				}},
+				{140 * minute, "an administrator fixes the budget of worker-1", runs("worker-1")},
+				{240 * minute, "an administrator ends the tries", edits("workers", neverTries)},
+			},
+			lasts: 6 * time.Hour,
+		},
 		"undrainable-pod-goes-last": {
 			about: "drain.onTimeout is Reboot: a node whose drain must run into its time-out is rebooted, and goes last, though it has waited longest. " +
 				"The first slot is free before anybody has looked.",

@@ -60,14 +60,18 @@ func Report(ctx context.Context, nodes client.Client, name, bootID string, ready
 
 // Grant makes the ledger of a policy of one entry, as the manager does, and then publishes the grant on a Node, for the boot it is in. A
 // policy that is gone has no ledger.
-func Grant(ctx context.Context, api client.Client, name string, node *corev1.Node, seq int64, state protocol.GrantState) error {
+func Grant(ctx context.Context, api client.Client, name string, node *corev1.Node, seq int64, state protocol.GrantState, edits ...func(*v1alpha1.LedgerEntry)) error {
 	bootID, at, policy := node.Status.NodeInfo.BootID, metav1.Now(), &v1alpha1.RebootPolicy{}
 	switch err := api.Get(ctx, client.ObjectKey{Name: name}, policy); {
 	case client.IgnoreNotFound(err) != nil:
 		return err
 	case err == nil:
 		policy.Status.Limit, policy.Status.Seq = 1, max(policy.Status.Seq, seq)
-		policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: node.Name, NodeUID: node.UID, Seq: seq, BootID: bootID, At: at}}
+		entry := v1alpha1.LedgerEntry{Node: node.Name, NodeUID: node.UID, Seq: seq, BootID: bootID, At: at}
+		for _, edit := range edits {
+			edit(&entry)
+		}
+		policy.Status.Grants = []v1alpha1.LedgerEntry{entry}
 		if err := api.Status().Update(ctx, policy); err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func budgets(c Cluster, f *findings) {
 	}
 	for i := range c.Budgets {
 		if b := &c.Budgets[i]; allowsNothing(b) {
-			f.add(Warning, fmt.Sprintf("PodDisruptionBudget %s/%s requires all of its %s at any time: their nodes wait (UndrainablePod), unless spec.drain.rules or drain.onTimeout passes it",
+			f.add(Warning, fmt.Sprintf("PodDisruptionBudget %s/%s requires all of its %s at any time: their nodes go last and are tried again and again, unless it opens once they are cordoned",
 				b.Namespace, b.Name, message.Count(int(b.Status.ExpectedPods), "pod", "pods")), fmt.Sprintf("kubectl edit poddisruptionbudget -n %s %s", b.Namespace, b.Name))
 		}
 	}
