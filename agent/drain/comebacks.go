@@ -11,7 +11,8 @@ import (
 
 // This file states which pods stay because they come back. A cordon does not keep pods off the node that tolerate its taint, or whose
 // controller names the node. The replacement of an evicted one is likely to come to this node, which is the emptiest. It would be
-// evicted again until the drain's time is over, and only the pod's controller could end that.
+// evicted again until the drain's time is over, and only the pod's controller could end that. EvictLeft
+// asks these pods once more right before the reboot.
 
 const (
 	comesBackTolerant = "comes back to the cordoned node: it tolerates the taint node.kubernetes.io/unschedulable"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
 var _ = DescribeTable("Drain ends although a controller puts its pod back on the cordoned node again and again, and names it",
@@ -43,3 +44,48 @@ var _ = DescribeTable("Drain ends although a controller puts its pod back on the
 	}),
 	Entry("because it names the node", 2, " again and again: its controller, or a scheduler of its own, puts it there"),
 )
+
+var _ = Describe("Pods that came back to the drained node", func() {
+	everything := rules(rule(v1alpha1.DrainSkip, "keep", "true", 0), rule(v1alpha1.DrainDelete, "stuck", "true", 0))
+	evictLeft := func(ctx context.Context, w *world) []string {
+		GinkgoHelper()
+		refused, err := w.drainer.EvictLeft(ctx, w.node, drain.PodRules{Drain: everything})
+		Expect(err).NotTo(HaveOccurred())
+		names := []string{}
+		for _, pod := range refused {
+			names = append(names, pod.Name+": "+pod.Message)
+		}
+		return names
+	}
+
+	It("are evicted once more, as far as their budget allows", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.pod(ctx, "web-0")
+		w.budget(ctx, "web", 0)
+		Expect(evictLeft(ctx, w)).To(ConsistOf("web-0: The disruption budget web needs 3 healthy pods and has 3 currently"))
+		Expect(w.get(ctx, "web-0").DeletionTimestamp).To(BeNil())
+		w.allow(ctx, "web", 1)
+		Expect(evictLeft(ctx, w)).To(BeEmpty())
+		Eventually(w.left, soon, polling).WithArguments(ctx).Should(BeEmpty())
+		Expect(w.counted()).To(Equal(map[string]int{"blocked": 1, "evicted": 1}))
+	})
+
+	It("are left alone where they cost their budget nothing, or stay by a rule", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.pod(ctx, "starting", phase(corev1.PodPending), func(p *corev1.Pod) { p.Status.Conditions = nil })
+		w.pod(ctx, "kept", labelled("keep", "true"))
+		w.pod(ctx, "stuck", labelled("stuck", "true"))
+		w.pod(ctx, "bare", bare)
+		w.pod(ctx, "agent", ownedBy("DaemonSet"))
+		Expect(evictLeft(ctx, w)).To(BeEmpty())
+		Expect(w.left(ctx)).To(HaveLen(5))
+		Expect(w.counted()).To(BeEmpty())
+	})
+
+	It("are unknown without the right to list them", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.wire.Meddle(func(*http.Request) bool { return true }, wire.Forbid)
+		_, err := w.drainer.EvictLeft(ctx, w.node, drain.PodRules{})
+		Expect(err).To(MatchError(ContainSubstring("evicting what is left on node")))
+	})
+})

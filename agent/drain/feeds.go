@@ -81,21 +81,30 @@ func (f *podFeed) step(ctx context.Context) error {
 	return err
 }
 
-// list sends the drain all pods of the node.
-func (f *podFeed) list(ctx context.Context) error {
+// read lists the pods of the node, as of a resource version.
+func (f *podFeed) read(ctx context.Context) (pods []target, version string, err error) {
 	list, err := f.Pods.pods(ctx, f.selector)
 	if err != nil {
-		return fmt.Errorf("listing pods: %w", err)
+		return nil, "", fmt.Errorf("listing pods: %w", err)
 	}
-	pods := make([]target, 0, len(list.Items))
+	pods = make([]target, 0, len(list.Items))
 	for i := range list.Items {
 		t, err := f.target(ctx, &list.Items[i])
 		if err != nil {
-			return err
+			return nil, "", err
 		}
 		pods = append(pods, t)
 	}
-	f.version, f.stale = list.ResourceVersion, false
+	return pods, list.ResourceVersion, nil
+}
+
+// list sends the drain all pods of the node.
+func (f *podFeed) list(ctx context.Context) error {
+	pods, version, err := f.read(ctx)
+	if err != nil {
+		return err
+	}
+	f.version, f.stale = version, false
 	f.send(ctx, func(p *progress, _ time.Time) error {
 		first := !p.listed
 		p.replace(pods)

@@ -79,7 +79,7 @@ func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
 func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	api.keeps = true
-	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}}
+	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute), LeftAt: now}}
 	reconcile := func(want ...string) {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -98,6 +98,6 @@ func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	if reconcile(); len(api.patches) != patches+1 {
 		t.Errorf("patches %q", api.patches)
 	}
-	r.drains.last.DoneAt = now.Add(-time.Hour)
+	r.drains.last.DoneAt, r.drains.last.LeftAt = now.Add(-time.Hour), r.Clock.Now()
 	reconcile("Warning VolumesInUse the reboot goes on after 5m0s, though the kubelet still uses disk, other", "Normal Drained drained (number 1)")
 }

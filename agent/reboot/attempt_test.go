@@ -102,7 +102,7 @@ func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-			r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Staying: tc.staying}}
+			r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now, LeftAt: now, Staying: tc.staying}}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
@@ -17,6 +18,7 @@ import (
 // Drainer empties a node; package drain has the one there is.
 type Drainer interface {
 	Drain(ctx context.Context, node string, q drain.PodRules, report func(drain.Status)) error
+	EvictLeft(ctx context.Context, node string, q drain.PodRules) ([]drain.Pod, error)
 }
 
 // drains runs the drain of the current attempt in the background, one at a time. What it knows is lost with the process:
@@ -109,6 +111,24 @@ func (d *drains) ended(err error, stopped bool) {
 		end.Failures, end.FailedAt = d.last.Failures+1, d.clock.Now()
 	}
 	d.last.Drain = end
+	d.wake.Trigger()
+}
+
+// evictLeft asks the pods of the drained node once more to leave, and records which may not go. If that
+// is unknown, none may.
+func (d *drains) evictLeft(ctx context.Context, grant protocol.Grant, settings step.Settings) {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
+	refused, err := d.drainer(grant.Policy).EvictLeft(ctx, d.node, podRules(settings))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last.LeftAt, d.last.Refused = d.clock.Now(), ""
+	switch {
+	case err != nil:
+		d.last.Refused = engine.Shorten(fmt.Sprintf("The pods that came back could not be evicted: %v.", err))
+	case len(refused) > 0:
+		d.last.Refused = "Pods that came back may not go: " + pods(refused)
+	}
 	d.wake.Trigger()
 }
 

@@ -21,6 +21,13 @@ import (
 type fakeDrainer struct {
 	statuses []drain.Status
 	err      chan error
+	// refused are the pods that may not go once the node is drained, unless that cannot be found out.
+	refused []drain.Pod
+	leftErr error
+}
+
+func (f *fakeDrainer) EvictLeft(context.Context, string, drain.PodRules) ([]drain.Pod, error) {
+	return f.refused, f.leftErr
 }
 
 func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Status)) error {
@@ -297,4 +304,29 @@ func TestDrains_WaitsFor(t *testing.T) {
 			t.Errorf("waits for %q once no pod is in the way", got)
 		}
 	})
+}
+
+// TestDrains_EvictLeft: what the pods that came back to a drained node mean for its reboot.
+func TestDrains_EvictLeft(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refused []drain.Pod
+		err     error
+		want    string
+	}{
+		"all may go":      {},
+		"one may not":     {refused: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}, want: "Pods that came back may not go: a/b (why)."},
+		"nobody can tell": {err: errAPI, want: "The pods that came back could not be evicted: " + errAPI.Error() + "."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
+				t.Helper()
+				d.mustRun(t, 1)
+				f.err <- nil
+				d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now()})
+				f.refused, f.leftErr = tc.refused, tc.err
+				d.evictLeft(t.Context(), protocol.Grant{Seq: 1}, step.Settings{})
+				d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), LeftAt: d.clock.Now(), Refused: tc.want})
+			})
+		})
+	}
 }

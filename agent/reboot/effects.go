@@ -39,6 +39,8 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 			return err
 		}
 		r.Wake.Trigger()
+	case step.EvictLeft:
+		r.drains.evictLeft(ctx, *o.Record.Grant, next.Settings)
 	case step.CallReboot:
 		if err := r.callReboot(ctx, node, o, next); err != nil {
 			return err

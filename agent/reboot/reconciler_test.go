@@ -363,7 +363,7 @@ func TestReconcile(t *testing.T) {
 
 func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
+	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
 	}
@@ -566,7 +566,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
-	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
+	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now}}
 	r.observer.host.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {
 		t.Errorf("error %v, patches %q", err, api.patches)

@@ -124,6 +124,8 @@ func emptied(o Observation) []corev1.NodeCondition {
 		message, _ = volumesReported(o)
 	case why.Message != "" && o.InPhase(protocol.PhaseDraining):
 		message = fmt.Sprintf("%s The reboot waits until %s at most; then the node is uncordoned and backs off. %s", left, timing.Instant(o.deadline()), why.Message)
+	case o.Drain.Refused != "" && o.InPhase(protocol.PhaseDraining):
+		message = drains(left+" "+o.Drain.Refused, o.deadline(), o.Settings().Drain.OnTimeoutOrDefault())
 	}
 	return []corev1.NodeCondition{
 		condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, reason, message),

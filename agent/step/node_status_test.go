@@ -319,6 +319,11 @@ func TestMaintenance(t *testing.T) {
 				condition(corev1.NodeDrainInProgress, no, "Drained", left+heldUpUntil), condition(corev1.NodeDrained, yes, "Drained", left+heldUpUntil),
 			},
 		},
+		"one that is done and whose pods came back and may not go": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainDone, Refused: "a/b (why)."})), []corev1.NodeCondition{
+				condition(corev1.NodeDrainInProgress, no, "Drained", left+" a/b (why)."+until), condition(corev1.NodeDrained, yes, "Drained", left+" a/b (why)."+until),
+			},
+		},
 		"which it does not report past the point of no return": {
 			makeObservation(goingDown, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
 				condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),

@@ -149,6 +149,10 @@ type Drain struct {
 	DoneAt  time.Time
 	Volumes []volume.Use
 	Staying string
+	// LeftAt is when the pods that are on the drained node were asked once more to leave. Refused names those that may not go, and
+	// explains why. Empty: all of them may.
+	LeftAt  time.Time
+	Refused string
 }
 
 // knows reports whether it is known which pods a drain has asked to leave that has not come to its own end.

@@ -41,12 +41,16 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "drains out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			must(t, o, "drains in the lead time", o.Settings().Drain.LeadTime == nil || !o.Now.Before(begun.Add(o.Settings().Drain.LeadTime.Duration)) || o.Drain.State == DrainFailed)
 			must(t, o, "drains beside a drain", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
+		case EvictLeft:
+			seen["evict"]++
+			must(t, o, "evicts undrained or out of phase", o.Drain.State == DrainDone && o.InPhase(drainingPhase) && permitted(o) && o.policy() != nil)
 		case CommitReboot:
 			seen["commit"]++
 			must(t, o, "commits out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			underWay := o.Drain.State == DrainRunning || o.Drain.State == DrainStopped
 			regardless := underWay && o.Drain.Listed && late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
 			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
+			must(t, o, "commits though a budget refuses", o.Drain.Refused == "" || o.policy() == nil || late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot)
 			ignored := o.Settings().Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
 			beside := o.Settings().Reboot.Coordinators == v1alpha1.CoordinatorsIgnore
@@ -74,7 +78,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "is idle in an attempt", o.Record.ProgressErr != nil || !o.InPhase(drainingPhase) && !o.InPhase(rebootingPhase))
 		}
 	}
-	if len(seen) != 8 {
+	if len(seen) != 9 {
 		t.Errorf("only these steps were seen: %v", seen)
 	}
 	t.Logf("%v", seen)
@@ -103,7 +107,8 @@ func everything() iter.Seq[Observation] {
 		{func(o *Observation) { o.Unschedulable = true }, none},
 		{func(o *Observation) { o.Paused = true }, func(o *Observation) { o.Confirmed = false }, unlisted, up(time.Minute, 0), none},
 		{
-			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainRunning, Listed: true}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
+			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainRunning, Listed: true}), drainIs(Drain{State: DrainDone, DoneAt: now}), drainIs(Drain{State: DrainUndrainable}),
+			drainIs(Drain{State: DrainDone, Staying: "x"}), drainIs(Drain{State: DrainDone, Staying: "x", LeftAt: now, Refused: "x"}),
 			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), drainIs(Drain{State: DrainStopped, Listed: true}), none,
 		},
 		heldUps(),

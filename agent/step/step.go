@@ -36,8 +36,8 @@ const (
 	rebootPatience = 5 * time.Minute
 )
 
-// Step is what the agent does next. It is one of Idle, Wait, StartDrain, RunDrain, CommitReboot, CallReboot, AbortDrain
-// and RepairRecord.
+// Step is what the agent does next. It is one of Idle, Wait, StartDrain, RunDrain, EvictLeft, CommitReboot, CallReboot,
+// AbortDrain and RepairRecord.
 type Step interface{ step() }
 
 // Idle does nothing until something changes.
@@ -51,6 +51,9 @@ type StartDrain struct{ Progress protocol.Progress }
 
 // RunDrain drains the node.
 type RunDrain struct{ Settings Settings }
+
+// EvictLeft asks the pods that came back to the drained node once more to leave.
+type EvictLeft struct{ Settings Settings }
 
 // CommitReboot writes the progress past the point of no return, in a compare-and-swap.
 type CommitReboot struct {
@@ -78,6 +81,7 @@ func (Idle) step()         {}
 func (Wait) step()         {}
 func (StartDrain) step()   {}
 func (RunDrain) step()     {}
+func (EvictLeft) step()    {}
 func (CommitReboot) step() {}
 func (CallReboot) step()   {}
 func (AbortDrain) step()   {}
@@ -208,18 +212,29 @@ func (d Drain) triedAgain() time.Time {
 // be read, what is left is unknown.
 func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
-	message := sentences(fmt.Sprintf("The drain took longer than %s.", spec.TimeoutOrDefault()), unreadPolicy(o), o.Drain.Message)
-	message = engine.Shorten(message)
+	message := o.tooLong(unreadPolicy(o), o.Drain.Message)
 	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || !o.Drain.knows() {
-		reason := v1alpha1.ReasonDrainTimedOut
-		if o.Record.Last().Try {
-			reason = v1alpha1.ReasonUndrainablePod
-		}
-		return abort(o, reason, message, true)
+		return giveUp(o, message)
 	}
 	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, message
 	commit.PodsForced = forced(o.Drain.Deleted + o.Drain.Remaining)
 	return drained(o, commit)
+}
+
+// tooLong is the message of a drain that was not over in time.
+func (o Observation) tooLong(why ...string) string {
+	message := fmt.Sprintf("The drain took longer than %s.", o.Settings().Drain.TimeoutOrDefault())
+	return engine.Shorten(sentences(append([]string{message}, why...)...))
+}
+
+// giveUp is the abort of a drain that was not over in time. If a budget was closed when it began, that may be why, and the policy
+// counts no failure.
+func giveUp(o Observation, message string) Step {
+	reason := v1alpha1.ReasonDrainTimedOut
+	if o.Record.Last().Try {
+		reason = v1alpha1.ReasonUndrainablePod
+	}
+	return abort(o, reason, message, true)
 }
 
 // drained passes the point of no return unless the host is held up, or might be: unknown is never a yes.
@@ -229,12 +244,46 @@ func drained(o Observation, commit protocol.Progress) Step {
 	}
 	why, held := heldUp(o)
 	switch {
-	case !held:
-		return CommitReboot{Progress: commit, Volumes: waitedFor(o)}
-	case o.Now.Before(o.deadline()):
+	case held && o.Now.Before(o.deadline()):
 		return Wait{Until: timing.Earliest(o.Now.Add(heldUpRetry), o.deadline())}
+	case held:
+		return abort(o, why.Reason, why.Message, true)
+	case evictsLeft(o):
+		return askLeft(o, commit)
 	}
-	return abort(o, why.Reason, why.Message, true)
+	return CommitReboot{Progress: commit, Volumes: waitedFor(o)}
+}
+
+const (
+	// leftAfter is how long after its drain a node may have pods that came back and are ready.
+	leftAfter = 5 * time.Second
+	// leftLasts is how long it holds that they may go: their controllers make others, and budgets allow more.
+	leftLasts = 10 * time.Second
+)
+
+// evictsLeft reports whether pods may be on the drained node whose budgets do not count them as disrupted. They came back in the
+// drain, or may have since.
+func evictsLeft(o Observation) bool {
+	back := o.Drain.Staying != "" || !o.Now.Before(o.Drain.DoneAt.Add(leftAfter))
+	return o.Drain.State == DrainDone && o.policy() != nil && back
+}
+
+// askLeft asks them once more to leave, right before the point of no return. What their budgets refuse holds the node until the
+// deadline of the drain.
+func askLeft(o Observation, commit protocol.Progress) Step {
+	asked, refused := o.Drain.LeftAt, o.Drain.Refused
+	switch {
+	case refused == "" && o.Now.Before(asked.Add(leftLasts)):
+		return CommitReboot{Progress: commit, Volumes: waitedFor(o)}
+	case refused == "" || !o.Now.Before(asked.Add(heldUpRetry)) && o.Now.Before(o.deadline()):
+		return EvictLeft{Settings: o.Settings()}
+	case o.Now.Before(o.deadline()):
+		return Wait{Until: timing.Earliest(asked.Add(heldUpRetry), o.deadline())}
+	case o.Settings().Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort:
+		return giveUp(o, o.tooLong(refused))
+	}
+	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, o.tooLong(refused)
+	return CommitReboot{Progress: commit, Volumes: waitedFor(o)}
 }
 
 // heldUp is why the host may not go down now under the policy: an inhibitor, or else another program that reboots it.

@@ -95,7 +95,7 @@ func TestNext_Draining(t *testing.T) {
 	inhibited := func(o *Observation) { o.Inhibitors.Message = "A shutdown is blocked by x." }
 	rivalled := func(o *Observation) { o.Coordinators.Message = "locksmithd is active." }
 	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore }
-	done, running := drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainRunning, Listed: true, Message: "1 pod is left."})
+	done, running := drainIs(Drain{State: DrainDone, DoneAt: now}), drainIs(Drain{State: DrainRunning, Listed: true, Message: "1 pod is left."})
 	stopped := drainIs(Drain{State: DrainStopped, Listed: true, Message: "1 pod is left."})
 	forcing := func(deleted, remaining int) func(*Observation) {
 		return func(o *Observation) { o.Drain.Deleted, o.Drain.Remaining = deleted, remaining }
@@ -105,6 +105,13 @@ func TestNext_Draining(t *testing.T) {
 	}
 	failedOnce := drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-4 * time.Second), Message: "No right."})
 	failedOften := drainIs(Drain{State: DrainFailed, Failures: 9, FailedAt: now.Add(-4 * time.Second)})
+	back := func(asked time.Duration, refused string) func(*Observation) {
+		d := Drain{State: DrainDone, DoneAt: now, Staying: "staying: a/b (why).", Refused: refused}
+		if asked > 0 {
+			d.LeftAt = now.Add(-asked)
+		}
+		return drainIs(d)
+	}
 	triedAbort := aborts(v1alpha1.ReasonUndrainablePod, "The drain took longer than 5m0s. 1 pod is left.", 1).Progress
 	triedAbort.Try = true
 	cases[Step]{
@@ -167,7 +174,25 @@ func TestNext_Draining(t *testing.T) {
 			makeObservation(beingDrained, stopped, late),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
 		},
-		"one that was stopped in vain is run again": {makeObservation(beingDrained, stopped), RunDrain{}},
+		"one that was stopped in vain is run again":          {makeObservation(beingDrained, stopped), RunDrain{}},
+		"pods came back: they are asked once more":           {makeObservation(beingDrained, back(0, "")), EvictLeft{}},
+		"the drain was done a while ago: pods may have come": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone, DoneAt: now.Add(-leftAfter)})), EvictLeft{}},
+		"pods came back, and may go":                         {makeObservation(beingDrained, back(9*time.Second, "")), commit(as)},
+		"pods came back, and could go a while ago":           {makeObservation(beingDrained, back(leftLasts, "")), EvictLeft{}},
+		"pods came back, and a budget refuses":               {makeObservation(beingDrained, back(time.Second, "a/b (why).")), Wait{now.Add(14 * time.Second)}},
+		"pods came back, and a budget has refused":           {makeObservation(beingDrained, back(heldUpRetry, "a/b (why).")), EvictLeft{}},
+		"pods came back, and a budget refuses for too long": {
+			makeObservation(beingDrained, back(time.Second, "a/b (why)."), late), aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. a/b (why).", 1),
+		},
+		"pods came back, a budget refuses for too long: regardless": {
+			makeObservation(beingDrained, back(time.Second, "a/b (why)."), lateButReboot), commit(func(p *protocol.Progress) {
+				p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. a/b (why)."
+			}),
+		},
+		"pods came back, and the host is held up: they are not asked": {
+			makeObservation(beingDrained, back(0, ""), inhibited), Wait{now.Add(heldUpRetry)},
+		},
+		"pods came back, and it is unknown which of them stay by a rule": {makeObservation(beingDrained, back(0, ""), noPolicy), commit(as)},
 		"pods that were deleted are counted": {
 			makeObservation(beingDrained, done, forcing(2, 0)), commit(func(p *protocol.Progress) { p.PodsForced = 2 }),
 		},

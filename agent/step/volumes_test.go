@@ -15,7 +15,7 @@ import (
 // hasDrained is a node in the middle of attempt 1 whose drain was done a minute ago, while the kubelet uses volumes.
 func hasDrained(o *Observation) {
 	beingDrained(o)
-	o.Drain = Drain{State: DrainDone, DoneAt: now.Add(-time.Minute)}
+	o.Drain = Drain{State: DrainDone, DoneAt: now.Add(-time.Minute), LeftAt: now}
 }
 
 func using(volumes ...corev1.UniqueVolumeName) func(*Observation) {

@@ -92,6 +92,11 @@ func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report fun
 	return nil
 }
 
+// EvictLeft implements reboot.Drainer: nothing has come back.
+func (p *pods) EvictLeft(context.Context, string, drain.PodRules) ([]drain.Pod, error) {
+	return nil, nil
+}
+
 // Look implements reboot.Looker: nothing is in the way.
 func (p *pods) Look(context.Context, string, drain.PodRules) (drain.Findings, error) {
 	return drain.Findings{}, nil
