@@ -73,7 +73,7 @@ func (r *Reconciler) commitReboot(
 ) error {
 	patch := progressPatch(node, next.Progress)
 	addStatus(patch, node, status, o.Now)
-	if err := r.writer.commit(ctx, node, patch); err != nil {
+	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
 	r.announcer.reported(ctx, node, o)
@@ -104,7 +104,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID shows that.
 func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CallReboot) error {
-	if err := r.writer.confirm(ctx, node, next.Confirm); err != nil {
+	if err := r.writer.confirm(ctx, node, o); err != nil {
 		return err
 	}
 	err := r.reboot(ctx, next)

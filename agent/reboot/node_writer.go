@@ -32,8 +32,6 @@ type nodeWriter struct {
 	// written is the Node as the last write left it, and writtenAt is when it was. Zero: it is read before it counts again.
 	written   *corev1.Node
 	writtenAt time.Time
-	// crossed is the progress past the point of no return that this process has written.
-	crossed string
 }
 
 // node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
@@ -79,20 +77,24 @@ func (w *nodeWriter) uncordons(ctx context.Context) (bool, error) {
 	return protocol.Uncordons(node), nil
 }
 
-// confirm makes sure, past the cache, that the attempt still is past the point of no return. A process that has just started may see an
-// old Node. A process that has written the progress itself need not ask, unless it always has to: no other process writes it. It
-// compares the annotations as they are written: a later release may have written a field that this one does not know.
-func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, always bool) error {
-	seen := node.Annotations[v1alpha1.AnnotationProgress]
-	if w.crossed == seen && !always {
-		return nil
-	}
+// confirm makes sure, past the cache, that logind may be called. The process may have just started and see an old Node, or it may
+// have been restored together with its machine and believe what was true then. Annotations are compared as they are written: a
+// later release may have written a field that this one does not know.
+func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
 	live := &corev1.Node{}
 	if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, live); err != nil {
 		return fmt.Errorf("confirming the reboot: %w", err)
 	}
-	if current := live.Annotations[v1alpha1.AnnotationProgress]; current != seen {
+	seen, current := node.Annotations[v1alpha1.AnnotationProgress], live.Annotations[v1alpha1.AnnotationProgress]
+	if current != seen {
 		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, current)
+	}
+	// Until the kubelet has reported the boot of a machine that was restored, the manager may end its reboot at any moment.
+	if reported := live.Status.NodeInfo.BootID; reported != "" && reported != o.BootID {
+		return fmt.Errorf("confirming the reboot: the host runs boot %s, and its kubelet reports %.64q", o.BootID, reported)
+	}
+	if !protocol.MayCall(protocol.RecordOf(live), o.BootID, o.Entry) {
+		return fmt.Errorf("confirming the reboot: the API server shows grant %s", live.Annotations[v1alpha1.AnnotationGrant])
 	}
 	return nil
 }
@@ -121,15 +123,6 @@ func (w *nodeWriter) wrote(node, after *corev1.Node) {
 	after.DeepCopyInto(node)
 	w.written, w.writtenAt = after, w.clock.Now()
 	w.wake.Trigger()
-}
-
-// commit writes the progress past the point of no return.
-func (w *nodeWriter) commit(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
-	if err := w.writeStatus(ctx, node, patch); err != nil {
-		return err
-	}
-	w.crossed = *patch.Metadata.Annotations[v1alpha1.AnnotationProgress]
-	return nil
 }
 
 // refused is called when the Node had changed: what was written last does not count until it is read again.

@@ -538,8 +538,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 		"a drain that should have, long ago":   {phase: drainingPhase, age: 5 * time.Second, reads: 1},
 		"a drain that is done: no return":      {phase: drainingPhase, drain: step.DrainDone, reads: 1},
 		"a drain that failed":                  {phase: drainingPhase, drain: step.DrainFailed, reads: 1},
-		"logind is to be called":               {phase: rebootingPhase},
-		"logind should have been, long ago":    {phase: rebootingPhase, age: 5 * time.Second, reads: 1},
+		"logind is to be called":               {phase: rebootingPhase, reads: 1},
 		"logind is to be called again":         {phase: rebootingPhase, call: step.Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
 		"the settings for another grant":       {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
 		"another policy's settings":            {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
@@ -573,26 +572,44 @@ func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	}
 }
 
-// TestConfirm: the process that crossed the point of no return knows that it did; any other one asks.
+// TestConfirm: right before logind is called the API server is asked, also by the process that has crossed the point of no return. It
+// may have been restored with its machine.
 func TestConfirm(t *testing.T) {
-	crossed := inPhase(rebootingPhase)
 	cases := map[string]struct {
-		crossed string
-		always  bool
-		want    string
+		live func(*corev1.Node)
+		want string
 	}{
-		"by this process":                 {crossed: crossed.Progress.String()},
-		"by this process, some time ago":  {crossed: crossed.Progress.String(), always: true, want: "the API server is away"},
-		"by an earlier one":               {want: "the API server is away"},
-		"by this process, for an old one": {crossed: makeProgress(7, rebootingPhase, boot).String(), want: "the API server is away"},
+		"still past the point of no return":     {live: func(*corev1.Node) {}},
+		"by a kubelet that has reported it":     {live: func(node *corev1.Node) { node.Status.NodeInfo.BootID = boot }},
+		"by a kubelet that reports another one": {live: func(node *corev1.Node) { node.Status.NodeInfo.BootID = otherBoot }, want: "its kubelet reports"},
+		"with other progress": {
+			live: func(node *corev1.Node) {
+				node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(7, rebootingPhase, boot).String()
+			},
+			want: "the cache shows progress",
+		},
+		"under a grant that is over": {
+			live: func(node *corev1.Node) {
+				node.Annotations[v1alpha1.AnnotationGrant] = makeGrant(1, protocol.GrantFinished, boot).String()
+			},
+			want: "the API server shows grant",
+		},
+		"as another Node": {live: func(node *corev1.Node) { node.UID = "another" }, want: "the API server shows grant"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, crossed)
-			r.writer.crossed, r.writer.live = tc.crossed, &apiServer{getErr: errAPI}
-			err := r.writer.confirm(t.Context(), api.node, tc.always)
+			r, api, _ := makeReconciler(t, inPhase(rebootingPhase))
+			o := r.observed(t, api.node)
+			live := api.node.DeepCopy()
+			tc.live(live)
+			r.writer.live = &apiServer{node: live}
+			err := r.writer.confirm(t.Context(), api.node, o)
 			if got := fmt.Sprint(err); (err != nil) != (tc.want != "") || !strings.Contains(got, tc.want) && err != nil {
 				t.Errorf("got %v, want %q", err, tc.want)
+			}
+			r.writer.live = &apiServer{getErr: errAPI}
+			if err := r.writer.confirm(t.Context(), api.node, o); !errors.Is(err, errAPI) {
+				t.Errorf("got %v where the API server is away", err)
 			}
 		})
 	}

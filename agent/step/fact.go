@@ -50,24 +50,26 @@ func (o Observation) missing() Fact {
 	return FactNone
 }
 
-// needsLedger reports whether an attempt may begin, if the ledger has its grant.
-func needsLedger(o Observation) bool { return mayStart(o) && !o.Paused && !o.UnderWay() }
+// needsLedger reports whether an attempt may begin, or logind may be called, if the ledger has its grant.
+func needsLedger(o Observation) bool {
+	if o.InPhase(protocol.PhaseRebooting) {
+		return protocol.Committed(o.Record, o.BootID) && !o.Now.Before(callDue(o))
+	}
+	return mayStart(o) && !o.Paused && !o.UnderWay()
+}
 
 // policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
 const policyLasts = 5 * time.Second
 
-// needsPolicy reports whether the next step of an attempt that is under way may depend on the policy as it is now. It may when the
-// drain may begin or end, and when logind is about to be called. A drain that runs goes by the policy it began with, until its deadline.
-// The drain and the call of logind that follow a write at once go by what was read for the write.
+// needsPolicy reports whether the next step of a drain may depend on the policy as it is now. It may when the drain may begin or
+// end. A drain that runs goes by the policy it began with, until its deadline. One that follows a write at once goes by what was
+// read for the write.
 func needsPolicy(o Observation) bool {
 	switch {
 	case o.Record.Grant == nil,
 		o.Drain.State == DrainRunning && o.Now.Before(o.deadline()),
 		o.followsWrite() && o.LastPolicy != nil && o.Now.Before(o.LastPolicyAt.Add(policyLasts)):
 		return false
-	case o.InPhase(protocol.PhaseRebooting):
-		_, calls := rebooting(o).(CallReboot)
-		return calls
 	}
 	_, commits := protocol.Commit(o.Record, o.BootID, o.Now)
 	return commits

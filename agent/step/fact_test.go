@@ -23,7 +23,9 @@ func TestAsks(t *testing.T) {
 		"a drain":                             {makeObservation(staged("1"), beingDrained), false, true, false},
 		"a drain that is done":                {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), false, true, true},
 		"a drain that lasts too long":         {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), false, true, true},
-		"a call":                              {makeObservation(staged("1"), goingDown), false, true, false},
+		"a call":                              {makeObservation(staged("1"), goingDown), true, false, false},
+		"a call under no grant":               {makeObservation(goingDown, func(o *Observation) { o.Record.Grant = nil }), false, false, false},
+		"a reboot that the manager has ended": {makeObservation(goingDown, granted(1, finished)), false, false, false},
 		"a call that is not due":              {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false, false},
 		"a record that cannot be read":        {makeObservation(granted(1, active), unreadableProgress), false, false, false},
 		"after the boot":                      {makeObservation(rebootedBefore), false, false, false},
@@ -88,7 +90,7 @@ func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), func(o *Observation) { o.Now = begun.Add(time.Hour) }), nil,
 			[]Fact{FactPolicy, FactInhibitors, FactCoordinators},
 		},
-		"past the point of no return": {makeObservation(goingDown), nil, []Fact{FactPolicy}},
+		"past the point of no return": {makeObservation(goingDown), nil, []Fact{FactLedger}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := tc.o

@@ -211,10 +211,12 @@ func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeConditi
 	return v1alpha1.NodeCondition(o.Conditions, kind)
 }
 
-// InPhase reports whether an attempt of this very boot is in a phase.
+// InPhase reports whether an attempt of this very boot is in a phase. A reboot that the manager has ended is over, also on a
+// machine that was restored to the boot before it.
 func (o Observation) InPhase(phase protocol.Phase) bool {
 	p := o.Record.Progress
-	return p != nil && p.Phase == phase && p.BootID == o.BootID
+	over := phase == protocol.PhaseRebooting && o.Record.Ended()
+	return p != nil && p.Phase == phase && p.BootID == o.BootID && !over
 }
 
 // UnderWay reports whether an attempt of this very boot has neither failed nor succeeded yet.
@@ -222,10 +224,9 @@ func (o Observation) UnderWay() bool {
 	return o.InPhase(protocol.PhaseDraining) || o.InPhase(protocol.PhaseRebooting)
 }
 
-// followsWrite reports whether the next step carries out what the write before it has decided. Since then nothing has been drained, or
-// logind was not asked to reboot.
+// followsWrite reports whether the drain carries out what the write before it has decided: it has not begun.
 func (o Observation) followsWrite() bool {
-	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(protocol.PhaseRebooting) && o.Call == Call{}
+	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainNone
 }
 
 // rebooted reports whether the last thing the agent did was to reboot the host.

@@ -59,7 +59,8 @@ func TestNext_Safety(t *testing.T) {
 		case CallReboot:
 			seen["call"]++
 			must(t, o, "reboots uncommitted", o.Record.ProgressErr == nil && o.InPhase(rebootingPhase))
-			must(t, o, "reboots once more without a look at the progress", s.Confirm || o.Call == Call{})
+			must(t, o, "reboots under a grant that is not in force", permitted(o) && o.Record.Grant.BootID == o.BootID)
+			must(t, o, "reboots under a grant that the ledger does not hold", o.Entry != nil && o.Entry.Seq == o.Record.Grant.Seq)
 			must(t, o, "reboots at once after it was refused", o.Call.Refusals == 0 || o.Call.RefusedAt.Before(now))
 		case AbortDrain:
 			seen["abort"]++

@@ -67,8 +67,6 @@ type CallReboot struct {
 	Inhibitors v1alpha1.InhibitorPolicy
 	// Finalize has the update finalized first: the FleetLock client that was to do it has not.
 	Finalize bool
-	// Confirm has the progress read live first, even by the process that has written it.
-	Confirm bool
 }
 
 // AbortDrain stops the drain, then writes the progress and undoes the agent's own cordon, in one compare-and-swap.
@@ -177,7 +175,7 @@ func unpermitted(o Observation) Step {
 		return abort(o, v1alpha1.ReasonRecordUnreadable, o.Record.GrantErr.Error(), true)
 	case grant == nil:
 		return abort(o, v1alpha1.ReasonCancelled, "The grant was removed.", false)
-	case grant.Seq != p.Seq:
+	case grant.Seq != p.Seq || grant.BootID != p.BootID:
 		return abort(o, v1alpha1.ReasonCancelled, "The grant was replaced by another one.", false)
 	}
 	return abort(o, v1alpha1.ReasonCancelled, "The manager cancelled the grant.", false)
@@ -299,25 +297,29 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	return protocol.Blocker{}, false
 }
 
-// rebooting asks logind until this boot ends. A process that was killed in between asks again. If a FleetLock client is to reboot the
-// host, it gets some time for it first.
+// rebooting asks logind until this boot ends, and only while the grant is in force. A process that was killed in between asks again. If
+// a FleetLock client is to reboot the host, it gets some time for it first.
 func rebooting(o Observation) Step {
-	due := o.Now
+	switch due := callDue(o); {
+	case o.Now.Before(due):
+		return Wait{Until: due}
+	case !protocol.MayCall(o.Record, o.BootID, o.Entry):
+		return Wait{Until: o.Now.Add(policyRetry)}
+	}
+	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: client(o) != ""}
+}
+
+// callDue is when logind is asked next.
+func callDue(o Observation) time.Time {
 	switch {
 	case !o.Call.AcceptedAt.IsZero():
-		due = o.Call.AcceptedAt.Add(rebootPatience)
+		return o.Call.AcceptedAt.Add(rebootPatience)
 	case o.Call.Refusals > 0:
-		due = o.Call.RefusedAt.Add(timing.Backoff(o.Call.Refusals, callRetry, callRetryMax))
+		return o.Call.RefusedAt.Add(timing.Backoff(o.Call.Refusals, callRetry, callRetryMax))
 	case client(o) != "":
-		due = clientUntil(o)
+		return clientUntil(o)
 	}
-	if o.Now.Before(due) {
-		return Wait{Until: due}
-	}
-	finalize := client(o) != ""
-	return CallReboot{
-		Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: finalize, Confirm: finalize || !o.followsWrite(),
-	}
+	return o.Now
 }
 
 // repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: the agent's

@@ -12,8 +12,31 @@ import (
 // Node, and not withdrawn. Nil: there is none. The agent reads the ledger live, after the grant: the manager first marks an entry
 // as withdrawn and then looks at the Node. So either the manager sees the grant, or the agent sees withdrawnAt.
 func Listed(record Record, entry *v1alpha1.LedgerEntry) bool {
+	return holds(record, entry) && entry.WithdrawnAt == nil
+}
+
+// holds reports whether a ledger's entry for the node is of the record's grant and Node.
+func holds(record Record, entry *v1alpha1.LedgerEntry) bool {
 	grant := record.Grant
-	return grant != nil && entry != nil && entry.Seq == grant.Seq && entry.NodeUID == record.UID && entry.WithdrawnAt == nil
+	return grant != nil && entry != nil && entry.Seq == grant.Seq && entry.NodeUID == record.UID
+}
+
+// MayCall reports whether the agent may call logind. The attempt must be past the point of no return in this boot, its grant must
+// be Active and for this boot, and the ledger must hold it. The progress alone proves nothing: a machine that was restored to an
+// older snapshot runs the boot of a reboot that is long over. A ledger may show WithdrawnAt for an attempt that has begun.
+func MayCall(record Record, bootID string, entry *v1alpha1.LedgerEntry) bool {
+	return Committed(record, bootID) && holds(record, entry)
+}
+
+// Committed reports whether, as the Node shows it, the attempt is past the point of no return in this boot under a grant in force.
+func Committed(record Record, bootID string) bool {
+	grant, last := record.Grant, record.Last()
+	return last.Phase == PhaseRebooting && last.BootID == bootID && permits(grant, last)
+}
+
+// permits reports whether the grant is the Active one of the attempt, for the same boot.
+func permits(grant *Grant, last Progress) bool {
+	return grant != nil && grant.State == GrantActive && grant.Seq == last.Seq && grant.BootID == last.BootID
 }
 
 // Start is the progress that begins an attempt, and whether it may begin. It needs an Active grant that names the host's boot, with
@@ -42,11 +65,8 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (Progr
 // Commit is the progress past the point of no return, and whether it may be passed. It may only out of Draining, in the boot of the
 // attempt, while its own grant is Active. Only after this write succeeded may logind be called.
 func Commit(record Record, bootID string, now time.Time) (Progress, bool) {
-	grant, last := record.Grant, record.Last()
-	if last.Phase != PhaseDraining || last.BootID != bootID {
-		return Progress{}, false
-	}
-	if grant == nil || grant.State != GrantActive || grant.Seq != last.Seq {
+	last := record.Last()
+	if last.Phase != PhaseDraining || last.BootID != bootID || !permits(record.Grant, last) {
 		return Progress{}, false
 	}
 	next := last

@@ -13,6 +13,9 @@ type model struct {
 	limit, grants            int
 	// byHand lets somebody reboot a host at any time, behind everybody's back.
 	byHand bool
+	// restores lets somebody restore a machine to a snapshot of its previous boot, at any time. noLive takes away that the agent calls
+	// logind only while its grant is in force.
+	restores, noLive bool
 	// anew lets somebody delete each Node once, at any time; its kubelet registers it anew.
 	anew bool
 	// Each of these takes one guard of the protocol away.
@@ -254,6 +257,9 @@ func (m model) agent(w world, n int, to emit) {
 	if m.byHand && now.get(boot) < lastBoot {
 		to(move{"somebody", n, "reboots the host by hand", -1, 0, 0}, w.rebooted(n))
 	}
+	if m.restores && now.get(boot) > 1 {
+		to(move{"somebody", n, "restores the machine to its previous boot", -1, 0, 0}, w.restored(n))
+	}
 	if m.anew && now.life() == 0 {
 		to(move{"somebody", n, "deletes the Node, and its kubelet registers it anew", -1, 0, 0}, w.registeredAnew(n))
 	}
@@ -283,10 +289,14 @@ func (m model) agent(w world, n int, to emit) {
 		to(move{"agent", n, "finds its grant in the ledger", -1, v.get(grantSeq), v.grantor().policy}, next)
 	}
 	m.act(w, n, to)
-	// logind is asked by what the agent has read; the boot is the host's own, and never stale.
-	committed := now.in(protocol.PhaseRebooting) && v.in(protocol.PhaseRebooting) && v.get(progSeq) == now.get(progSeq)
-	if committed && v.get(progBoot) == now.get(boot) && now.get(boot) < lastBoot {
-		to(move{"agent", n, "reboots its host", -1, v.get(progSeq), 0}, w.rebooted(n))
+	// logind is asked by what the agent has read, which it confirms by a live reading. The boot is the host's own, and never stale. Once
+	// logind is asked, the host goes down whatever is written over the progress.
+	live := v.in(protocol.PhaseRebooting) && v.get(progSeq) == now.get(progSeq) && now.committed() &&
+		(m.noLive || m.memory.mayCall(now&^unreadable, w.ledgers[now.grantor().ledger], n))
+	if live && now.get(boot) < lastBoot {
+		next := w.rebooted(n)
+		next.nodes[n] |= disturbed
+		to(move{"agent", n, "reboots its host", -1, v.get(progSeq), 0}, next)
 	}
 }
 
@@ -349,6 +359,13 @@ func (w world) rebooted(n int) world {
 	return w
 }
 
+// restored is the world with a machine that runs its previous boot once more; its kubelet has reported it.
+func (w world) restored(n int) world {
+	w.writeNode(n, w.nodes[n].with(boot, w.nodes[n].get(boot)-1))
+	w.agents[n] = 0
+	return w
+}
+
 // registeredAnew is the world with a Node that has forgotten everything but what its kubelet reports of the host.
 func (w world) registeredAnew(n int) world {
 	w.writeNode(n, view(0).with(boot, w.nodes[n].get(boot))|reborn)
@@ -359,6 +376,7 @@ func (w world) registeredAnew(n int) world {
 type memory struct {
 	managers map[uint64]managerAnswers
 	agents   map[uint64]agentAnswers
+	calls    map[uint64]bool
 	seqs     map[uint64]int
 	undone   map[view]view
 }
@@ -382,7 +400,7 @@ type managerAnswers struct {
 type agentAnswers struct{ start, commit, abort, repair step }
 
 func newMemory() *memory {
-	return &memory{managers: map[uint64]managerAnswers{}, agents: map[uint64]agentAnswers{}, seqs: map[uint64]int{}, undone: map[view]view{}}
+	return &memory{managers: map[uint64]managerAnswers{}, agents: map[uint64]agentAnswers{}, calls: map[uint64]bool{}, seqs: map[uint64]int{}, undone: map[view]view{}}
 }
 
 // manager is what one makes of the node and its entry, which a policy has given, in a ledger.
@@ -431,6 +449,21 @@ func (m *memory) listed(v view, l ledger, n int) bool {
 	}
 	e := l.of(n)
 	return protocol.Listed(v.record(), &e)
+}
+
+// mayCall reports whether the agent may call logind by the Node and the ledger.
+func (m *memory) mayCall(v view, l ledger, n int) bool {
+	key := uint64(v) | uint64(l.entry(n)|l.life(n)<<4)<<32
+	may, ok := m.calls[key]
+	if !ok {
+		var entry *v1alpha1.LedgerEntry
+		if l.entrySeq(n) != 0 {
+			entry = new(l.of(n))
+		}
+		may = protocol.MayCall(v.record(), boots[v.get(boot)], entry)
+		m.calls[key] = may
+	}
+	return may
 }
 
 func (m *memory) nextSeq(ledgerSeq int, v view) int {

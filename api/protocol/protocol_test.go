@@ -27,12 +27,14 @@ var (
 	// because nothing but the progress shows whose cordon it is.
 	cordons   = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, cordons: true}
 	untracked = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, cordons: true, untracked: true}
+	// restored has somebody restore the machine to a snapshot of its previous boot at any time. The progress of then is still there.
+	restored = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, restores: true}
 	// oneManager is the same with two nodes, and small.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
 // TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship. The manager's are Publish, Cancel, Finish,
-// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, Abort and Repair. Both call Uncordons. No
+// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, MayCall, Abort and Repair. Both call Uncordons. No
 // world has a disrupted node outside the ledger, more than the limit, or a node down that nobody could put back in service (behaviours
 // 16, 17, 61). In none is an administrator's cordon undone (behaviours 43, 44).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
@@ -51,6 +53,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"a progress that nobody can read":                {broken, 400_000},
 		"a cordon of an administrator":                   {cordons, 1_000_000},
 		"such a cordon, without managedFields":           {untracked, 400_000},
+		"a machine that is restored to a snapshot":       {restored, 100_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -101,6 +104,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"repair: not where the host may be going down":                {broken, func(m *model) { m.repairsCommitted = true }},
 		"cordon: managedFields show that it is an administrator's":    {cordons, func(m *model) { m.noOwner = true }},
 		"before: progress shows that the agent has not cordoned":      {untracked, func(m *model) { m.anyonesCordon = true }},
+		"live: logind is called only while the grant is in force":     {restored, func(m *model) { m.noLive = true }},
 		"adopt: a grant that has not begun is adopted as withdrawn":   {withdrawn, func(m *model) { m.adoptsUnmarked = true }},
 	}
 	for name, tc := range cases {
@@ -119,6 +123,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 func TestProtocol_LeadsBack(t *testing.T) {
 	cases := map[string]model{
 		"one manager, and hosts rebooted by hand": oneManager,
+		"a machine that is restored":              {policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, restores: true},
 		"a Node that is registered anew":          {policies: 1, leaders: 1, nodes: 1, limit: 1, grants: 3, anew: true, byHand: true},
 		"grants that cannot be published":         {policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, withdraws: true},
 		"two policies that share one limit":       {policies: 2, leaders: 1, nodes: 2, limit: 1, grants: 2, shared: true},

@@ -87,6 +87,12 @@ func (r Record) In(seq int64, phase Phase) bool {
 // Finished reports whether grant seq has ended with its reboot: the node is back in service.
 func (r Record) Finished(seq int64) bool { return r.Shows(seq) && r.Grant.State == GrantFinished }
 
+// Ended reports whether the manager has ended the attempt that the progress shows: its grant is Finished, or a later one replaced it.
+func (r Record) Ended() bool {
+	seq := r.progressSeq()
+	return r.Finished(seq) || r.GrantSeq() > seq
+}
+
 // Outstanding reports whether the record may still lead to a reboot or holds the node cordoned: such a record must be in
 // a ledger.
 func (r Record) Outstanding() bool {
