@@ -66,6 +66,8 @@ type RebootPolicyReconciler struct {
 	AgentNamespace string
 	// Paces are how long what is not urgent waits.
 	Paces Paces
+	// RebootInterval is how long a node is back in service before another reboot of it may be granted. 0: no time.
+	RebootInterval time.Duration
 	// Metrics are set and counted by what has been decided and written.
 	Metrics *Metrics
 
@@ -172,6 +174,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 		return nil, err
 	}
 	s.look(policy, policies, r.Clock.Now())
+	s.RebootInterval = r.RebootInterval
 	s.Gates, s.GatesInvalid = r.Gates.Answers(&policy.Spec), r.Gates.Invalid(&policy.Spec)
 	s.Refused = r.nodes.refusedWrites(policy.UID, s.Holder().Status.Grants)
 	if s.Agents, err = r.fleet.readAgents(ctx); err != nil {

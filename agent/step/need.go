@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,7 +99,7 @@ func reportedEngines(o Observation) []protocol.EngineRecord {
 		if r.State == engine.Absent {
 			continue
 		}
-		record := protocol.EngineRecord{Name: r.Engine}
+		record := protocol.EngineRecord{Name: r.Engine, Rebooted: wasRebootedFor(o, r.Engine)}
 		if r.State == engine.Needed {
 			record.Asks, record.Again, record.Version, record.Running = true, asksAgain(o, r.Engine), r.Version, r.Running
 			record.Client = r.Client
@@ -154,19 +155,42 @@ func asks(r protocol.EngineRecord) string {
 	return " (" + text + ")"
 }
 
-// asksAgain reports whether an engine that asks now has asked without a break since before the last granted reboot. So it asked in the
-// boot that ended, and in the first report of each boot after it. An engine that did not ask in between has a new need. The record
-// shows both; no clock is compared, because a boot may set the host's.
+// returnsWithin is how soon after the boot of a granted reboot a need comes back that the reboot was to end. A timer of the host may
+// look for it minutes after each boot, or every few hours.
+const returnsWithin = 4 * time.Hour
+
+// asksAgain reports whether an engine that asks now asks for what the last granted reboot was to end. Either it has asked without a
+// break since before the reboot, or it began to ask within hours of the boot. An engine that did not ask before the reboot has a new
+// need. No time of day is compared, because a boot may set the host's clock.
 func asksAgain(o Observation, name string) bool {
-	if o.Before == nil {
-		return false
+	before := recordOf(o.Before, name)
+	if before.Asks {
+		return before.Again || endsGranted(o)
 	}
-	for _, r := range o.Before.Reported {
-		if r.Name == name && r.Asks {
-			return r.Again || o.rebooted() && o.Before.BootID == o.Record.Last().BootID
+	return wasRebootedFor(o, name) && o.Uptime > 0 && o.Uptime <= returnsWithin
+}
+
+// wasRebootedFor reports whether an engine asked when a granted reboot ended the boot before this one.
+func wasRebootedFor(o Observation, name string) bool {
+	before := recordOf(o.Before, name)
+	return before.Asks && endsGranted(o) || before.Rebooted && o.Before.BootID == o.BootID
+}
+
+// endsGranted reports whether the engines reported last in the boot that a granted reboot has ended.
+func endsGranted(o Observation) bool {
+	return o.Before != nil && o.rebooted() && o.Before.BootID == o.Record.Last().BootID
+}
+
+// recordOf is what an engine has reported, or the zero record.
+func recordOf(engines *protocol.Engines, name string) protocol.EngineRecord {
+	if engines != nil {
+		for _, r := range engines.Reported {
+			if r.Name == name {
+				return r
+			}
 		}
 	}
-	return false
+	return protocol.EngineRecord{}
 }
 
 // WithoutOrigin is a message of condition RebootRequired without its last sentence.

@@ -11,7 +11,7 @@ import (
 )
 
 // This file detects needs that reboots do not end. The boot loader or a health check falls back to the old system, and the engine
-// asks for the same update again. Or what asks for the reboot is there again after each boot.
+// asks for the same update again. Or what asks for the reboot is there again right after each boot, or within hours.
 
 const (
 	// maxVainReboots is how many reboots for one need may leave it as it was. One may be bad luck.
@@ -38,7 +38,7 @@ func updateAsked(o Observation) (*protocol.Update, engine.Report) {
 }
 
 // updateOf is what one engine asks for. Nil: nothing. A need that was only broadcast may be a test signal. With both versions an update
-// is the same one whenever it is asked for. Without them, a need is the same one only if it has outlived the reboot.
+// is the same one whenever it is asked for. Without them, a need is the same one if it has outlived the reboot or comes back soon.
 func updateOf(o Observation, r engine.Report) *protocol.Update {
 	if r.State != engine.Needed || !r.Until.IsZero() {
 		return nil
@@ -90,7 +90,7 @@ func notApplied(node string, u protocol.Update, from engine.Report) protocol.Blo
 	what := fmt.Sprintf("for version %s and still runs %s: the update does not take effect, or rolls back. Repair it or hold it back",
 		u.Version, u.Running)
 	if !isNamed(&u) {
-		what = fmt.Sprintf("for what %s reports, and right after the boot it reports that again: %s Remove what causes it",
+		what = fmt.Sprintf("for what %s reports, and soon after each boot it reports that again: %s Remove what causes it",
 			from.Engine, message.Shorten(maxNameBytes, from.Message))
 	}
 	return protocol.Blocker{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(

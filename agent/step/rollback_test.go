@@ -3,6 +3,7 @@ package step
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -138,13 +139,28 @@ func rebootsUnseen(l *looping) {
 	l.Requested = false
 }
 
-// rebootsWell is the same, and the need comes a while after the first report.
-func rebootsWell(l *looping) {
+// returnsAfter is the same, and the need comes when the host has been up for so long. Each report is written.
+func returnsAfter(uptime time.Duration) func(*looping) {
+	return func(l *looping) {
+		l.Helper()
+		asks := l.Engines[0]
+		rebootsUnseen(l)
+		l.Uptime = 30 * time.Second
+		needsNothing(l)
+		l.Uptime = uptime
+		hasReport(asks)(l)
+		l.Uptime = 24 * time.Hour // its turn comes later
+		reports(l)
+	}
+}
+
+// returnsAfterRequest is a whole attempt for a request, minutes after which the engine asks.
+func returnsAfterRequest(l *looping) {
 	l.Helper()
-	asks := l.Engines[0]
 	rebootsUnseen(l)
+	l.Uptime = 10 * time.Minute
 	needsNothing(l)
-	hasReport(asks)(l)
+	wants("")(l)
 }
 
 // boots is a boot, by whomever.
@@ -207,22 +223,28 @@ func TestRollback(t *testing.T) {
 
 		"a need without a version may survive once":                                      {[]func(*looping){wants(""), reboots}, false},
 		"a need without a version that is there again, after two reboots (behaviour 27)": {[]func(*looping){wants(""), reboots, reboots}, true},
-		"whoever looks":                                  {[]func(*looping){wants(""), reboots, rebootsUnseen}, true},
-		"nor where no version is known to run":           {[]func(*looping){noOSRelease, wants(""), reboots, reboots}, true},
-		"nor with a version over an unknown one":         {[]func(*looping){noOSRelease, wants("2.0"), reboots, reboots}, true},
-		"unless a new one is asked for":                  {[]func(*looping){noOSRelease, wants("2.0"), reboots, reboots, wants("2.1")}, false},
-		"a hand's reboot neither counts it":              {[]func(*looping){wants(""), reboots, boots, boots}, false},
-		"nor hides it":                                   {[]func(*looping){wants(""), reboots, boots, reboots, boots}, true},
-		"nor does an attempt that is given up":           {[]func(*looping){wants(""), reboots, givesUp, reboots}, true},
-		"one that comes later is a new need":             {[]func(*looping){wants(""), rebootsWell, rebootsWell, rebootsWell}, false},
-		"and starts afresh":                              {[]func(*looping){wants(""), reboots, rebootsWell, reboots}, false},
-		"as one does that was gone in between":           {[]func(*looping){wants(""), reboots, reboots, needsNothing, wants("")}, false},
-		"though somebody else reboots the host":          {[]func(*looping){wants(""), reboots, needsNothing, wants(""), boots, reboots, needsNothing, wants(""), boots}, false},
-		"a request starts it afresh":                     {[]func(*looping){wants(""), reboots, reboots, requestsReboot}, false},
-		"which gives it two more":                        {[]func(*looping){wants(""), reboots, reboots, requestsReboot, reboots}, false},
-		"and no third":                                   {[]func(*looping){wants(""), reboots, reboots, requestsReboot, reboots, reboots}, true},
-		"requests alone are never in vain":               {[]func(*looping){requestsReboot, reboots, requestsReboot, reboots, requestsReboot, reboots, requestsReboot}, false},
-		"nor is a need that a request was rebooted with": {[]func(*looping){requestsReboot, reboots, wants(""), reboots}, false},
+		"whoever looks":                                                 {[]func(*looping){wants(""), reboots, rebootsUnseen}, true},
+		"nor where no version is known to run":                          {[]func(*looping){noOSRelease, wants(""), reboots, reboots}, true},
+		"nor with a version over an unknown one":                        {[]func(*looping){noOSRelease, wants("2.0"), reboots, reboots}, true},
+		"unless a new one is asked for":                                 {[]func(*looping){noOSRelease, wants("2.0"), reboots, reboots, wants("2.1")}, false},
+		"a hand's reboot neither counts it":                             {[]func(*looping){wants(""), reboots, boots, boots}, false},
+		"nor hides it":                                                  {[]func(*looping){wants(""), reboots, boots, reboots, boots}, true},
+		"nor does an attempt that is given up":                          {[]func(*looping){wants(""), reboots, givesUp, reboots}, true},
+		"one that comes back within minutes may be bad luck":            {[]func(*looping){wants(""), returnsAfter(10 * time.Minute)}, false},
+		"one that comes back within minutes, twice":                     {[]func(*looping){wants(""), returnsAfter(10 * time.Minute), returnsAfter(10 * time.Minute)}, true},
+		"one that comes back within hours, twice":                       {[]func(*looping){wants(""), returnsAfter(time.Hour), returnsAfter(returnsWithin)}, true},
+		"one that is there at once, and then within hours":              {[]func(*looping){wants(""), reboots, returnsAfter(time.Hour)}, true},
+		"one that comes back later is a new need":                       {[]func(*looping){wants(""), returnsAfter(5 * time.Hour), returnsAfter(5 * time.Hour), returnsAfter(5 * time.Hour)}, false},
+		"and starts the row again":                                      {[]func(*looping){wants(""), reboots, returnsAfter(5 * time.Hour), reboots}, false},
+		"one that comes back and was not rebooted for":                  {[]func(*looping){requestsReboot, returnsAfterRequest, requestsReboot, returnsAfterRequest}, false},
+		"one that comes back within minutes of a boot by somebody else": {[]func(*looping){wants(""), needsNothing, boots, wants(""), needsNothing, boots, wants("")}, false},
+		"as one does that was gone in between":                          {[]func(*looping){wants(""), reboots, reboots, needsNothing, wants("")}, false},
+		"though somebody else reboots the host":                         {[]func(*looping){wants(""), reboots, needsNothing, wants(""), boots, reboots, needsNothing, wants(""), boots}, false},
+		"a request starts it afresh":                                    {[]func(*looping){wants(""), reboots, reboots, requestsReboot}, false},
+		"which gives it two more":                                       {[]func(*looping){wants(""), reboots, reboots, requestsReboot, reboots}, false},
+		"and no third":                                                  {[]func(*looping){wants(""), reboots, reboots, requestsReboot, reboots, reboots}, true},
+		"requests alone are never in vain":                              {[]func(*looping){requestsReboot, reboots, requestsReboot, reboots, requestsReboot, reboots, requestsReboot}, false},
+		"nor is a need that a request was rebooted with":                {[]func(*looping){requestsReboot, reboots, wants(""), reboots}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +293,7 @@ func TestBlockedBy_Rollback(t *testing.T) {
 		},
 		"a need without a version that is there again, by its engine's message": {
 			makeObservation(survived), `{"blockedBy":[{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for what sentinel reports, ` +
-				`and right after the boot it reports that again: /run/reboot-required exists on the host. Remove what causes it; or, to try it again: ` +
+				`and soon after each boot it reports that again: /run/reboot-required exists on the host. Remove what causes it; or, to try it again: ` +
 				`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""}]}`,
 		},
 		"falls with the need":                                {makeObservation(rolledBack, idle), ""},

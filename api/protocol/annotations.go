@@ -248,8 +248,11 @@ type EngineRecord struct {
 	Name string `json:"name"`
 	// Asks reports whether it asks for a reboot.
 	Asks bool `json:"asks,omitempty"`
-	// Again reports whether it has asked since before the last granted reboot, which has not ended the need.
+	// Again reports whether it asks for what the last granted reboot was to end: it has asked since before that, or asked again soon
+	// after the boot.
 	Again bool `json:"again,omitempty"`
+	// Rebooted reports whether it asked when the granted reboot ended the boot before this one.
+	Rebooted bool `json:"rebooted,omitempty"`
 	// Until is when a need ends by itself that was received in a broadcast. Absent: it lasts.
 	Until *metav1.Time `json:"until,omitempty"`
 	// Version is what runs after the reboot. Absent: unknown.

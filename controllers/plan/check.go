@@ -71,7 +71,7 @@ var untilBegun = append(slices.Clip(lasting), ofPodsAndGates(blockingPod, gateUn
 // Of the checks of single nodes, gates come last: they are asked only for nodes that nothing else blocks.
 var beforeGrant = slices.Concat(lasting, []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
-	{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
+	{v1alpha1.ReasonBackingOff, "no earlier attempt holds the node back", backingOff},
 	{v1alpha1.ReasonRingWaits, "the earlier rings of spec.rings are done, or there are none", ringWaits},
 }, ofPodsAndGates(blockingPodOrUnknown, gateUnknown))
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -30,8 +31,9 @@ func ResumeHint(policy string) string {
 
 // attempts are those to reboot nodes under one policy, and what follows where they failed.
 type attempts struct {
-	policy *v1alpha1.RebootPolicy
-	now    time.Time
+	policy   *v1alpha1.RebootPolicy
+	now      time.Time
+	interval time.Duration
 }
 
 // halt counts the nodes that failed since the last success, or since an administrator resumed the policy. Once halted a
@@ -166,17 +168,35 @@ const (
 	lastBackOff  = 6 * time.Hour
 	// silentBackOff holds back a node whose agent is dead, so that it does not take a slot again and again.
 	silentBackOff = 15 * time.Minute
+	// DefaultRebootInterval is the least time between a node's return from a granted reboot and its next grant. It bounds how often a
+	// node is rebooted whose need never ends, whatever makes it.
+	DefaultRebootInterval = 30 * time.Minute
 	// refusedBackOff holds back a Node that refuses every write. It lasts while the history has the attempt.
 	refusedBackOff = 30 * time.Minute
 )
 
-// backingOff holds a node back after an attempt that failed: 5 minutes, doubling to 6 hours, until a reboot succeeds.
+// backingOff holds a node back after an attempt that failed: 5 minutes, doubling to 6 hours, until a reboot succeeds. It also keeps
+// the interval after a reboot that succeeded, unless an administrator asks for the next one.
 func backingOff(v view, n *Node) *Blocked {
+	if until := v.attempts.rested(n); v.Now.Before(until) && !Urgent(v.Policy, n) {
+		return blocked(v1alpha1.ReasonBackingOff, "the node is back from its last reboot since %s; the next may begin %s after that, at %s",
+			v.instant(n.Grant.At.Time), v.attempts.interval, v.instant(until)).until(until)
+	}
 	until, why := v.attempts.backOff(n)
 	if !v.Now.Before(until) {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, v.instant(until)).until(until)
+}
+
+// rested is until when the interval after the last reboot of a node lasts. Zero: it was not rebooted, or an administrator's
+// annotation asks for another reboot.
+func (a attempts) rested(n *Node) time.Time {
+	_, requested := v1alpha1.RequestIn(n.Annotations)
+	if g := n.Grant; g != nil && g.State == protocol.GrantFinished && !requested {
+		return g.At.Add(a.interval)
+	}
+	return time.Time{}
 }
 
 // backOff is until when a node is held back, and why; zero: it is not.

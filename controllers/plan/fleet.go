@@ -40,6 +40,8 @@ type Snapshot struct {
 	Agents *Agents
 	// Refused are the last answers of the API server to writes about granted reboots that it refused, by node.
 	Refused map[string]Refusal
+	// RebootInterval is how long a node is back in service before another reboot of it may be granted. 0: no time.
+	RebootInterval time.Duration
 	// Unread are the nodes that could not be read live, where that is what releases an entry: they keep their slots.
 	Unread map[string]bool
 }
@@ -99,7 +101,7 @@ type fleet struct {
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
-		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
+		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now, interval: s.RebootInterval},
 		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
 		selected: make([]*Node, 0, len(s.Nodes)), byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 		inLedger: map[string]bool{},

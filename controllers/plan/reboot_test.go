@@ -603,6 +603,42 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	}
 }
 
+// Whatever makes a need again and again, a node rests after each reboot. An administrator need not wait, but a controller that sets a
+// label does.
+func TestReboots_RestsANodeAfterItsReboot(t *testing.T) {
+	asks := annotated(v1alpha1.AnnotationRebootRequested, "now")
+	labels := label(v1alpha1.LabelRebootRequested, "now")
+	cases := map[string]struct {
+		node  *host
+		after time.Duration
+		waits bool
+	}{
+		"right after its return":    {needy("a", rebootedAt(evening)), time.Minute, true},
+		"almost half an hour later": {needy("a", rebootedAt(evening)), 30*minute - 1, true},
+		"half an hour later":        {needy("a", rebootedAt(evening)), 30 * minute, false},
+		"where an annotation asks":  {needy("a", rebootedAt(evening), asks), time.Minute, false},
+		"where a label asks":        {needy("a", rebootedAt(evening), labels), time.Minute, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := one(policy("workers", holding(1)), tc.node).snapshot()
+			s.Now, s.RebootInterval = evening.Add(tc.after), plan.DefaultRebootInterval
+			got := plan.Of(s)
+			if tc.waits == (len(got.Granted) > 0) {
+				t.Fatalf("granted %v, blocked %v", got.Granted, got.Blocked)
+			}
+			if tc.waits && (got.Blocked[0].Reason != v1alpha1.ReasonBackingOff || !got.Next.Equal(evening.Add(30*minute))) {
+				t.Errorf("blocked %v, next %s", got.Blocked, got.Next)
+			}
+		})
+	}
+}
+
+// rebootedAt is a node that is back in service since an instant, after reboot 1.
+func rebootedAt(at time.Time) func(*host) {
+	return grant(1, protocol.GrantFinished, func(g *protocol.Grant) { g.At = metav1.NewTime(at) })
+}
+
 // A record of the future is believed once it is an hour ahead at most. The policy that granted the reboot looks again then, whoever
 // governs the node by now: nothing else need happen to the Node.
 func TestReboots_LooksAgainWhenARecordIsBelieved(t *testing.T) {

@@ -29,7 +29,9 @@ func Views(nodes []corev1.Node) []*plan.Node {
 // Of is the snapshot for one of the policies at an instant. A nil policy represents the nodes that none governs. The results
 // of gates are those of the status; the manager, which queries them, has newer ones.
 func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []*plan.Node, now time.Time) plan.Snapshot {
-	s := plan.Snapshot{Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes}
+	s := plan.Snapshot{
+		Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes, RebootInterval: plan.DefaultRebootInterval,
+	}
 	if policy != nil {
 		s.Schedule, s.WindowInvalid = scheduleOf(policy)
 		s.Window = s.Schedule.At(now)
