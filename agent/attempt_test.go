@@ -193,10 +193,12 @@ var _ = Describe("An agent that is killed", func() {
 		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("True Rebooting"))
 		Expect(needOf(node)).To(Equal("True UpdateStaged"))
 
-		By("and a grant that is cancelled now does not stop it")
+		By("and not under a grant that was cancelled since: the node is given back")
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.restart(ctx)
-		Eventually(m.Logind.Reboots).Should(Equal(4))
+		m.showsMeanwhile(ctx, 5*time.Minute, phaseOf, Equal("1 Aborted GrantWithdrawn"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		Expect(m.Logind.Reboots()).To(Equal(3))
 	})
 })
 

@@ -37,6 +37,58 @@ var _ = Describe("logind", func() {
 		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 	})
 
+	It("refuses for good, and the node is given back and backs off", func(ctx SpecContext) {
+		m := needing(ctx, patient)
+		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
+		m.start(ctx)
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		m.showsMeanwhile(ctx, retry, phaseOf, Equal("1 Aborted RebootRefused failures=1"))
+		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("Permission denied"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False DrainAborted"))
+		called := m.Logind.Reboots()
+		m.passes(ctx, retry)
+		Expect(m.Logind.Reboots()).To(Equal(called))
+	})
+
+	// keepsBootID is a host that goes down and comes up with the boot ID that it had, as a container does, and has been up for some time
+	// then.
+	keepsBootID := func(ctx SpecContext, m *machine, up func() time.Duration) {
+		m.Logind.OnReboot(func() {
+			defer GinkgoRecover()
+			m.kill()
+			Expect(m.Logind.Start()).To(Succeed())
+			m.upFor(up())
+			m.start(ctx)
+		})
+	}
+
+	It("reboots a host that keeps its boot ID, and the uptime proves it", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		keepsBootID(ctx, m, func() time.Duration {
+			m.Engine.SetStatus(hosttest.Idle())
+			return 10 * time.Second
+		})
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
+		Expect(progressOf(m.node(ctx)).Rebooted).To(BeTrue())
+		Expect(m.Logind.Reboots()).To(Equal(1))
+	})
+
+	It("reboots a host that keeps its boot ID and its uptime three times, and the node is given back", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		keepsBootID(ctx, m, func() time.Duration { return 24 * time.Hour })
+		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.showsMeanwhile(ctx, retry, phaseOf, Equal("1 Aborted RebootTimedOut failures=1"))
+		Expect(m.Logind.Reboots()).To(Equal(3))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+
 	It("is inhibited, which is reported before a grant is given (behaviour 46)", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.Logind.SetInhibitors(lock)

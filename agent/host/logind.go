@@ -98,6 +98,15 @@ func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy)
 	})
 }
 
+// GoingDown reports whether logind is taking the host down, for a reboot or anything else.
+func (l Logind) GoingDown(ctx context.Context) (underWay bool, err error) {
+	err = l.manager(ctx, func(ctx context.Context, m manager) (err error) {
+		underWay, err = m.goingDown(ctx)
+		return err
+	})
+	return underWay, err
+}
+
 // manager runs use on a connection of its own.
 func (l Logind) manager(ctx context.Context, use func(context.Context, manager) error) error {
 	conn, err := l.Connect(ctx)
@@ -196,12 +205,22 @@ func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.In
 // alreadyGoingDown keeps an agent that was restarted after its call from taking the reboot it asked for as refused. Where logind does
 // not answer that, its refusal is what there is to report.
 func (m manager) alreadyGoingDown(ctx context.Context, refusal error) error {
-	var preparing dbus.Variant
-	args := []any{logindInterface, "PreparingForShutdown"} // For a reboot, or for anything else.
-	if err := m.call(ctx, propertiesInterface+".Get", args, &preparing); err == nil && preparing.Value() == true {
+	if underWay, err := m.goingDown(ctx); err == nil && underWay {
 		return nil
 	}
 	return refusal
+}
+
+func (m manager) goingDown(ctx context.Context) (bool, error) {
+	var preparing dbus.Variant
+	if err := m.call(ctx, propertiesInterface+".Get", []any{logindInterface, "PreparingForShutdown"}, &preparing); err != nil {
+		return false, err
+	}
+	underWay, ok := preparing.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("PreparingForShutdown of logind has type %s", preparing.Signature())
+	}
+	return underWay, nil
 }
 
 // refused makes a *RefusedError of an error that logind, or the bus on the way to it, answered by name. Without an answer

@@ -156,6 +156,11 @@ func (silentHost) BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error)
 	return nil, ctx.Err()
 }
 
+func (silentHost) GoingDown(ctx context.Context) (bool, error) {
+	<-ctx.Done()
+	return false, ctx.Err()
+}
+
 func (silentHost) Reboot(ctx context.Context, _ v1alpha1.InhibitorPolicy) error {
 	<-ctx.Done()
 	return ctx.Err()

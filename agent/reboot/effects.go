@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
@@ -33,6 +34,10 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	case step.AbortDrain:
 		return r.abortDrain(ctx, node, next)
 	case step.RepairRecord:
+		return r.writer.write(ctx, node, progressPatch(node, next.Progress))
+	case step.RecordCall:
+		return r.recordCall(ctx, node, o, next)
+	case step.RecordBoot:
 		return r.writer.write(ctx, node, progressPatch(node, next.Progress))
 	case step.RunDrain:
 		if err := r.drains.run(ctx, *o.Record.Grant, next.Settings); err != nil {
@@ -60,7 +65,7 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 	if err := r.writer.write(ctx, node, patch); err != nil {
 		return err
 	}
-	r.observer.began(next.Progress)
+	r.observer.wrote(next.Progress)
 	ctrl.LoggerFrom(ctx).Info("Began to drain", "RebootPolicy", o.Record.Grant.Policy,
 		"seq", next.Progress.Seq, "bootID", o.BootID)
 	r.announcer.begun(node, o, next.Progress)
@@ -76,6 +81,7 @@ func (r *Reconciler) commitReboot(
 	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
+	r.observer.wrote(next.Progress)
 	r.announcer.reported(ctx, node, o)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason)
@@ -102,6 +108,17 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 	return nil
 }
 
+// recordCall forgets what became of the call before: the next one is made by this record.
+func (r *Reconciler) recordCall(ctx context.Context, node *corev1.Node, o step.Observation, next step.RecordCall) error {
+	if err := r.writer.write(ctx, node, progressPatch(node, next.Progress)); err != nil {
+		return err
+	}
+	r.observer.wrote(next.Progress)
+	r.observer.called(next.Progress.Seq, step.Call{})
+	ctrl.LoggerFrom(ctx).Info("Logind is asked again", "seq", next.Progress.Seq, "calls", next.Progress.Recalls+1, "bootID", o.BootID)
+	return nil
+}
+
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID shows that.
 func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CallReboot) error {
 	if err := r.writer.confirm(ctx, node, o); err != nil {
@@ -118,7 +135,8 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the reboot itself
 		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
 	}
-	refused := step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
+	_, answered := errors.AsType[*host.RefusedError](err)
+	refused := step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err), Unanswered: !answered}
 	r.observer.called(o.Record.Progress.Seq, refused)
 	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", refused.Refusals)
 	r.announcer.refused(node, refused.Message)
@@ -138,7 +156,7 @@ func (r *Reconciler) reboot(ctx context.Context, next step.CallReboot) error {
 			return err
 		}
 		if len(blocking) > 0 {
-			return errors.New(inhibited(blocking))
+			return &host.RefusedError{Name: "org.freedesktop.login1.BlockedByInhibitorLock", Message: inhibited(blocking)}
 		}
 	}
 	if err := r.Host.Finalize(ctx); err != nil {

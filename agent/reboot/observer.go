@@ -42,7 +42,7 @@ type observer struct {
 	call call
 }
 
-// seen is when this process first saw a progress. begun: it has written it, and so begun the drain. The time keeps the reading of the
+// seen is when this process first saw a progress. begun: it has written it. The time keeps the reading of the
 // monotonic clock.
 type seen struct {
 	progress string
@@ -62,8 +62,8 @@ func (v *observer) forget() {
 	v.call, v.claims = call{}, claims{}
 }
 
-// began is called when this process has begun a drain.
-func (v *observer) began(progress protocol.Progress) {
+// wrote is called when this process has begun a drain, or is about to call logind.
+func (v *observer) wrote(progress protocol.Progress) {
 	v.seen = seen{progress.String(), v.clock.Now(), true}
 }
 
@@ -147,6 +147,8 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 		o.Inhibitors = v.inhibitors(ctx)
 	case step.FactCoordinators:
 		o.Coordinators = v.coordinators(ctx)
+	case step.FactShutdown:
+		o.Shutdown = v.shutdown(ctx)
 	case step.FactNone:
 	}
 	o.Sought = append(o.Sought, fact)
@@ -284,4 +286,15 @@ func (v *observer) coordinators(ctx context.Context) step.Coordinators {
 	defer cancel()
 	other, err := v.host.Coordinators.Other(ctx)
 	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
+}
+
+// shutdown is whether logind takes the host down. Without an answer that is unknown.
+func (v *observer) shutdown(ctx context.Context) step.Shutdown {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
+	underWay, err := v.host.Logind.GoingDown(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(4).Info("Cannot ask logind whether the host is going down", "reason", err.Error())
+	}
+	return step.Shutdown{Known: err == nil, UnderWay: underWay}
 }

@@ -58,6 +58,7 @@ const (
 type Logind interface {
 	BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error)
 	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
+	GoingDown(ctx context.Context) (bool, error)
 }
 
 // HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.

@@ -123,10 +123,15 @@ type logind struct {
 	// inhibitors block a shutdown.
 	inhibitors []host.Inhibitor
 
+	// goesDown: it takes the host down.
+	goesDown bool
+
 	asked int
 	err   error
 	then  func()
 }
+
+func (l *logind) GoingDown(context.Context) (bool, error) { return l.goesDown, nil }
 
 func (l *logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return l.inhibitors, nil }
 
@@ -222,8 +227,14 @@ func inLedgerOf(ledger string) *protocol.Grant {
 	return g
 }
 
+// isMine makes the progress of the Node one that this process has written.
+func isMine(r *Reconciler, api *apiServer) {
+	r.observer.seen = seen{api.node.Annotations[v1alpha1.AnnotationProgress], now, true}
+}
+
 func TestReconcile(t *testing.T) {
 	maintained := func(r *Reconciler, api *apiServer) {
+		isMine(r, api)
 		api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(step.Observation{BootID: boot, Record: inPhase(rebootingPhase)}).Conditions...)
 	}
 	cases := map[string]struct {
@@ -321,7 +332,25 @@ func TestReconcile(t *testing.T) {
 				maintained(r, api)
 				progress := api.node.Annotations[v1alpha1.AnnotationProgress]
 				api.node.Annotations[v1alpha1.AnnotationProgress] = strings.Replace(progress, "{", `{"later":1,`, 1)
+				isMine(r, api)
 			}, asked: 1,
+		},
+		"another process records that it calls again": {record: inPhase(rebootingPhase), patches: 1},
+		"a host whose logind refuses for ever is given up": {
+			record: inPhase(rebootingPhase),
+			change: func(r *Reconciler, _ *apiServer) {
+				r.observer.call = call{seq: 1, Call: step.Call{Refusals: 8, RefusedAt: now.Add(-time.Hour)}}
+			},
+			patches: 1,
+		},
+		"and not while it goes down after all": {
+			record: inPhase(rebootingPhase),
+			change: func(r *Reconciler, api *apiServer) {
+				maintained(r, api)
+				r.observer.call = call{seq: 1, Call: step.Call{Refusals: 8, RefusedAt: now.Add(-time.Hour)}}
+				r.Host.Logind.(*logind).goesDown = true
+			},
+			want: ctrl.Result{RequeueAfter: 15 * time.Second}, patches: 1, // that logind has refused is reported
 		},
 		"what the cache shows is confirmed first": {
 			record: inPhase(rebootingPhase),
@@ -330,13 +359,15 @@ func TestReconcile(t *testing.T) {
 				live.node = api.node.DeepCopy()
 				live.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(2, drainingPhase, boot).String()
 				r.change(func(c *Config) { c.Live = &live })
+				isMine(r, api)
 			},
 			wantErr: "confirming the reboot: the cache shows progress",
 		},
 		"and without an answer nothing goes down": {
 			record: inPhase(rebootingPhase),
-			change: func(r *Reconciler, _ *apiServer) {
+			change: func(r *Reconciler, api *apiServer) {
 				r.change(func(c *Config) { c.Live = &apiServer{getErr: errAPI} })
+				isMine(r, api)
 			},
 			wantErr: "confirming the reboot: the API server is away",
 		},
@@ -437,6 +468,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 				r.drainBy(d)
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
+					isMine(r, api)
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(step.Observation{BootID: boot, Record: inPhase(rebootingPhase)}).Conditions...)
 				}
 				<-r.Wake.triggers // what the engine has reported

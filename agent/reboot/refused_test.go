@@ -31,6 +31,8 @@ func (g *guarded) refuse() error {
 
 func (g *guarded) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return nil, g.refuse() }
 
+func (g *guarded) GoingDown(context.Context) (bool, error) { return false, g.refuse() }
+
 func (g *guarded) Reboot(context.Context, v1alpha1.InhibitorPolicy) error { return g.refuse() }
 
 // makeGuarded is a reconciler of such a host whose engine asks for a reboot, on an API server that keeps what is written.
@@ -67,6 +69,7 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 	r, api, logind := makeGuarded(t, inPhase(rebootingPhase))
 	clock := testclock.NewFakeClock(now)
 	r.change(func(c *Config) { c.Clock = clock })
+	isMine(r, api)
 	for asked := 1; asked <= 3; asked++ {
 		for range 5 {
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {

@@ -27,6 +27,8 @@ const (
 	FactInhibitors Fact = "Inhibitors"
 	// FactCoordinators is who else may reboot the host.
 	FactCoordinators Fact = "Coordinators"
+	// FactShutdown is whether logind takes the host down.
+	FactShutdown Fact = "Shutdown"
 )
 
 // missing is the fact to find out next. A fact decides whether later ones are needed, so they are found out in this order, each once.
@@ -42,6 +44,7 @@ func (o Observation) missing() Fact {
 		{FactEngines, o.mayBegin() && !o.blocks(o.startLook())},
 		{FactInhibitors, needsHost(o)},
 		{FactCoordinators, needsCoordinators(o)},
+		{FactShutdown, needsShutdown(o)},
 	} {
 		if candidate.needed && !slices.Contains(o.Sought, candidate.fact) {
 			return candidate.fact
@@ -88,6 +91,15 @@ func needsHost(o Observation) bool {
 		return o.Drain.State == DrainDone || !o.Now.Before(o.deadline())
 	}
 	return o.asks()
+}
+
+// needsShutdown reports whether the attempt is to end past the point of no return, unless logind takes the host down.
+func needsShutdown(o Observation) bool {
+	if !o.InPhase(protocol.PhaseRebooting) {
+		return false
+	}
+	reason, _, _ := deadEnd(o)
+	return bootedSince(o) || reason != "" && !o.Now.Before(callDue(o))
 }
 
 // needsCoordinators reports whether it matters who else reboots the host. It does at rest, too: another coordinator may reboot

@@ -129,6 +129,7 @@ func beingDrained(o *Observation) {
 func goingDown(o *Observation) {
 	beingDrained(o)
 	inPhase(1, protocol.PhaseRebooting)(o)
+	o.Began, o.SeenAt = true, o.Now
 }
 
 // rebootedBefore is a node after the reboot of attempt 1.

@@ -176,9 +176,12 @@ func wasRebootedFor(o Observation, name string) bool {
 	return before.Asks && endsGranted(o) || before.Rebooted && o.Before.BootID == o.BootID
 }
 
-// endsGranted reports whether the engines reported last in the boot that a granted reboot has ended.
+// endsGranted reports whether the engines reported last in the boot that a granted reboot has ended. Where the boot ID has stayed the
+// same, that holds until the first report after the boot.
 func endsGranted(o Observation) bool {
-	return o.Before != nil && o.rebooted() && o.Before.BootID == o.Record.Last().BootID
+	last := o.Record.Last()
+	first := last.BootID != o.BootID || o.holds(corev1.NodeMaintenanceInProgress)
+	return o.Before != nil && o.rebooted() && o.Before.BootID == last.BootID && first
 }
 
 // recordOf is what an engine has reported, or the zero record.

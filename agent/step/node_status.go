@@ -206,30 +206,6 @@ func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Block
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}
 }
 
-// notInForce says why the agent does not call logind although the node is past the point of no return. Empty if it may, or if the
-// ledger was not read.
-func notInForce(o Observation) string {
-	grant, last := o.Record.Grant, o.Record.Last()
-	var why string
-	switch {
-	case o.Record.GrantErr != nil:
-		why = "it cannot be read"
-	case grant == nil:
-		why = "the Node does not show it"
-	case grant.Seq == last.Seq && grant.State != protocol.GrantActive:
-		why = "it is " + string(grant.State)
-	case !protocol.Committed(o.Record, o.BootID):
-		why = "the Node shows another one"
-	case slices.Contains(o.Sought, FactLedger) && o.Policy == nil:
-		why = fmt.Sprintf("policy %s cannot be read", grant.LedgerName())
-	case slices.Contains(o.Sought, FactLedger) && !protocol.MayCall(o.Record, o.BootID, o.Entry):
-		why = fmt.Sprintf("the ledger of policy %s does not hold it", grant.LedgerName())
-	default:
-		return ""
-	}
-	return fmt.Sprintf("The agent does not reboot the host, because grant %d is not in force: %s.", last.Seq, why)
-}
-
 // again is when a drain has lasted long enough to be reported, or the host is looked at again.
 func again(o Observation, asking bool) time.Time {
 	switch {

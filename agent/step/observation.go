@@ -70,7 +70,7 @@ type Observation struct {
 	Confirmed       bool
 	UnansweredSince time.Time
 	// SeenAt is when this process first saw the progress that the Node has, by a monotonic clock. Began reports whether it has written
-	// that itself, and so begun the drain.
+	// that itself, and so begun the drain, or is about to make the call that is on record.
 	SeenAt time.Time
 	Began  bool
 	// Drain is how far the drain of the current attempt is.
@@ -85,6 +85,8 @@ type Observation struct {
 	Inhibitors Inhibitors
 	// Coordinators is who else may reboot the host.
 	Coordinators Coordinators
+	// Shutdown is whether logind takes the host down.
+	Shutdown Shutdown
 	// Call is what became of asking logind in the current attempt.
 	Call Call
 }
@@ -186,7 +188,15 @@ type Coordinators struct {
 	Message string
 }
 
-// Call is what became of asking logind in the current attempt, as far as this process knows.
+// Shutdown is whether logind takes the host down.
+type Shutdown struct {
+	// Known is false while logind was not asked, or did not answer.
+	Known bool
+	// UnderWay reports whether a shutdown has begun.
+	UnderWay bool
+}
+
+// Call is what became of the last call of logind that is on record, as far as this process knows.
 type Call struct {
 	// AcceptedAt is when logind accepted. Zero: it did not, or was not asked.
 	AcceptedAt time.Time
@@ -194,6 +204,8 @@ type Call struct {
 	Refusals  int
 	RefusedAt time.Time
 	Message   string
+	// Unanswered reports whether the last of them was no refusal but a call without an answer, which logind may have obeyed.
+	Unanswered bool
 }
 
 // is reports whether a Node condition is True.
@@ -215,7 +227,7 @@ func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeConditi
 // machine that was restored to the boot before it.
 func (o Observation) InPhase(phase protocol.Phase) bool {
 	p := o.Record.Progress
-	over := phase == protocol.PhaseRebooting && o.Record.Ended()
+	over := phase == protocol.PhaseRebooting && (o.Record.Ended() || o.Record.Last().Rebooted)
 	return p != nil && p.Phase == phase && p.BootID == o.BootID && !over
 }
 
@@ -232,7 +244,7 @@ func (o Observation) followsWrite() bool {
 // rebooted reports whether the last thing the agent did was to reboot the host.
 func (o Observation) rebooted() bool {
 	p := o.Record.Progress
-	return p != nil && p.Phase == protocol.PhaseRebooting && p.BootID != o.BootID
+	return p != nil && p.Phase == protocol.PhaseRebooting && p.HasBooted(o.BootID)
 }
 
 // policy is what the granting policy specifies, as far as it counts. No attempt begins by an old reading of it. One that is under way

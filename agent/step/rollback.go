@@ -72,7 +72,7 @@ func vainReboots(last protocol.Progress, bootID string, u protocol.Update) int32
 	switch tried := last.Update; {
 	case tried == nil || tried.Version != u.Version || tried.Running != u.Running:
 		return 0
-	case last.Phase == protocol.PhaseRebooting && last.BootID != bootID:
+	case last.Phase == protocol.PhaseRebooting && last.HasBooted(bootID):
 		return tried.VainReboots + 1
 	default:
 		return tried.VainReboots

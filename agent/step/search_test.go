@@ -62,9 +62,16 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "reboots under a grant that is not in force", permitted(o) && o.Record.Grant.BootID == o.BootID)
 			must(t, o, "reboots under a grant that the ledger does not hold", o.Entry != nil && o.Entry.Seq == o.Record.Grant.Seq)
 			must(t, o, "reboots at once after it was refused", o.Call.Refusals == 0 || o.Call.RefusedAt.Before(now))
+		case RecordCall:
+			seen["record"]++
+			must(t, o, "counts a call that it may not make", permitted(o) && o.InPhase(rebootingPhase) && s.Progress.Recalls == o.Record.Last().Recalls+1)
+		case RecordBoot:
+			seen["boot"]++
+			must(t, o, "takes a host for rebooted that may be going down", o.InPhase(rebootingPhase) && o.Shutdown == Shutdown{Known: true})
 		case AbortDrain:
 			seen["abort"]++
-			must(t, o, "aborts what is no drain", o.Record.ProgressErr == nil && o.Record.Last().Phase == drainingPhase)
+			retreats := o.InPhase(rebootingPhase) && o.Shutdown == Shutdown{Known: true}
+			must(t, o, "aborts what is no drain", o.Record.ProgressErr == nil && (o.Record.Last().Phase == drainingPhase || retreats))
 			must(t, o, "leaves a cordon to undo", !s.Progress.Cordoned)
 		case RepairRecord:
 			seen["repair"]++
@@ -79,7 +86,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "is idle in an attempt", o.Record.ProgressErr != nil || !o.InPhase(drainingPhase) && !o.InPhase(rebootingPhase))
 		}
 	}
-	if len(seen) != 9 {
+	if len(seen) != 11 {
 		t.Errorf("only these steps were seen: %v", seen)
 	}
 	t.Logf("%v", seen)
@@ -117,9 +124,12 @@ func everything() iter.Seq[Observation] {
 			func(o *Observation) { o.Call = Call{AcceptedAt: now} },
 			func(o *Observation) { o.Call = Call{AcceptedAt: now.Add(-time.Hour)} },
 			func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now} },
-			func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)} }, none,
+			func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)} },
+			func(o *Observation) { o.Call = Call{Refusals: 100, RefusedAt: now.Add(-time.Hour)} },
+			func(o *Observation) { o.Began, o.Uptime = true, time.Hour }, none,
 		},
 		{with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, ""), none},
+		{stayingUp, none},
 	}
 	// With -short every eleventh combination: no number of values is a multiple of 11, so each value is still combined with all others'.
 	stride := 1

@@ -34,10 +34,14 @@ const (
 	callRetry, callRetryMax = 5 * time.Second, 5 * time.Minute
 	// rebootPatience is how long an accepted reboot may take to end this boot: longer than delay inhibitors usually last.
 	rebootPatience = 5 * time.Minute
+	// maxCalls is how many calls may be made of which none is proved to have been refused or obeyed.
+	maxCalls = 3
+	// maxRefusals is how often in a row logind may refuse: that takes about ten minutes.
+	maxRefusals = 8
 )
 
-// Step is what the agent does next. It is one of Idle, Wait, StartDrain, RunDrain, EvictLeft, CommitReboot, CallReboot,
-// AbortDrain and RepairRecord.
+// Step is what the agent does next. It is one of Idle, Wait, StartDrain, RunDrain, EvictLeft, CommitReboot, RecordCall,
+// RecordBoot, CallReboot, AbortDrain and RepairRecord.
 type Step interface{ step() }
 
 // Idle does nothing until something changes.
@@ -62,6 +66,12 @@ type CommitReboot struct {
 	Volumes []corev1.UniqueVolumeName
 }
 
+// RecordCall writes that logind is about to be asked once more.
+type RecordCall struct{ Progress protocol.Progress }
+
+// RecordBoot writes that the host has booted under the same boot ID.
+type RecordBoot struct{ Progress protocol.Progress }
+
 // CallReboot asks logind to reboot the host.
 type CallReboot struct {
 	Inhibitors v1alpha1.InhibitorPolicy
@@ -69,7 +79,8 @@ type CallReboot struct {
 	Finalize bool
 }
 
-// AbortDrain stops the drain, then writes the progress and undoes the agent's own cordon, in one compare-and-swap.
+// AbortDrain ends the attempt without a reboot: it stops the drain, then writes the progress and undoes the agent's own cordon, in one
+// compare-and-swap.
 type AbortDrain struct{ Progress protocol.Progress }
 
 // RepairRecord replaces an unreadable progress. Whose cordon there is is unknown, so it stays.
@@ -81,6 +92,8 @@ func (StartDrain) step()   {}
 func (RunDrain) step()     {}
 func (EvictLeft) step()    {}
 func (CommitReboot) step() {}
+func (RecordCall) step()   {}
+func (RecordBoot) step()   {}
 func (CallReboot) step()   {}
 func (AbortDrain) step()   {}
 func (RepairRecord) step() {}
@@ -147,7 +160,7 @@ func (o Observation) asks() bool { return o.Engines != nil && need(o).Status == 
 // draining looks for a reason to stop first, then at the drain.
 func draining(o Observation) Step {
 	commit, permitted := protocol.Commit(o.Record, o.BootID, o.Now)
-	commit.PodsForced = forced(o.Drain.Deleted)
+	commit.PodsForced, commit.UpSeconds = forced(o.Drain.Deleted), int64(o.Uptime.Seconds())
 	switch {
 	case !permitted:
 		return unpermitted(o)
@@ -295,31 +308,6 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 		return protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
 	}
 	return protocol.Blocker{}, false
-}
-
-// rebooting asks logind until this boot ends, and only while the grant is in force. A process that was killed in between asks again. If
-// a FleetLock client is to reboot the host, it gets some time for it first.
-func rebooting(o Observation) Step {
-	switch due := callDue(o); {
-	case o.Now.Before(due):
-		return Wait{Until: due}
-	case !protocol.MayCall(o.Record, o.BootID, o.Entry):
-		return Wait{Until: o.Now.Add(policyRetry)}
-	}
-	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: client(o) != ""}
-}
-
-// callDue is when logind is asked next.
-func callDue(o Observation) time.Time {
-	switch {
-	case !o.Call.AcceptedAt.IsZero():
-		return o.Call.AcceptedAt.Add(rebootPatience)
-	case o.Call.Refusals > 0:
-		return o.Call.RefusedAt.Add(timing.Backoff(o.Call.Refusals, callRetry, callRetryMax))
-	case client(o) != "":
-		return clientUntil(o)
-	}
-	return o.Now
 }
 
 // repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: the agent's

@@ -311,38 +311,6 @@ func TestNext_Draining(t *testing.T) {
 	}.each(t, Next)
 }
 
-func TestNext_Rebooting(t *testing.T) {
-	called := func(c Call) func(*Observation) { return func(o *Observation) { o.Call = c } }
-	respect := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}
-	ignore := CallReboot{Inhibitors: v1alpha1.InhibitorsIgnore}
-	ignored := func(o *Observation) { o.LastPolicy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }
-	later := Wait{now.Add(policyRetry)}
-	cases[Step]{
-		"logind is asked":                             {makeObservation(goingDown), respect},
-		"by what the policy specified before":         {makeObservation(goingDown, readLast(time.Hour), ignored), ignore},
-		"as the policy specifies":                     {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }), ignore},
-		"not without an entry in the ledger":          {makeObservation(goingDown, unlisted), later},
-		"not by the entry of another number":          {makeObservation(goingDown, func(o *Observation) { o.Entry.Seq = 2 }), later},
-		"not by the entry of another Node":            {makeObservation(goingDown, func(o *Observation) { o.Entry.NodeUID = "another" }), later},
-		"though the entry was withdrawn too late":     {makeObservation(goingDown, withdrawnGrant), respect},
-		"not under a cancelled grant":                 {makeObservation(goingDown, granted(1, cancelled)), later},
-		"not without a grant":                         {makeObservation(goingDown, func(o *Observation) { o.Record.Grant = nil }), later},
-		"not under a grant that cannot be read":       {makeObservation(goingDown, func(o *Observation) { o.Record.Grant, o.Record.GrantErr = nil, errUnreadable }), later},
-		"not under an earlier grant":                  {makeObservation(goingDown, inPhase(2, rebootingPhase)), later},
-		"not under a grant for another boot":          {makeObservation(goingDown, func(o *Observation) { o.Record.Grant.BootID = otherBoot }), later},
-		"restored to the boot before: it is over":     {makeObservation(goingDown, granted(1, finished)), Idle{}},
-		"so it is under a later grant":                {makeObservation(goingDown, granted(2, active)), Idle{}},
-		"though somebody uncordons":                   {makeObservation(goingDown, func(o *Observation) { o.Unschedulable = false }), respect},
-		"accepted: is waited for":                     {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-time.Minute)})), Wait{now.Add(4 * time.Minute)}},
-		"accepted in vain: is asked again":            {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-5 * time.Minute)})), respect},
-		"refused: is asked again later":               {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now})), Wait{now.Add(5 * time.Second)}},
-		"refused twice: later":                        {makeObservation(goingDown, called(Call{Refusals: 2, RefusedAt: now})), Wait{now.Add(10 * time.Second)}},
-		"refused often: every 5 minutes":              {makeObservation(goingDown, called(Call{Refusals: 100, RefusedAt: now})), Wait{now.Add(5 * time.Minute)}},
-		"refused, and the time has come":              {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now.Add(-5 * time.Second)})), respect},
-		"another boot: it took effect (behaviour 49)": {makeObservation(rebootedBefore), Idle{}},
-	}.each(t, Next)
-}
-
 // A FleetLock client gets half of reboot.timeout to reboot the host by itself. An agent that has started since knows of it by the record
 // of the engines.
 func TestNext_RebootingByAFleetLockClient_Behaviour65(t *testing.T) {
@@ -364,7 +332,6 @@ func TestNext_RebootingByAFleetLockClient_Behaviour65(t *testing.T) {
 			o.LastPolicy = o.Policy
 		}
 	}
-	called := func(c Call) func(*Observation) { return func(o *Observation) { o.Call = c } }
 	finalize := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect, Finalize: true}
 	cases[Step]{
 		"is waited for":                          {makeObservation(goingDown, zincati, passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},

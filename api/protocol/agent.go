@@ -31,7 +31,7 @@ func MayCall(record Record, bootID string, entry *v1alpha1.LedgerEntry) bool {
 // Committed reports whether, as the Node shows it, the attempt is past the point of no return in this boot under a grant in force.
 func Committed(record Record, bootID string) bool {
 	grant, last := record.Grant, record.Last()
-	return last.Phase == PhaseRebooting && last.BootID == bootID && permits(grant, last)
+	return last.Phase == PhaseRebooting && !last.HasBooted(bootID) && permits(grant, last)
 }
 
 // permits reports whether the grant is the Active one of the attempt, for the same boot.
@@ -56,7 +56,7 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (Progr
 		At:             at,
 		DrainStartedAt: &at,
 	}
-	if last.BootID == bootID {
+	if !last.HasBooted(bootID) {
 		next.Failures = last.Failures
 	}
 	return next, true
@@ -72,6 +72,40 @@ func Commit(record Record, bootID string, now time.Time) (Progress, bool) {
 	next := last
 	next.Phase, next.At = PhaseRebooting, metav1.NewTime(now)
 	return next, true
+}
+
+// Recall is the progress before another call of logind, and whether there may be one: while the grant is in force.
+func Recall(record Record, bootID string, now time.Time) (Progress, bool) {
+	next := record.Last()
+	next.Recalls, next.CalledAt = next.Recalls+1, &metav1.Time{Time: now}
+	return next, Committed(record, bootID)
+}
+
+// NoteBoot is the progress of a host that has booted since the point of no return under the same boot ID, and whether it may be
+// written. Its uptime proves the boot. It may be written only while logind takes the host down for no earlier call.
+func NoteBoot(record Record, bootID string) (Progress, bool) {
+	next := record.Last()
+	next.Rebooted = true
+	return next, awaitsBoot(record, bootID)
+}
+
+// Retreat is the progress that ends an attempt past the point of no return without a reboot, and whether it may be written. It may be
+// written only while logind takes the host down for no earlier call. The write goes with undoing the agent's own cordon. An attempt
+// that failed lengthens the row of failures.
+func Retreat(record Record, bootID string, reason v1alpha1.Reason, message string, failed bool, now time.Time) (Progress, bool) {
+	next := record.Last()
+	next.Phase, next.At, next.Cordoned = PhaseAborted, metav1.NewTime(now), false
+	next.Reason, next.Message = reason, message
+	if failed {
+		next.Failures++
+	}
+	return next, awaitsBoot(record, bootID)
+}
+
+// awaitsBoot reports whether the attempt is past the point of no return in this boot, and the manager has not ended it.
+func awaitsBoot(record Record, bootID string) bool {
+	last := record.Last()
+	return last.Phase == PhaseRebooting && !last.HasBooted(bootID) && !record.Ended()
 }
 
 // Abort is the progress that ends an attempt without a reboot, and whether there is one to end: only out of Draining.

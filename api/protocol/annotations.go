@@ -96,6 +96,15 @@ type Progress struct {
 	// Try reports whether the drain began although a PodDisruptionBudget allowed no eviction. If it runs into its time-out it counts
 	// for no halt.
 	Try bool `json:"try,omitempty"`
+	// Recalls counts the calls of logind after the first, with the one that is about to be made. It is written before each, so that it
+	// survives the boot. A call that logind has refused is made again without being counted.
+	Recalls int32 `json:"recalls,omitempty"`
+	// CalledAt is when the last of them was written. Nil for the first call, which is written with the phase.
+	CalledAt *metav1.Time `json:"calledAt,omitempty"`
+	// UpSeconds is how long the host had been up at the point of no return. 0: unknown.
+	UpSeconds int64 `json:"upSeconds,omitempty"`
+	// Rebooted reports whether the uptime has shown that the host has booted since, although its boot ID is the same.
+	Rebooted bool `json:"rebooted,omitempty"`
 	// Update is what the attempt is to apply. Nil: no engine asked, or by a broadcast only.
 	Update *Update `json:"update,omitempty"`
 }
@@ -104,6 +113,9 @@ type Progress struct {
 func (p Progress) FailedTry() bool {
 	return p.Phase == PhaseAborted && p.Try && p.Reason == v1alpha1.ReasonUndrainablePod
 }
+
+// HasBooted reports whether the host, which has a boot ID now, has booted since the attempt began.
+func (p Progress) HasBooted(bootID string) bool { return p.BootID != bootID || p.Rebooted }
 
 // Update is what an attempt is to apply. It detects a need that reboots do not end. The same version is asked for again over the
 // same system, or a need without a version is there again right after the reboot.
@@ -192,10 +204,12 @@ func (p *Progress) validate() error {
 		return errors.New("seq and bootID must be set")
 	case !absentOrValid(p.Reason):
 		return errReason
+	case p.Recalls < 0:
+		return errors.New("recalls must not be negative")
 	case p.Failures < 0 || p.PodsForced < 0 || p.Update != nil && p.Update.VainReboots < 0:
 		return errors.New("failures, podsForced and vainReboots must not be negative")
 	}
-	return fits(p.BootID, p.At, p.DrainStartedAt)
+	return fits(p.BootID, p.At, p.DrainStartedAt, p.CalledAt)
 }
 
 var (

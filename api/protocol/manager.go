@@ -40,11 +40,12 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, reason v1alpha1.Rea
 	return next, r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
-// Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the boot ID has changed since. Even
+// Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the boot ID has changed since, or the
+// agent has found that the host booted under the same one. Even
 // a grant that was set to Cancelled by hand since: the node is up, and must not stay cordoned.
 func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Time) (Grant, bool) {
 	unfinished := r.Shows(e.Seq) && !r.Finished(e.Seq)
-	proved := r.In(e.Seq, PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
+	proved := r.In(e.Seq, PhaseRebooting) && bootID != "" && r.Progress.HasBooted(bootID)
 	return r.ended(e, ledger, GrantFinished, now), r.isOf(e) && unfinished && proved
 }
 

@@ -16,6 +16,9 @@ type model struct {
 	// restores lets somebody restore a machine to a snapshot of its previous boot, at any time. noLive takes away that the agent calls
 	// logind only while its grant is in force.
 	restores, noLive bool
+	// refuses: logind may refuse for ever, and the agent gives up. A host goes down some time after logind has agreed. sameBoot: its boot
+	// ID stays the same then. blind takes away that the agent asks logind whether the host is going down.
+	refuses, sameBoot, blind bool
 	// anew lets somebody delete each Node once, at any time; its kubelet registers it anew.
 	anew bool
 	// Each of these takes one guard of the protocol away.
@@ -278,6 +281,7 @@ func (m model) agent(w world, n int, to emit) {
 		to(move{"an administrator of", n, does, -1, 0, 0}, next)
 	}
 	if v == 0 {
+		m.goesDown(w, n, to)
 		return
 	}
 	next := w
@@ -293,10 +297,28 @@ func (m model) agent(w world, n int, to emit) {
 	// logind is asked, the host goes down whatever is written over the progress.
 	live := v.in(protocol.PhaseRebooting) && v.get(progSeq) == now.get(progSeq) && now.committed() &&
 		(m.noLive || m.memory.mayCall(now&^unreadable, w.ledgers[now.grantor().ledger], n))
-	if live && now.get(boot) < lastBoot {
-		next := w.rebooted(n)
-		next.nodes[n] |= disturbed
-		to(move{"agent", n, "reboots its host", -1, v.get(progSeq), 0}, next)
+	switch {
+	case !live || now.get(boot) >= lastBoot && !m.sameBoot:
+	case m.refuses:
+		next := w
+		next.nodes[n] |= going
+		to(move{"agent", n, "finds that logind agrees", -1, v.get(progSeq), 0}, next)
+	default:
+		to(move{"agent", n, "reboots its host", -1, v.get(progSeq), 0}, w.rebootedByAgent(n))
+	}
+	m.goesDown(w, n, to)
+}
+
+// goesDown: the host does what logind has agreed to.
+func (m model) goesDown(w world, n int, to emit) {
+	switch {
+	case w.nodes[n]&going == 0:
+	case m.sameBoot:
+		next := w
+		next.nodes[n], next.agents[n] = w.nodes[n]&^going|disturbed, 0
+		to(move{"host", n, "is rebooted, and keeps its boot ID", -1, 0, 0}, next)
+	default:
+		to(move{"host", n, "is rebooted", -1, 0, 0}, w.rebootedByAgent(n))
 	}
 }
 
@@ -323,6 +345,12 @@ func (m model) act(w world, n int, to emit) {
 		write("commits", a.commit, 0, 0)
 	}
 	write("aborts", a.abort, 0, disturbed|m.undoes(v))
+	if m.refuses && (w.nodes[n]&going == 0 || m.blind) {
+		write("gives up", a.retreat, 0, disturbed|m.undoes(v))
+		if m.sameBoot { // what it takes for the proof may be wrong
+			write("finds that its host has booted", a.noteBoot, 0, 0)
+		}
+	}
 	if v.committed() {
 		write("repairs", a.repair, 0, 0) // logind may have been called: the host still goes down
 	} else {
@@ -354,8 +382,15 @@ func (v view) committed() bool {
 
 // rebooted is the world with a host up again on a new boot; its kubelet has reported it, its agent has read nothing yet.
 func (w world) rebooted(n int) world {
-	w.writeNode(n, w.nodes[n].with(boot, w.nodes[n].get(boot)+1))
+	w.writeNode(n, w.nodes[n].with(boot, w.nodes[n].get(boot)+1)&^going)
 	w.agents[n] = 0
+	return w
+}
+
+// rebootedByAgent is the same where the agent has caused it, which must not happen outside the ledger.
+func (w world) rebootedByAgent(n int) world {
+	w = w.rebooted(n)
+	w.nodes[n] |= disturbed
 	return w
 }
 
@@ -397,7 +432,7 @@ type managerAnswers struct {
 	unpublished, withdrawn  bool
 }
 
-type agentAnswers struct{ start, commit, abort, repair step }
+type agentAnswers struct{ start, commit, abort, repair, retreat, noteBoot step }
 
 func newMemory() *memory {
 	return &memory{managers: map[uint64]managerAnswers{}, agents: map[uint64]agentAnswers{}, calls: map[uint64]bool{}, seqs: map[uint64]int{}, undone: map[view]view{}}
@@ -437,6 +472,8 @@ func (m *memory) agent(v view, host int, shown bool) agentAnswers {
 		a.commit.progress, a.commit.ok = protocol.Commit(r, id, instant)
 		a.abort.progress, a.abort.ok = protocol.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
 		a.repair.progress, a.repair.ok = protocol.Repair(r, id, "", shown && v.committed(), instant)
+		a.retreat.progress, a.retreat.ok = protocol.Retreat(r, id, v1alpha1.ReasonRebootRefused, "", false, instant)
+		a.noteBoot.progress, a.noteBoot.ok = protocol.NoteBoot(r, id)
 		m.agents[key] = a
 	}
 	return a

@@ -29,12 +29,15 @@ var (
 	untracked = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, cordons: true, untracked: true}
 	// restored has somebody restore the machine to a snapshot of its previous boot at any time. The progress of then is still there.
 	restored = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, restores: true}
+	// refused has a logind that may refuse for ever, and takes its time otherwise. sameBoot is a host that keeps its boot ID.
+	refused  = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, refuses: true}
+	sameBoot = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, refuses: true, sameBoot: true}
 	// oneManager is the same with two nodes, and small.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
 // TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship. The manager's are Publish, Cancel, Finish,
-// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, MayCall, Abort and Repair. Both call Uncordons. No
+// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, MayCall, NoteBoot, Abort, Retreat and Repair. Both call Uncordons. No
 // world has a disrupted node outside the ledger, more than the limit, or a node down that nobody could put back in service (behaviours
 // 16, 17, 61). In none is an administrator's cordon undone (behaviours 43, 44).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
@@ -54,6 +57,8 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"a cordon of an administrator":                   {cordons, 1_000_000},
 		"such a cordon, without managedFields":           {untracked, 400_000},
 		"a machine that is restored to a snapshot":       {restored, 100_000},
+		"a logind that refuses":                          {refused, 30_000},
+		"a host that keeps its boot ID":                  {sameBoot, 30_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +110,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"cordon: managedFields show that it is an administrator's":    {cordons, func(m *model) { m.noOwner = true }},
 		"before: progress shows that the agent has not cordoned":      {untracked, func(m *model) { m.anyonesCordon = true }},
 		"live: logind is called only while the grant is in force":     {restored, func(m *model) { m.noLive = true }},
+		"going: it is not given up while the host is going down":      {refused, func(m *model) { m.blind = true }},
 		"adopt: a grant that has not begun is adopted as withdrawn":   {withdrawn, func(m *model) { m.adoptsUnmarked = true }},
 	}
 	for name, tc := range cases {
@@ -123,6 +129,8 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 func TestProtocol_LeadsBack(t *testing.T) {
 	cases := map[string]model{
 		"one manager, and hosts rebooted by hand": oneManager,
+		"a logind that refuses":                   {policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, refuses: true},
+		"a host that keeps its boot ID":           {policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, refuses: true, sameBoot: true},
 		"a machine that is restored":              {policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, restores: true},
 		"a Node that is registered anew":          {policies: 1, leaders: 1, nodes: 1, limit: 1, grants: 3, anew: true, byHand: true},
 		"grants that cannot be published":         {policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, withdraws: true},

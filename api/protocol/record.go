@@ -6,10 +6,11 @@
 //  2. Publish: the manager writes the grant annotation on the Node.
 //  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
 //  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
-//     NoteReboot: the manager records that in the ledger.
+//     NoteReboot: the manager records that in the ledger. Recall: the agent calls once more. NoteBoot: the agent finds that the
+//     host has booted under the same boot ID.
 //  5. Finish: after the boot the manager undoes the agent's cordon (Uncordons) and ends the grant.
-//  6. Cancel, Abort: before Commit the manager cancels the grant, or the agent gives up. Repair: the agent replaces a progress
-//     that cannot be read.
+//  6. Cancel, Abort: before Commit the manager cancels the grant, or the agent gives up. Retreat: after Commit the agent gives up,
+//     because logind does not reboot the host. Repair: the agent replaces a progress that cannot be read.
 //  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so it leaves the ledger.
 //  8. Withdraw, Withdrawn: a grant that the API server keeps from the Node is withdrawn in the ledger.
 //  9. Adopt: a ledger that has lost an outstanding grant takes it back.

@@ -52,9 +52,12 @@ const (
 	// unreadable: somebody wrote over the progress, so that nobody can read it. Its bits are what the agent did.
 	unreadable = 1 << 20
 	// cordoned: the Node is unschedulable. anothers: an administrator cordoned it. own: progress states that the agent did.
-	cordoned    = 1 << 21
-	anothers    = 1 << 22
-	own         = 1 << 23
+	cordoned = 1 << 21
+	anothers = 1 << 22
+	own      = 1 << 23
+	// going: logind takes the host down. proved: progress states that the host has booted under the same boot ID.
+	going       = 1 << 24
+	proved      = 1 << 25
 	lastBoot    = 3
 	freshlyMade = view(1 << boot)
 )
@@ -117,7 +120,7 @@ func (v view) progress() *protocol.Progress {
 	}
 	return &protocol.Progress{
 		Seq: int64(v.get(progSeq)), Phase: phases[v.get(progPhase)], BootID: boots[v.get(progBoot)],
-		Cordoned: v&own != 0, At: metav1.NewTime(instant),
+		Cordoned: v&own != 0, Rebooted: v&proved != 0, At: metav1.NewTime(instant),
 	}
 }
 
@@ -144,9 +147,12 @@ func (v view) withGrant(g protocol.Grant) view {
 }
 
 func (v view) withProgress(p protocol.Progress) view {
-	v &^= unreadable | own
+	v &^= unreadable | own | proved
 	if p.Cordoned {
 		v |= own
+	}
+	if p.Rebooted {
+		v |= proved
 	}
 	return v.with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
 }

@@ -276,7 +276,7 @@ func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 		if p.DrainStartedAt != nil {
 			r.DrainsAt = timing.Earliest(p.DrainStartedAt.Time, r.RebootsAt)
 		}
-		if n.BootID != "" && n.BootID != p.BootID && n.Ready && !n.Maintenance {
+		if n.BootID != "" && p.HasBooted(n.BootID) && n.Ready && !n.Maintenance {
 			r.SettlesAt = timing.Earliest(timing.Latest(n.ReadySince, n.MaintenanceSince), now)
 		}
 	}

@@ -127,7 +127,7 @@ func (t Reboot) State() (RebootState, time.Time) {
 		return StateDraining, p.At.Time
 	case p.Phase == protocol.PhaseAborted:
 		return StateAborted, p.At.Time
-	case n.BootID == "" || n.BootID == p.BootID:
+	case n.BootID == "" || !p.HasBooted(n.BootID):
 		return StateRebooting, p.At.Time
 	case !n.Ready || n.Maintenance:
 		return StateBooted, p.At.Time

@@ -195,7 +195,7 @@ func (t *tracker) awaitBoot() {
 		return
 	}
 	timeout := t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
-	booted := n.BootID != "" && n.BootID != p.BootID
+	booted := n.BootID != "" && p.HasBooted(n.BootID)
 	if booted && n.Ready && !n.Maintenance {
 		t.settle()
 		return

@@ -149,6 +149,13 @@ func (m *Machine) Leave() (boot string, accepted bool) {
 	return m.bootID(), true
 }
 
+// IsLeaving reports whether logind has accepted a reboot of this boot, or the machine is down.
+func (m *Machine) IsLeaving() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leaving || !m.up
+}
+
 // Halt ends a boot, by what is recorded. False: it has ended already.
 func (m *Machine) Halt(boot string, event judge.MachineEvent) bool {
 	m.mu.Lock()

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"time"
 
@@ -143,6 +142,14 @@ type logind struct {
 // BlockInhibitors implements reboot.Logind.
 func (l logind) BlockInhibitors(context.Context) ([]agenthost.Inhibitor, error) { return nil, nil }
 
+// GoingDown implements reboot.Logind.
+func (l logind) GoingDown(context.Context) (bool, error) {
+	if !l.agent.Pass() {
+		return false, process.ErrDead
+	}
+	return l.IsLeaving(), nil
+}
+
 // Reboot implements reboot.Logind. It may be refused, and the host takes its time.
 func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	w := l.world
@@ -150,7 +157,7 @@ func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 		return process.ErrDead
 	}
 	if !w.calm.Load() && l.random.Chance(0.1) {
-		return errors.New("the operation was refused")
+		return &agenthost.RefusedError{Name: "the operation was refused"}
 	}
 	id, accepted := l.Leave()
 	if !accepted {

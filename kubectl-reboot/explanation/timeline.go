@@ -88,10 +88,10 @@ func addProgress(add addMoment, n *plan.Node, granted bool) {
 		add(p.At.Time, "attempt aborted: %s, %s (%d in a row)", p.Reason, p.Message, p.Failures)
 	case protocol.PhaseRebooting:
 		add(p.At.Time, "sent to reboot")
-		if granted && n.BootID != p.BootID && !n.Maintenance {
+		if granted && p.HasBooted(n.BootID) && !n.Maintenance {
 			add(n.MaintenanceSince, "the agent reported after the boot")
 		}
-		if granted && n.BootID != p.BootID && n.Ready {
+		if granted && p.HasBooted(n.BootID) && n.Ready {
 			add(n.ReadySince, "Ready")
 		}
 	}

@@ -103,6 +103,11 @@ func (l logind) BlockInhibitors(ctx context.Context) ([]agenthost.Inhibitor, err
 	return nil, l.line.Pass(ctx)
 }
 
+// GoingDown implements reboot.Logind.
+func (l logind) GoingDown(ctx context.Context) (bool, error) {
+	return l.host.IsLeaving(), l.line.Pass(ctx)
+}
+
 // Reboot implements reboot.Logind.
 func (l logind) Reboot(ctx context.Context, _ v1alpha1.InhibitorPolicy) error {
 	if err := l.line.Pass(ctx); err != nil {

@@ -1,0 +1,135 @@
+package step
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
+)
+
+// This file has what follows the point of no return, until this boot ends.
+
+// rebooting asks logind until this boot ends, and only while the grant is in force. If a FleetLock client is to reboot the host, it gets
+// some time for it first. It gives up if that leads nowhere: the node is
+// empty, and holds a slot.
+func rebooting(o Observation) Step {
+	due := callDue(o)
+	reason, message, failed := deadEnd(o)
+	switch {
+	case bootedSince(o):
+		progress, _ := protocol.NoteBoot(o.Record, o.BootID)
+		return unlessGoingDown(o, RecordBoot{Progress: progress})
+	case o.Now.Before(due):
+		return Wait{Until: due}
+	case reason != "":
+		progress, _ := protocol.Retreat(o.Record, o.BootID, reason, engine.Shorten(message), failed, o.Now)
+		return unlessGoingDown(o, AbortDrain{Progress: progress})
+	case !protocol.MayCall(o.Record, o.BootID, o.Entry):
+		return Wait{Until: o.Now.Add(policyRetry)}
+	case mayBeObeyed(o):
+		progress, _ := protocol.Recall(o.Record, o.BootID, o.Now)
+		return RecordCall{Progress: progress}
+	}
+	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: client(o) != ""}
+}
+
+// callDue is when logind is asked next. An earlier process may have been killed between its record and its call, so another one calls
+// at once. It gives the last call its time: that may have been obeyed.
+func callDue(o Observation) time.Time {
+	last := o.Record.Last()
+	switch {
+	case !o.Call.AcceptedAt.IsZero():
+		return o.Call.AcceptedAt.Add(rebootPatience)
+	case o.Call.Refusals > 0:
+		return o.Call.RefusedAt.Add(timing.Backoff(o.Call.Refusals, callRetry, callRetryMax))
+	case o.Began || last.Recalls+1 < maxCalls || last.CalledAt == nil:
+		if client(o) != "" {
+			return clientUntil(o)
+		}
+		return o.Now
+	case last.CalledAt.After(o.Now): // the host's clock was set back
+		return o.SeenAt.Add(rebootPatience)
+	}
+	return last.CalledAt.Add(rebootPatience)
+}
+
+// mayBeObeyed reports whether logind may have obeyed the last call that is on record, so that another one has to be recorded first.
+func mayBeObeyed(o Observation) bool {
+	switch {
+	case o.Call.Unanswered || !o.Call.AcceptedAt.IsZero():
+		return true
+	case o.Call.Refusals > 0:
+		return false
+	}
+	return !o.Began
+}
+
+// deadEnd is why the agent gives up past the point of no return, and whether that is a failure. The empty reason means that it goes on.
+func deadEnd(o Observation) (reason v1alpha1.Reason, message string, failed bool) {
+	why := notInForce(o)
+	switch calls := o.Record.Last().Recalls + 1; {
+	case o.Call.Refusals >= maxRefusals:
+		return v1alpha1.ReasonRebootRefused, fmt.Sprintf("The agent gives up after %d calls. %s", o.Call.Refusals, o.Call.Message), true
+	case calls >= maxCalls && mayBeObeyed(o):
+		return v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("Logind was asked %d times to reboot the host, which still has boot ID %s. "+
+			"Where hosts keep their boot ID over a reboot, as containers do, reboots cannot be proved.", calls, o.BootID), true
+	case why != "" && !unreadLedger(o) && !o.Now.Before(o.SeenAt.Add(rebootPatience)):
+		return v1alpha1.ReasonGrantWithdrawn, why, false
+	}
+	return "", "", false
+}
+
+// unlessGoingDown waits while logind takes the host down, or might. What is written would be wrong by the end of the shutdown.
+func unlessGoingDown(o Observation, next Step) Step {
+	if o.Shutdown.Known && !o.Shutdown.UnderWay {
+		return next
+	}
+	return Wait{Until: o.Now.Add(heldUpRetry)}
+}
+
+// bootedSince reports whether the host has booted since the point of no return under the same boot ID: it has been up for less time
+// than it had been then. Where that is not on record, it has been up for less time than has passed since. A clock that was set in
+// between could make the second one wrong, so logind is asked, too, whether the host is going down.
+func bootedSince(o Observation) bool {
+	last := o.Record.Last()
+	switch {
+	case o.Uptime <= 0 || o.Began: // the process that crossed it is still there
+		return false
+	case last.UpSeconds > 0:
+		return o.Uptime < time.Duration(last.UpSeconds)*time.Second
+	}
+	return o.Uptime < o.Now.Sub(last.At.Time)
+}
+
+// notInForce says why the agent does not call logind although the node is past the point of no return. Empty if it may, or if the
+// ledger was not read.
+func notInForce(o Observation) string {
+	grant, last := o.Record.Grant, o.Record.Last()
+	var why string
+	switch {
+	case o.Record.GrantErr != nil:
+		why = "it cannot be read"
+	case grant == nil:
+		why = "the Node does not show it"
+	case grant.Seq == last.Seq && grant.State != protocol.GrantActive:
+		why = "it is " + string(grant.State)
+	case !protocol.Committed(o.Record, o.BootID):
+		why = "the Node shows another one"
+	case unreadLedger(o):
+		why = fmt.Sprintf("policy %s cannot be read", grant.LedgerName())
+	case slices.Contains(o.Sought, FactLedger) && !protocol.MayCall(o.Record, o.BootID, o.Entry):
+		why = fmt.Sprintf("the ledger of policy %s does not hold it", grant.LedgerName())
+	default:
+		return ""
+	}
+	return fmt.Sprintf("The agent does not reboot the host, because grant %d is not in force: %s.", last.Seq, why)
+}
+
+// unreadLedger reports whether the ledger was to be read and could not be.
+func unreadLedger(o Observation) bool {
+	return slices.Contains(o.Sought, FactLedger) && o.Policy == nil
+}
