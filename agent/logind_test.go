@@ -141,6 +141,26 @@ var _ = Describe("logind", func() {
 		Expect(m.Logind.Reboots()).To(Equal(called + 1))
 	})
 
+	It("would refuse to ignore an inhibitor, and the node is neither cordoned nor drained", func(ctx SpecContext) {
+		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}})
+		units, err := hosttest.StartUnits(m.Bus)
+		Expect(err).NotTo(HaveOccurred())
+		units.SetVersion("257.4-1")
+		m.Logind.SetSystemd(hosttest.SystemdWithoutPolkit)
+		m.Logind.SetInhibitors(lock)
+		m.start(ctx)
+		m.shows(ctx, annotationOf(v1alpha1.AnnotationReport), And(ContainSubstring("RebootRefused"), ContainSubstring("packagekit holds a block inhibitor")))
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.passes(ctx, time.Minute)
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+
+		By("rebooting once the lock is gone")
+		m.rebootsByLogind(ctx)
+		m.Logind.SetInhibitors()
+		m.showsMeanwhile(ctx, time.Minute, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
+	})
+
 	It("is inhibited, and the policy ignores it", func(ctx SpecContext) {
 		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}})
 		m.Logind.SetInhibitors(lock)

@@ -98,6 +98,34 @@ func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy)
 	})
 }
 
+// Refuses returns why logind would refuse to reboot the host even if block inhibitors are to be ignored, or "". It asks about what would
+// be sent: better now than when the node is drained.
+func (l Logind) Refuses(ctx context.Context) (why string, err error) {
+	conn, err := l.Connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	m := manager{conn.Object(logindName, logindPath)}
+	refusal, err := m.canReboot(ctx, v1alpha1.InhibitorsIgnore)
+	switch {
+	case err != nil:
+		return "", err
+	case refusal != nil:
+		return refusal.Message, nil
+	}
+	locks, err := m.locks(ctx)
+	if err != nil {
+		return "", nil // Nobody knows of a lock, so none is known to bind.
+	}
+	strong := slices.IndexFunc(locks, func(l lock) bool { return l.Mode == "block" && l.onShutdown() })
+	if strong < 0 || !bindsRoot(ctx, conn) || hasPolkit(ctx, conn) {
+		return "", nil
+	}
+	return fmt.Sprintf("%s holds a block inhibitor (%s), and from systemd 257 on only polkit can permit to ignore it, which is not on the host",
+		locks[strong].Who, locks[strong].Why), nil
+}
+
 // GoingDown reports whether logind is taking the host down, for a reboot or anything else.
 func (l Logind) GoingDown(ctx context.Context) (underWay bool, err error) {
 	err = l.manager(ctx, func(ctx context.Context, m manager) (err error) {
@@ -130,18 +158,29 @@ func (m manager) call(ctx context.Context, method string, args []any, into ...an
 	return nil
 }
 
+// lock is an inhibitor as logind lists it.
+type lock struct {
+	What, Who, Why, Mode string
+	UID, PID             uint32
+}
+
+// onShutdown reports whether the lock is on shutdown, among other things.
+func (l lock) onShutdown() bool { return slices.Contains(strings.Split(l.What, ":"), "shutdown") }
+
+func (m manager) locks(ctx context.Context) ([]lock, error) {
+	var locks []lock
+	return locks, m.call(ctx, logindInterface+".ListInhibitors", nil, &locks)
+}
+
 func (m manager) blockInhibitors(ctx context.Context) ([]Inhibitor, error) {
-	var locks []struct {
-		What, Who, Why, Mode string
-		UID, PID             uint32
-	}
-	if err := m.call(ctx, logindInterface+".ListInhibitors", nil, &locks); err != nil {
+	locks, err := m.locks(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var blocking []Inhibitor
 	for _, lock := range locks {
 		blocks := lock.Mode == "block" || lock.Mode == "block-weak" && lock.UID != uint32(os.Getuid())
-		if blocks && slices.Contains(strings.Split(lock.What, ":"), "shutdown") {
+		if blocks && lock.onShutdown() {
 			blocking = append(blocking, Inhibitor{Who: lock.Who, Why: lock.Why})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -97,6 +98,83 @@ func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing
 				}
 			})
 		}
+	}
+}
+
+// From systemd 257 on logind asks polkit whether a block inhibitor may be ignored, for root too. Without polkit it refuses, which is
+// known before a node is drained for it.
+func TestLogind_RefusesToIgnoreALockWithoutPolkit(t *testing.T) {
+	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
+	weak, delay := lock, lock
+	weak.Mode, weak.UID, delay.Mode = "block-weak", lock.UID+1, "delay"
+	cases := map[string]struct {
+		systemd hosttest.Systemd
+		version string
+		polkit  bool
+		lock    hosttest.Inhibitor
+		refused bool
+	}{
+		"257 without polkit":             {hosttest.SystemdWithoutPolkit, "257.4-1", false, lock, true},
+		"a release candidate":            {hosttest.SystemdWithoutPolkit, "v258~rc2", false, lock, true},
+		"a version without more":         {hosttest.SystemdWithoutPolkit, "260", false, lock, true},
+		"a weak lock":                    {hosttest.SystemdWithoutPolkit, "257.4-1", false, weak, false},
+		"a lock that delays":             {hosttest.SystemdWithoutPolkit, "257.4-1", false, delay, false},
+		"257 with polkit":                {hosttest.SystemdCurrent, "257.4-1", true, lock, false},
+		"256 without polkit":             {hosttest.SystemdBefore257, "256.7-2", false, lock, false},
+		"a host without RebootWithFlags": {hosttest.SystemdWithoutFlags, "219", false, lock, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			bus := hosttest.StartFor(t)
+			server, err := hosttest.StartLogind(bus)
+			must(t, err)
+			units, err := hosttest.StartUnits(bus)
+			must(t, err)
+			units.SetVersion(tc.version)
+			server.SetSystemd(tc.systemd)
+			server.SetInhibitors(tc.lock)
+			if tc.polkit {
+				must(t, hosttest.StartPolkit(bus))
+			}
+			client := Logind{Connect: SystemBus(bus.Address())}
+			why, err := client.Refuses(t.Context())
+			must(t, err)
+			if (why != "") != tc.refused || tc.refused && !strings.Contains(why, "packagekit holds a block inhibitor (Transaction in progress)") {
+				t.Errorf("beforehand: %q", why)
+			}
+			if err := client.Reboot(t.Context(), ignore); (err != nil) != tc.refused {
+				t.Errorf("the call: %v", err)
+			}
+		})
+	}
+}
+
+// What CanReboot answers holds whatever is ignored, and who cannot be asked refuses.
+func TestLogind_RefusesByCanReboot(t *testing.T) {
+	server, client := startLogind(t)
+	for answer, want := range map[string]string{"yes": "", "inhibitor-blocked": "", "na": `CanReboot returns "na"`} {
+		server.SetCanReboot(answer)
+		if why, err := client.Refuses(t.Context()); why != want || err != nil {
+			t.Errorf("%s: %q, %v", answer, why, err)
+		}
+	}
+	server.Stop()
+	if _, err := client.Refuses(t.Context()); err == nil {
+		t.Error("nobody was asked")
+	}
+}
+
+func TestLogind_GoingDown(t *testing.T) {
+	server, client := startLogind(t)
+	for _, want := range []bool{false, true} {
+		if got, err := client.GoingDown(t.Context()); got != want || err != nil {
+			t.Errorf("going down: %v, %v, want %v", got, err, want)
+		}
+		must(t, client.Reboot(t.Context(), respect))
+	}
+	server.Stop()
+	if _, err := client.GoingDown(t.Context()); err == nil {
+		t.Error("nobody was asked")
 	}
 }
 

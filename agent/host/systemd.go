@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/godbus/dbus/v5"
@@ -97,4 +99,41 @@ func unitPath(unit string) dbus.ObjectPath {
 		fmt.Fprintf(&label, "_%02x", c)
 	}
 	return systemdPath + "/unit/" + dbus.ObjectPath(label.String())
+}
+
+// inhibitorsBindRoot is the first systemd whose logind lets nobody but polkit permit root to ignore a block inhibitor.
+const inhibitorsBindRoot = 257
+
+// bindsRoot reports whether the systemd of the host is that one or a later one. Unknown is no: a call shows it.
+func bindsRoot(ctx context.Context, conn *dbus.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	var value dbus.Variant
+	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, propertiesInterface+".Get", dbus.FlagNoAutoStart, systemdManagerInterface, "Version")
+	if call.Store(&value) != nil {
+		return false
+	}
+	text, _ := value.Value().(string) // such as 257.4-1, or v258~rc2
+	text = strings.TrimPrefix(text, "v")
+	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(text)
+	}
+	major, err := strconv.Atoi(text[:end])
+	return err == nil && major >= inhibitorsBindRoot
+}
+
+const polkitName = "org.freedesktop.PolicyKit1"
+
+// hasPolkit reports whether polkit is on the bus, or the bus could start it. It permits root everything. Unknown is yes: a call shows it.
+func hasPolkit(ctx context.Context, conn *dbus.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for _, method := range []string{"ListNames", "ListActivatableNames"} {
+		var names []string
+		if conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus."+method, 0).Store(&names) != nil || slices.Contains(names, polkitName) {
+			return true
+		}
+	}
+	return false
 }

@@ -156,6 +156,11 @@ func (silentHost) BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error)
 	return nil, ctx.Err()
 }
 
+func (silentHost) Refuses(ctx context.Context) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
 func (silentHost) GoingDown(ctx context.Context) (bool, error) {
 	<-ctx.Done()
 	return false, ctx.Err()

@@ -84,6 +84,14 @@ func inhibited(blocking []host.Inhibitor) string {
 	return engine.Shorten("A shutdown of the host is blocked by " + who)
 }
 
+// refuses is why logind would not reboot the host even if inhibitors are ignored. Empty: it would.
+func refuses(why string) string {
+	if why == "" {
+		return ""
+	}
+	return engine.Shorten(fmt.Sprintf("Logind would refuse the reboot, also with reboot.inhibitors: Ignore: %s.", why))
+}
+
 // unasked states why it is unknown who blocks a shutdown, in the same text each time for the same cause. A refusal's own text names the
 // connection, which is new with each look, and each change is a write to the Node.
 func unasked(err error) string {

@@ -273,12 +273,21 @@ const hostLimit = 15 * time.Second
 func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
 	ctx, cancel := context.WithTimeout(ctx, hostLimit)
 	defer cancel()
+	found := step.Inhibitors{Known: true}
 	blocking, err := v.host.Logind.BlockInhibitors(ctx)
-	if err != nil {
+	if err == nil {
+		found.Message = inhibited(blocking)
+	} else {
 		ctrl.LoggerFrom(ctx).V(4).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
-		return step.Inhibitors{Known: true, Message: unasked(err)}
+		found.Message = unasked(err)
 	}
-	return step.Inhibitors{Known: true, Message: inhibited(blocking)}
+	why, err := v.host.Logind.Refuses(ctx)
+	if err == nil {
+		found.Refusal = refuses(why)
+	} else {
+		found.Refusal = unasked(err)
+	}
+	return found
 }
 
 func (v *observer) coordinators(ctx context.Context) step.Coordinators {

@@ -57,6 +57,7 @@ const (
 // Logind is the host's logind; host.Logind is the real one.
 type Logind interface {
 	BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error)
+	Refuses(ctx context.Context) (why string, err error)
 	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
 	GoingDown(ctx context.Context) (bool, error)
 }

@@ -123,6 +123,8 @@ type logind struct {
 	// inhibitors block a shutdown.
 	inhibitors []host.Inhibitor
 
+	// refuses is why it would refuse in any case.
+	refuses string
 	// goesDown: it takes the host down.
 	goesDown bool
 
@@ -130,6 +132,8 @@ type logind struct {
 	err   error
 	then  func()
 }
+
+func (l *logind) Refuses(context.Context) (string, error) { return l.refuses, nil }
 
 func (l *logind) GoingDown(context.Context) (bool, error) { return l.goesDown, nil }
 

@@ -31,6 +31,8 @@ func (g *guarded) refuse() error {
 
 func (g *guarded) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return nil, g.refuse() }
 
+func (g *guarded) Refuses(context.Context) (string, error) { return "", nil }
+
 func (g *guarded) GoingDown(context.Context) (bool, error) { return false, g.refuse() }
 
 func (g *guarded) Reboot(context.Context, v1alpha1.InhibitorPolicy) error { return g.refuse() }

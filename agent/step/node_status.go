@@ -177,6 +177,9 @@ func blockers(o Observation) []protocol.Blocker {
 	if m := o.Inhibitors.Message; m != "" {
 		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: m})
 	}
+	if m := o.Inhibitors.Refusal; m != "" {
+		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonRebootRefused, Message: m})
+	}
 	if m := o.Coordinators.Message; m != "" {
 		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}

@@ -176,6 +176,8 @@ type Inhibitors struct {
 	Known bool
 	// Message names the block inhibitors, or reports that logind could not be asked: unknown is never a yes. Empty: none.
 	Message string
+	// Refusal says why logind would refuse to reboot the host even if inhibitors are ignored. Empty if it would not.
+	Refusal string
 }
 
 // Coordinators is who else may reboot the host without asking.

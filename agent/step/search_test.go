@@ -30,6 +30,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "begins before the engines have answered once more", o.Confirmed)
 			must(t, o, "begins inhibited", o.Settings().Reboot.Inhibitors == v1alpha1.InhibitorsIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
+			must(t, o, "begins where logind would refuse", o.Inhibitors.Refusal == "")
 			must(t, o, "begins beside another coordinator", o.Settings().Reboot.Coordinators == v1alpha1.CoordinatorsIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before an engine has reported", o.Engines != nil)
@@ -53,6 +54,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "commits though a budget refuses", o.Drain.Refused == "" || o.policy() == nil || late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot)
 			ignored := o.Settings().Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
+			must(t, o, "commits where logind would refuse", o.Inhibitors.Refusal == "")
 			beside := o.Settings().Reboot.Coordinators == v1alpha1.CoordinatorsIgnore
 			must(t, o, "commits beside another coordinator", beside || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
@@ -182,6 +184,7 @@ func heldUps() []func(*Observation) {
 		none, inhibited, rivalled,
 		func(o *Observation) { inhibited(o); rivalled(o) },
 		func(o *Observation) { o.Inhibitors = Inhibitors{} },
+		func(o *Observation) { o.Inhibitors.Refusal = "refused" },
 		func(o *Observation) { o.Coordinators = Coordinators{} },
 	}
 }

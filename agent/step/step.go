@@ -304,6 +304,8 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	switch {
 	case reboot.InhibitorsOrDefault() != v1alpha1.InhibitorsIgnore && (!inhibitors.Known || inhibitors.Message != ""):
 		return protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: inhibitors.Message}, true
+	case inhibitors.Refusal != "":
+		return protocol.Blocker{Reason: v1alpha1.ReasonRebootRefused, Message: inhibitors.Refusal}, true
 	case reboot.CoordinatorsOrDefault() != v1alpha1.CoordinatorsIgnore && (!coordinators.Known || coordinators.Message != ""):
 		return protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
 	}

@@ -142,6 +142,9 @@ type logind struct {
 // BlockInhibitors implements reboot.Logind.
 func (l logind) BlockInhibitors(context.Context) ([]agenthost.Inhibitor, error) { return nil, nil }
 
+// Refuses implements reboot.Logind.
+func (l logind) Refuses(context.Context) (string, error) { return "", nil }
+
 // GoingDown implements reboot.Logind.
 func (l logind) GoingDown(context.Context) (bool, error) {
 	if !l.agent.Pass() {

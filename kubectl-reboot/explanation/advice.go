@@ -35,6 +35,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonUpdateNotApplied:     {"repair the update, or remove what asks: a new version is tried without a command; this one is tried again by", "kubectl reboot request NODE --reason=why"},
 	v1alpha1.ReasonJustBooted:           {"wait until the time in the message", "kubectl describe node NODE"},
 	v1alpha1.ReasonInhibited:            {"see who inhibits, on the host", "systemd-inhibit --list"},
+	v1alpha1.ReasonRebootRefused:        {"end what the message names, on the host; who inhibits is shown by", "systemd-inhibit --list"},
 	v1alpha1.ReasonCoordinatorConflict:  {"run the command of the message on the host; all nodes with another program are listed by", "kubectl reboot doctor"},
 	v1alpha1.ReasonRecordUnreadable:     {"see whether the agent runs: it repairs its record", allPods},
 	v1alpha1.ReasonBackingOff:           {"fix what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},

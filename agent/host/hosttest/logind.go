@@ -24,6 +24,8 @@ const (
 	// SystemdCurrent (257 and later): block inhibitors bind root, too, whoever holds them. With flag 0x1 weak ones of another uid than the
 	// caller's count, and 0x10 skips them all.
 	SystemdCurrent Systemd = iota
+	// SystemdWithoutPolkit is the same on a host without polkit: 0x10 skips weak ones only, for root too.
+	SystemdWithoutPolkit
 	// SystemdBefore257: Reboot ignores block inhibitors for root, flag 0x1 makes those count that another uid than the
 	// caller's holds, 0x10 is an invalid argument.
 	SystemdBefore257
@@ -220,7 +222,7 @@ func (l *Logind) reboot(interactive bool) *dbus.Error {
 	l.called("Reboot", interactive)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.goDown(func(i Inhibitor) bool { return l.systemd == SystemdCurrent && i.Mode == "block" })
+	return l.goDown(func(i Inhibitor) bool { return l.systemd <= SystemdWithoutPolkit && i.Mode == "block" })
 }
 
 func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
@@ -237,7 +239,8 @@ func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
 	}
 	return l.goDown(func(i Inhibitor) bool {
 		counts := i.Mode == "block" || flags&flagCheckInhibitors != 0 && i.UID != callerUID()
-		return counts && flags&flagSkipInhibitors == 0
+		skipped := flags&flagSkipInhibitors != 0 && (l.systemd == SystemdCurrent || i.Mode != "block")
+		return counts && !skipped
 	})
 }
 

@@ -25,6 +25,7 @@ type Units struct {
 	states  map[string]any
 	texts   map[string]any
 	starts  map[string]any
+	version string
 	failure *dbus.Error
 	asked   int
 }
@@ -62,6 +63,9 @@ func (u *Units) SetStatusText(unit string, text any) { u.set(func() { u.texts[un
 // SetStarted changes ExecMainStartTimestamp of a service, in microseconds; it is of any type. One that is not set has just started.
 func (u *Units) SetStarted(unit string, micros any) { u.set(func() { u.starts[unit] = micros }) }
 
+// SetVersion changes what Version reports, such as 257.4-1.
+func (u *Units) SetVersion(version string) { u.set(func() { u.version = version }) }
+
 // Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty name lets them
 // succeed again.
 func (u *Units) Fail(name, message string) { u.set(func() { u.failure = namedError(name, message) }) }
@@ -72,6 +76,9 @@ func (u *Units) Asked() int { return read(&u.guarded, func() int { return u.aske
 // export puts up the manager, and an object below it that represents every unit.
 func (u *Units) export(conn *dbus.Conn) error {
 	if err := conn.ExportMethodTable(map[string]any{"GetUnit": u.getUnit}, systemdPath, systemdManagerInterface); err != nil {
+		return err
+	}
+	if err := conn.ExportMethodTable(map[string]any{"Get": u.property}, systemdPath, propertiesIface); err != nil {
 		return err
 	}
 	return conn.ExportSubtreeMethodTable(map[string]any{"Get": u.property}, systemdPath+"/unit", propertiesIface)
@@ -94,6 +101,9 @@ func (u *Units) property(message dbus.Message, iface, name string) (dbus.Variant
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	path, _ := message.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)
+	if path == systemdPath && iface == systemdManagerInterface && name == "Version" {
+		return dbus.MakeVariant(u.version), nil
+	}
 	for unit, state := range u.states {
 		switch {
 		case path != unitPath(unit) || state == nil:
@@ -125,4 +135,10 @@ func unitPath(unit string) dbus.ObjectPath {
 		fmt.Fprintf(&label, "_%02x", c)
 	}
 	return systemdPath + "/unit/" + dbus.ObjectPath(label.String())
+}
+
+// StartPolkit puts polkit on the bus, by its name alone.
+func StartPolkit(b *Bus) error {
+	polkit := service{bus: b, name: "org.freedesktop.PolicyKit1"}
+	return polkit.start(func(*dbus.Conn) error { return nil })
 }

@@ -103,6 +103,9 @@ func (l logind) BlockInhibitors(ctx context.Context) ([]agenthost.Inhibitor, err
 	return nil, l.line.Pass(ctx)
 }
 
+// Refuses implements reboot.Logind.
+func (l logind) Refuses(ctx context.Context) (string, error) { return "", l.line.Pass(ctx) }
+
 // GoingDown implements reboot.Logind.
 func (l logind) GoingDown(ctx context.Context) (bool, error) {
 	return l.host.IsLeaving(), l.line.Pass(ctx)
