@@ -92,7 +92,9 @@ func newAgent(ctx context.Context, o options, ready readiness, a reboot.Assembly
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), ready.add(mgr), addHostChanges(mgr, r, o, ready)); err != nil {
+	err = errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("node-written", r.CheckWrites), ready.add(mgr),
+		addHostChanges(mgr, r, o, ready))
+	if err != nil {
 		return nil, err
 	}
 	for _, name := range o.engineList() {

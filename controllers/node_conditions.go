@@ -5,8 +5,6 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"net/http"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +47,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 		}
 		written++
 		switch err := w.writeCondition(ctx, s, s.Nodes[i], d); {
-		case isRefusal(err):
+		case nodepatch.IsRefusal(err):
 			w.conditionRefusals.note(d.Node, w.clock.Now())
 			s.fail(err)
 		case err != nil:
@@ -190,7 +188,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; writing its markers again", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
 		case err != nil && !apierrors.IsNotFound(err):
-			if isRefusal(err) {
+			if nodepatch.IsRefusal(err) {
 				w.markerRefusals.note(m.Node, w.clock.Now())
 			}
 			errs = append(errs, err)
@@ -239,23 +237,4 @@ func (r *refusals) note(node string, now time.Time) {
 		*r = refusals{}
 	}
 	(*r)[node] = now
-}
-
-// isRefusal reports whether the API server, or a webhook, refused this very write; other writes may succeed. A webhook refuses with any
-// code. One that does not answer is an internal error, and may be asked about one Node alone. It is no refusal that the server is down or
-// overloaded, or does not know the manager. That the object is gone, or that a race was lost, is no refusal either: the next try may win.
-func isRefusal(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	switch {
-	case !ok:
-		return false
-	case strings.Contains(status.ErrStatus.Message, "denied the request"): // by an admission webhook
-		return true
-	}
-	switch code := status.ErrStatus.Code; code {
-	case http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests:
-		return false
-	default:
-		return code/100 == 4 || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
-	}
 }

@@ -228,7 +228,7 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	switch last, now := refused[node], w.clock.Now(); {
 	case err == nil:
 		delete(refused, node)
-	case !isRefusal(err):
+	case !nodepatch.IsRefusal(err):
 	case now.Sub(last.At) >= refusedPause:
 		status, _ := errors.AsType[*apierrors.StatusError](err)
 		if last.Since.IsZero() {

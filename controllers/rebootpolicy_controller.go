@@ -26,6 +26,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -104,7 +105,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		r.ledger.noteAdopted(s.Policy.UID)
 		r.Metrics.observe(s.Policy, p, s.Window)
 		err = r.report(ctx, s, p)
-	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
+	} else if nodepatch.IsRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
 		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
 	}
 	known := r.ledger.of(s.Policy.UID)
@@ -317,7 +318,7 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 		return nil
 	}
 	all, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
-	if isRefusal(err) {
+	if nodepatch.IsRefusal(err) {
 		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "Finalize",
 			"the policy stays until its nodes have lost what it has set on them: "+err.Error())
 	}
@@ -338,7 +339,7 @@ func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Pl
 			err = r.ledger.consumeResume(ctx, s)
 		}
 	}
-	if err != nil && !isRefusal(err) {
+	if err != nil && !nodepatch.IsRefusal(err) {
 		return err
 	}
 	if err := errors.Join(err, r.nodes.writeConditions(ctx, s, p.Decisions)); err != nil {

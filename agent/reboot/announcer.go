@@ -17,6 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // announcer emits the events of the agent's Node. Each function but notice and warn is called after the write, or the answer of logind,
@@ -149,6 +150,31 @@ func (a *announcer) accepted(node *corev1.Node, o step.Observation) {
 
 func (a *announcer) refused(node *corev1.Node, message string) {
 	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
+}
+
+// unwritten reports that the API server refuses what a step writes on the Node, once for each kind of step until writes succeed again.
+// An event is an object of its own, so it can be written.
+func (a *announcer) unwritten(node *corev1.Node, next step.Step, err error) {
+	if err == nil {
+		delete(a.announced, string(v1alpha1.ReasonNodeWriteRefused))
+	}
+	if !nodepatch.IsRefusal(err) {
+		return
+	}
+	what := "what the agent reports on the Node is not up to date"
+	switch next := next.(type) {
+	case step.StartDrain:
+		what = "the drain does not begin"
+	case step.CommitReboot, step.RecordCall, step.RecordBoot:
+		what = "the reboot does not go on, and the node stays cordoned"
+	case step.AbortDrain:
+		what = fmt.Sprintf("the attempt has ended (%s: %s) and the node stays cordoned", next.Progress.Reason, next.Progress.Message)
+	}
+	if !a.once(string(v1alpha1.ReasonNodeWriteRefused), what) {
+		return
+	}
+	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonNodeWriteRefused), "Write",
+		"%s: the API server refuses what the agent writes: %v", what, err)
 }
 
 // refusal is what logind, or the way to it, answered. Without an answer it is unknown whether logind obeys.

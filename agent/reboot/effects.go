@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
@@ -72,13 +73,21 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 	return nil
 }
 
-// commitReboot writes the conditions of the new phase together with it.
+// commitReboot writes the conditions of the new phase together with it. What is optional is left out if the API server refuses the
+// write.
 func (r *Reconciler) commitReboot(
 	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, status step.NodeStatus,
 ) error {
-	patch := progressPatch(node, next.Progress)
-	addStatus(patch, node, status, o.Now)
-	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
+	write := func(status step.NodeStatus) error {
+		patch := progressPatch(node, next.Progress)
+		addStatus(patch, node, status, o.Now)
+		return r.writer.writeStatus(ctx, node, patch)
+	}
+	err := write(status)
+	if nodepatch.IsRefusal(err) {
+		err = write(status.Essential())
+	}
+	if err != nil {
 		return err
 	}
 	r.observer.wrote(next.Progress)
@@ -89,17 +98,27 @@ func (r *Reconciler) commitReboot(
 	return nil
 }
 
-// abortDrain undoes the cordon only where it is still the agent's own.
+// abortDrain undoes the cordon only where it is still the agent's own. If the API server refuses the write, other programs may have
+// filled the annotations of the Node: then the record is written without what is for people, which the event has.
 func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next step.AbortDrain) error {
-	patch := progressPatch(node, next.Progress)
 	uncordon, err := r.writer.uncordons(ctx)
 	if err != nil {
 		return err
 	}
-	if uncordon {
-		patch.Uncordon()
+	write := func(progress protocol.Progress) error {
+		patch := progressPatch(node, progress)
+		if uncordon {
+			patch.Uncordon()
+		}
+		return r.writer.write(ctx, node, patch)
 	}
-	if err := r.writer.write(ctx, node, patch); err != nil {
+	err = write(next.Progress)
+	if nodepatch.IsRefusal(err) {
+		short := next.Progress
+		short.Message, short.DrainStartedAt = "", nil
+		err = write(short)
+	}
+	if err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", next.Progress.Seq,
@@ -166,13 +185,20 @@ func (r *Reconciler) reboot(ctx context.Context, next step.CallReboot) error {
 	return r.Host.Logind.Reboot(ctx, next.Inhibitors)
 }
 
-// writeNodeStatus writes what of the status the Node does not show yet.
+// writeNodeStatus writes what of the status the Node does not show yet. If the API server refuses that, the conditions are written
+// without the annotations: they show whether the node needs a reboot.
 func (r *Reconciler) writeNodeStatus(ctx context.Context, node *corev1.Node, o step.Observation, status step.NodeStatus) error {
 	patch := &nodepatch.Patch{}
 	if !addStatus(patch, node, status, o.Now) {
 		return nil
 	}
-	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
+	err := r.writer.writeStatus(ctx, node, patch)
+	if essential := (&nodepatch.Patch{}); nodepatch.IsRefusal(err) && addStatus(essential, node, status.Essential(), o.Now) {
+		if r.writer.writeStatus(ctx, node, essential) == nil {
+			r.announcer.reported(ctx, node, o)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	r.announcer.reported(ctx, node, o)

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,6 +129,7 @@ type Reconciler struct {
 
 	writer   *nodeWriter
 	observer *observer
+	refusals *refusals
 	// conflicts counts the refused writes in a row.
 	conflicts int
 }
@@ -140,7 +142,8 @@ func New(config Config) *Reconciler {
 	reports := newReports(wake, config.Engines...)
 	return &Reconciler{
 		Config: config, Wake: wake, drains: drains, lookout: lookout, Reports: reports, announcer: newAnnouncer(config.Recorder),
-		writer: &nodeWriter{name: config.Node, client: config.Client, live: config.Live, clock: config.Clock, wake: wake},
+		refusals: &refusals{clock: config.Clock},
+		writer:   &nodeWriter{name: config.Node, client: config.Client, live: config.Live, clock: config.Clock, wake: wake},
 		observer: &observer{
 			node: config.Node, host: config.Host, live: config.Live, policies: config.Policies, drains: drains, lookout: lookout,
 			reports: reports, clock: config.Clock,
@@ -172,6 +175,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	return nil
 }
 
+// CheckWrites implements healthz.Checker: it fails while the API server refuses what the agent writes on its Node.
+func (r *Reconciler) CheckWrites(request *http.Request) error { return r.refusals.check(request) }
+
 // Reconcile observes, decides and applies. A decision may ask for more to be observed first. The request is not read: there is one
 // Node.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
@@ -192,6 +198,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	r.announcer.notice(node, o, r.drains.of(o.Record.Last().Seq).blocked)
 	err = r.apply(ctx, node, o, d)
+	r.refusals.note(err)
+	r.announcer.unwritten(node, d.Next, err)
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "reason", err.Error())
 		r.writer.refused()

@@ -33,6 +33,12 @@ type NodeStatus struct {
 	Again time.Time
 }
 
+// Essential is the status without its annotations, for which other programs may have left no room on the Node.
+func (s NodeStatus) Essential() NodeStatus {
+	s.Annotations = nil
+	return s
+}
+
 // NodeStatusOf returns the status for the Node. Until all engines have reported, it has no more than how far an attempt is: so the
 // first status after a boot is one write.
 func NodeStatusOf(o Observation) NodeStatus {

@@ -174,7 +174,8 @@ const (
 	ReasonWindowOpen Reason = "WindowOpen"
 	// ReasonRebooting means nodes hold grants.
 	ReasonRebooting Reason = "Rebooting"
-	// ReasonNodeWriteRefused means the API server refuses what the manager writes about the reboot of a node that holds a slot.
+	// ReasonNodeWriteRefused means the API server refuses what the manager writes about the reboot of a node that holds a slot, or, as an
+	// event of the Node, what its agent writes.
 	ReasonNodeWriteRefused Reason = "NodeWriteRefused"
 	// ReasonIdle means no node holds a grant.
 	ReasonIdle Reason = "Idle"

@@ -1,0 +1,53 @@
+package reboot
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
+)
+
+// refusedPatience is for how long the API server may refuse what the agent writes before the agent is not Ready. An admission policy
+// may be put right within it.
+const refusedPatience = 30 * time.Second
+
+// refusals follows whether the API server takes what the agent writes on its Node. What it refuses cannot be told there, so the
+// agent's pod shows it: an agent that is not Ready counts as missing.
+type refusals struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	// since is when the first of the writes in a row was refused, and answer is the last answer. Zero: none was.
+	since  time.Time
+	answer string
+}
+
+// note takes in how a reconcile ended. Outages change nothing.
+func (f *refusals) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err == nil:
+		f.since = time.Time{}
+	case !nodepatch.IsRefusal(err):
+	case f.since.IsZero():
+		f.since = f.clock.Now()
+		fallthrough
+	default:
+		f.answer = err.Error()
+	}
+}
+
+// check implements healthz.Checker.
+func (f *refusals) check(*http.Request) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.since.IsZero() || f.clock.Since(f.since) < refusedPatience {
+		return nil
+	}
+	return fmt.Errorf("the API server refuses what the agent writes on its Node: %s", f.answer)
+}

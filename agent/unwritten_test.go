@@ -1,0 +1,71 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/wire"
+)
+
+// maxAnnotations is how many bytes the API server lets all annotations of an object have.
+const maxAnnotations = 256 << 10
+
+// fills leaves so much room in the annotations of the Node.
+func (m *machine) fills(ctx SpecContext, room int) {
+	GinkgoHelper()
+	m.change(ctx, func(node *corev1.Node) {
+		const key = "example.com/inventory"
+		size := len(key)
+		for key, value := range node.Annotations {
+			size += len(key) + len(value)
+		}
+		node.Annotations[key] = strings.Repeat("x", maxAnnotations-size-room)
+	})
+}
+
+// locks has an admission policy refuse every write of the Node by its agent, or none.
+func (m *machine) locks(refuses bool) {
+	m.requests.Meddle(func(r *http.Request) bool {
+		return refuses && wire.IsWrite(r) && strings.HasPrefix(r.URL.Path, "/api/v1/nodes/")
+	}, wire.Forbid)
+}
+
+var _ = Describe("What the agent may not write", func() {
+	refused := string(v1alpha1.ReasonNodeWriteRefused)
+
+	It("is told by an event where annotations are full, and the need is shown all the same", func(ctx SpecContext) {
+		m := needing(ctx, patient)
+		m.fills(ctx, 0)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.emits(ctx, refused)
+		Expect(m.notesOf(ctx, refused)).To(ContainElement(And(
+			ContainSubstring("what the agent reports on the Node is not up to date"), ContainSubstring("annotations"))))
+		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationEngines))
+	})
+
+	It("leaves room to end a drain where annotations are full", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		m.fills(ctx, 64)
+		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		Expect(m.notesOf(ctx, v1alpha1.EventDrainAborted)).To(ContainElement(ContainSubstring("The drain took longer than")))
+	})
+
+	It("is told by an event with its cause at the end of a drain, which goes on to be tried", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		m.locks(true)
+		m.passes(ctx, v1alpha1.DefaultDrainTimeout+time.Second)
+		Eventually(func() []string { return m.notesOf(ctx, refused) }).Should(ContainElement(And(
+			ContainSubstring("DrainTimedOut"), ContainSubstring("the node stays cordoned"), ContainSubstring("forbidden"))))
+		m.locks(false)
+		m.showsMeanwhile(ctx, time.Minute, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+})
