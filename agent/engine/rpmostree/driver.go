@@ -167,7 +167,7 @@ func refused(ctx context.Context, ostree daemon, refusal error) (Round, error) {
 func (d *Driver) transact(ctx context.Context, address string) error {
 	limit := d.Clock.NewTimer(d.Limit)
 	defer limit.Stop()
-	socket, err := socketOf(address, d.HostRoot)
+	socket, err := host.SocketOf(address, d.HostRoot)
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func (o other) beginCheck() {
 // startUpgrade begins `rpm-ostree upgrade` and starts it.
 func (o other) startUpgrade() {
 	o.d.t.Helper()
-	socket, err := socketOf(o.begin("Upgrade", map[string]dbus.Variant{}), "")
+	socket, err := host.SocketOf(o.begin("Upgrade", map[string]dbus.Variant{}), "")
 	o.d.Must(err)
 	peer, err := dialPeer(o.d.t.Context(), socket, make(chan *dbus.Signal, 16))
 	o.d.Must(err)

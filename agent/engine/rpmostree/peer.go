@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,28 +23,6 @@ const (
 	// maxAuthLine is more than any answer of a server is long.
 	maxAuthLine = 1024
 )
-
-// socketOf finds the socket in a transaction's D-Bus address, below root. Only a socket of this host will do: a D-Bus
-// library also takes addresses that dial another host, or run a program.
-func socketOf(address, root string) (string, error) {
-	pairs, isUnix := strings.CutPrefix(address, "unix:")
-	if !isUnix || strings.ContainsAny(address, ";\x00") {
-		return "", fmt.Errorf("address %.128q is no socket of this host", address)
-	}
-	for pair := range strings.SplitSeq(pairs, ",") {
-		key, escaped, _ := strings.Cut(pair, "=")
-		value, err := dbus.UnescapeBusAddressValue(escaped)
-		switch {
-		case err != nil || strings.ContainsRune(value, 0):
-			return "", fmt.Errorf("address %.128q cannot be read", address)
-		case key == "path" && filepath.IsAbs(value):
-			return filepath.Join(root, filepath.Clean(value)), nil
-		case key == "abstract" && value != "": // rpm-ostree before February 2023; reachable in the host's network only
-			return "@" + value, nil
-		}
-	}
-	return "", fmt.Errorf("address %.128q names no socket", address)
-}
 
 // dialPeer connects to a socket behind which one program uses D-Bus, and no bus. signals gets what it emits. It is closed with the
 // connection, which outlives ctx.
