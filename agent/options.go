@@ -17,6 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
@@ -115,8 +116,8 @@ func (o *options) check() error {
 	if o.identity != identityNode && o.identity != identityServiceAccount {
 		return fmt.Errorf("--identity %q is neither %s nor %s", o.identity, identityNode, identityServiceAccount)
 	}
-	if transport, _, found := strings.Cut(o.bus, ":"); !found || transport == "" {
-		return fmt.Errorf("--dbus-address %q is no D-Bus address such as unix:path=/run/dbus/system_bus_socket", o.bus)
+	if _, err := host.SocketOf(o.bus, "/"); err != nil {
+		return fmt.Errorf("--dbus-address %q is no D-Bus address such as unix:path=/run/dbus/system_bus_socket: %w", o.bus, err)
 	}
 	for name, path := range map[string]string{"--host-root": o.hostRoot, "--boot-id-file": o.bootIDFile} {
 		if !filepath.IsAbs(path) {

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -26,7 +28,8 @@ const callLimit = 25 * time.Second
 type Connect func(ctx context.Context) (*dbus.Conn, error)
 
 // SystemBus connects to the bus at a D-Bus address such as unix:path=/run/dbus/system_bus_socket, within 10 seconds, as
-// the user the process runs as (EXTERNAL). Signals arrive in the order in which the bus sent them.
+// the user the process runs as (EXTERNAL). Signals arrive in the order in which the bus sent them. A nil among them means
+// that signals are missing.
 func SystemBus(address string) Connect {
 	return func(ctx context.Context) (*dbus.Conn, error) {
 		conn, err := connect(ctx, address, connectLimit)
@@ -38,14 +41,26 @@ func SystemBus(address string) Connect {
 }
 
 func connect(ctx context.Context, address string, limit time.Duration) (*dbus.Conn, error) {
-	// The default handler starts a goroutine for each signal the receiver is not ready for: their order is lost.
-	conn, err := dbus.Dial(address, dbus.WithContext(ctx), dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
+	path, err := SocketOf(address, "/")
 	if err != nil {
 		return nil, err
 	}
-	// Auth and Hello know no context; closing the connection is what ends them.
 	greeting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
+	socket, err := new(net.Dialer).DialContext(greeting, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	reader := bounded(socket)
+	over := struct {
+		io.Reader
+		io.WriteCloser
+	}{reader, socket}
+	conn, err := dbus.NewConn(over, dbus.WithContext(ctx), dbus.WithSignalHandler(&signals{from: reader}))
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	// Auth and Hello know no context; closing the connection ends them.
 	inTime := context.AfterFunc(greeting, func() { _ = conn.Close() })
 	err = greet(conn)
 	if !inTime() {

@@ -53,13 +53,13 @@ func TestSystemBus_KeepsTheOrderOfSignals(t *testing.T) {
 	bus := hosttest.StartFor(t)
 	conn, err := SystemBus(bus.Address())(t.Context())
 	must(t, err)
-	signals := make(chan *dbus.Signal) // Nobody is ready when they come.
+	const n = 500
+	signals := make(chan *dbus.Signal, 2*n) // Nobody is ready when they come.
 	conn.Signal(signals)
 	must(t, conn.AddMatchSignal(dbus.WithMatchInterface("org.example.Test")))
 	sender, err := bus.Connect()
 	must(t, err)
 	t.Cleanup(func() { _ = sender.Close() })
-	const n = 500
 	for i := range n {
 		must(t, sender.Emit("/", "org.example.Test.Count", int32(i)))
 	}

@@ -52,7 +52,7 @@ func (c Changes) Start(ctx context.Context) error {
 
 // follow is one connection.
 func (c Changes) follow(ctx context.Context, conn *dbus.Conn) error {
-	signals := make(chan *dbus.Signal, 16)
+	signals := make(chan *dbus.Signal, MaxQueued)
 	conn.Signal(signals)
 	if err := subscribe(ctx, conn); err != nil {
 		return err
@@ -109,10 +109,11 @@ func subscribe(ctx context.Context, conn *dbus.Conn) error {
 }
 
 // isChange reads a signal of logind or systemd. Whatever does not look like one of theirs is not a change.
+// If signals are missing, one of them may have been a change.
 func isChange(signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
-		return false
+		return true
 	case signal.Name == systemdManagerInterface+"."+unitFilesChanged:
 		return true
 	case signal.Name != propertiesInterface+"."+propertiesChanged:

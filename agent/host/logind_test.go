@@ -191,6 +191,21 @@ func TestLogind_ALockThatNobodyCanListIsARefusal_Behaviour46(t *testing.T) {
 	must(t, client.Reboot(t.Context(), ignore))
 }
 
+// Any user may take delay inhibitors, with reasons of any length.
+func TestLogind_ALargeListOfLocksIsUnknown_Behaviour46(t *testing.T) {
+	server, client := startLogind(t)
+	server.SetInhibitors(hosttest.Inhibitor{What: "shutdown", Who: "anybody", Why: strings.Repeat("x", 28<<20), Mode: "delay"})
+	if _, err := client.BlockInhibitors(t.Context()); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("listed: error %v", err)
+	}
+	if err := client.Reboot(t.Context(), respect); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("rebooted: error %v", err)
+	}
+	if n := server.Reboots(); n != 0 {
+		t.Errorf("logind was asked for %d reboots", n)
+	}
+}
+
 func TestLogind_ListsTheLocksThatForbidAReboot_Behaviour46(t *testing.T) {
 	server, client := startLogind(t)
 	server.SetInhibitors(

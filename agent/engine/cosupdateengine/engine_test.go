@@ -167,7 +167,7 @@ func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 		{[]byte("\x18")},
 		{dbus.MakeVariant([]byte("\x18\x06"))},
 		{[]string{"\x18", "\x06"}},
-		{make([]byte, 128<<10)},
+		{make([]byte, 32<<10)},
 		{int64(0), 0.0, "UPDATE_STATUS_UPDATED_NEED_REBOOT", "17800.147.54", int64(0)},
 	}
 	h := newHarness(t)

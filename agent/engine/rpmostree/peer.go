@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 const (
@@ -52,7 +54,7 @@ func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error)
 		return nil, err
 	}
 	answers := strings.NewReader("REJECTED EXTERNAL\r\nOK " + guid + "\r\n")
-	over := &authenticated{Reader: io.MultiReader(answers, socket), WriteCloser: socket}
+	over := &authenticated{Reader: host.BoundedReader(io.MultiReader(answers, socket)), WriteCloser: socket}
 	peer, err := dbus.NewConn(over, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
 	if err != nil {
 		return nil, err

@@ -57,9 +57,6 @@ func (w *watch) run(ctx context.Context) error {
 // receive takes one signal and reports whether the deployments should be read.
 func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
-	case signal == nil:
-		service.Ignore(ctx, w.engine.Malformed, errors.New("no signal"))
-		return false
 	case service.IsOwnerChange(signal):
 		return w.receiveOwner(ctx, signal)
 	// Every program could send such a signal straight to the agent, but not under the name of the daemon.

@@ -85,8 +85,7 @@ type Occasions struct {
 	Changed <-chan struct{}
 	// Rules select the signals to receive, besides the one that announces a new owner of the name.
 	Rules [][]dbus.MatchOption
-	// Receive handles one signal, which may be nil, and reports whether to read the service.
-	// Required.
+	// Receive handles one signal and reports whether to read the service. Required.
 	Receive func(ctx context.Context, signal *dbus.Signal) bool
 }
 
@@ -94,7 +93,7 @@ type Occasions struct {
 // breaks. read receives whether a signal is the occasion, and returns the time until the next read.
 // An error of read ends the link.
 func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Context, signalled bool) (time.Duration, error)) error {
-	signals := make(chan *dbus.Signal, 64)
+	signals := make(chan *dbus.Signal, host.MaxQueued)
 	l.Conn.Signal(signals)
 	if err := l.subscribe(ctx, o.Rules); err != nil {
 		return err
@@ -117,7 +116,8 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 			if !open {
 				return host.ErrConnectionBroke
 			}
-			due, signalled = o.Receive(ctx, signal), true
+			// After a nil signals are missing: the service is read again.
+			due, signalled = signal == nil || o.Receive(ctx, signal), true
 		}
 		if due {
 			l.Silent = false

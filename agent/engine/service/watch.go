@@ -105,8 +105,6 @@ type session struct {
 // receive handles one signal and reports whether to read the service.
 func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
-	case signal == nil:
-		Ignore(ctx, s.watch.Malformed, errors.New("no signal"))
 	case IsOwnerChange(signal):
 		return signal.Sequence > s.Found
 	case signal.Path == s.watch.Path:

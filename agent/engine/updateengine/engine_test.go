@@ -157,8 +157,8 @@ func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 		{int64(0), float64(0), op, []string{"a"}, int64(0)},
 		{int64(0), float64(0), op, map[string]dbus.Variant{"a": dbus.MakeVariant(1)}, int64(0)},
 		{int64(0), float64(0), struct{ A, B string }{op, op}, "", int64(0)},
-		{int64(0), float64(0), op, strings.Repeat("9", 4<<20), int64(0)},
-		{int64(0), float64(0), strings.Repeat("9", 4<<20), "", int64(0)},
+		{int64(0), float64(0), op, strings.Repeat("9", 32<<10), int64(0)},
+		{int64(0), float64(0), strings.Repeat("9", 32<<10), "", int64(0)},
 	}
 	h := newHarness(t)
 	e := h.startHost()
