@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,7 +97,10 @@ func refuses(why string) string {
 // connection, which is new with each look, and each change is a write to the Node.
 func unasked(err error) string {
 	why := err.Error()
-	if name := host.ErrorName(err); name != "" {
+	switch name := host.ErrorName(err); {
+	case errors.Is(err, host.ErrTooLarge):
+		why = "the list of inhibitors is larger than 1 MiB. Look at systemd-inhibit --list on the host, and end the programs that hold them"
+	case name != "":
 		why = "logind answers " + name
 	}
 	return engine.Shorten(fmt.Sprintf("logind cannot be asked who blocks a shutdown: %s.", why))
@@ -114,14 +118,15 @@ func rival(other *host.Coordinator, err error) string {
 			other.Name, timing.Instant(other.At), by(other.By), v1alpha1.CoordinatorAdvice))
 	case other.Unit != "":
 		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
-		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, v1alpha1.CoordinatorAdvice)
+		return engine.Shorten(fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.",
+			other.Name, off, v1alpha1.CoordinatorAdvice))
 	}
 	name := other.Name
 	if name == "" {
 		name = "A program without a readable NAME"
 	}
-	return fmt.Sprintf("%s holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, %s.",
-		name, v1alpha1.CoordinatorAdvice)
+	return engine.Shorten(fmt.Sprintf("%s holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, %s.",
+		name, v1alpha1.CoordinatorAdvice))
 }
 
 // by names who scheduled a shutdown. Empty: unknown.

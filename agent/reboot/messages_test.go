@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,11 +67,35 @@ func TestInhibited(t *testing.T) {
 		"somebody":                 {[]host.Inhibitor{a}, "A shutdown of the host is blocked by a (why a)."},
 		"always in the same order": {[]host.Inhibitor{b, a}, "A shutdown of the host is blocked by a (why a), b (why b)."},
 		"somebody twice is one":    {[]host.Inhibitor{b, b}, "A shutdown of the host is blocked by b (why b)."},
+		"a text with lines of its own": {
+			[]host.Inhibitor{{Who: "a\r\nNode n2", Why: "x\u2028\x1b[2J\u202e"}}, "A shutdown of the host is blocked by a  Node n2 (x \uFFFD[2J\uFFFD).",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, inhibited(tc.blocking)); diff != "" {
 				t.Errorf("inhibited (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnasked(t *testing.T) {
+	cases := map[string]struct {
+		err  error
+		want string
+	}{
+		"no answer": {errors.New("no answer within 10s"), "logind cannot be asked who blocks a shutdown: no answer within 10s."},
+		"an answer that is too large": {
+			fmt.Errorf("calling ListInhibitors of logind: %w", host.ErrTooLarge),
+			"logind cannot be asked who blocks a shutdown: the list of inhibitors is larger than 1 MiB. Look at systemd-inhibit --list on the host, and end the programs that hold them.",
+		},
+		"a refusal, whose text changes": {&host.RefusedError{Name: "org.example.No", Message: ":1.7"}, "logind cannot be asked who blocks a shutdown: logind answers org.example.No."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, unasked(tc.err)); diff != "" {
+				t.Errorf("unasked (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -84,8 +84,13 @@ func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r R
 	return &Notifier{secrets: secrets, clock: clock, done: done, inbox: make(chan delivery, waiting)}
 }
 
+// plain takes out what chats act on: mentions, links and mark-up. A user of a host, a hook or a webhook may have written a part of the
+// text. What a template adds is the administrator's, and stays.
+var plain = strings.NewReplacer("<", "‹", ">", "›", "@", "＠", "://", "[:]//", "](", "] (")
+
 // Notify puts a message into the queue of each Secret that wants it, and never waits.
 func (n *Notifier) Notify(to []v1alpha1.Notification, m Message) {
+	m.Text = plain.Replace(m.Text)
 	for _, t := range to {
 		if t.Wants(m.Event) {
 			n.enqueue(n.inbox, delivery{Message: m.by(t.Template), secret: t.SecretRef.Name})

@@ -172,6 +172,17 @@ func TestNotifier_EachNode(t *testing.T) {
 	}
 }
 
+// TestNotifier_NoMarkup: a user of a host may have written a part of a text. What a template adds is the administrator's.
+func TestNotifier_NoMarkup(t *testing.T) {
+	a := newReceiver(t)
+	b := newBench(t, secrets{"one": a.address()})
+	hostile := "blocked by x (<!channel> @everyone <@U1> [click](https://evil.example/) <https://evil.example|docs>)"
+	b.Notify([]v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "one"}, Template: "<!here> {text}"}},
+		Message{Event: v1alpha1.NotifyHalted, Policy: "workers", Text: hostile})
+	a.expect(t, "<!here> blocked by x (‹!channel› ＠everyone ‹＠U1› [click] (https[:]//evil.example/) ‹https[:]//evil.example|docs›)")
+	b.end(Sent, "")
+}
+
 // TestNotifier_GroupsFailures: those of one policy in a quarter of a minute are one message, and what comes after them stays
 // after them.
 func TestNotifier_GroupsFailures(t *testing.T) {

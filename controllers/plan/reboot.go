@@ -3,9 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -184,14 +182,7 @@ type Refusal struct {
 }
 
 // text is the answer in one line of bounded length.
-func (r Refusal) text() string {
-	return message.Shorten(maxMessage, strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return ' '
-	}, r.Answer))
-}
+func (r Refusal) text() string { return message.Shorten(maxMessage, r.Answer) }
 
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due, and a message about them.
 func (p *Plan) Refused() (nodes int, message string) {

@@ -475,7 +475,7 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 		"none":               {},
 		"one":                {answers: map[string]string{"b": "denied"}, nodes: 1, want: "node b " + since + "denied" + kept},
 		"several":            {answers: map[string]string{"a": "no", "b": "denied", "c": "x"}, nodes: 3, want: "node a " + since + "no" + kept + "; the same holds for b, c"},
-		"control characters": {answers: map[string]string{"a": "de\x1b[2Jn\nied\u202e"}, nodes: 1, want: "node a " + since + "de [2Jn ied " + kept},
+		"control characters": {answers: map[string]string{"a": "de\x1b[2Jn\nied\u202e"}, nodes: 1, want: "node a " + since + "de\uFFFD[2Jn ied\uFFFD" + kept},
 		"a long answer":      {answers: map[string]string{"a": strings.Repeat("é", 40_000)}, nodes: 1, want: "node a " + since + strings.Repeat("é", 254) + "…" + kept},
 		"no write is due":    {answers: map[string]string{"a": "denied"}, granted: true},
 	} {

@@ -4,16 +4,18 @@ package message
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // MaxNoteBytes is the most that the API server takes as the note of an event. It refuses the whole event for a longer one.
 const MaxNoteBytes = 1024
 
-// Shorten cuts text to a number of bytes of valid UTF-8, at the end of a character. What it has cut ends with an ellipsis. The limit
-// has room for the ellipsis and one byte at least.
+// Shorten makes one harmless line of a text that somebody else wrote, such as a user of the host, a hook or a webhook. It cuts the text
+// to a number of bytes of valid UTF-8, at the end of a character. What it has cut ends with an ellipsis. The limit has room for the
+// ellipsis and one byte at least.
 func Shorten(limit int, text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.Map(inLine, strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) <= limit {
 		return text
 	}
@@ -23,6 +25,24 @@ func Shorten(limit int, text string) string {
 		end--
 	}
 	return text[:end] + ellipsis
+}
+
+// inLine replaces the ends of lines by blanks: a text with lines of its own could pass for several messages.
+func inLine(r rune) rune {
+	switch r {
+	case '\t', '\n', '\v', '\f', '\r', '\u0085', '\u2028', '\u2029':
+		return ' '
+	}
+	return Harmless(r)
+}
+
+// Harmless returns the character, or U+FFFD for one that changes how the text around it is shown: a control character, or one that sets
+// the direction of letters.
+func Harmless(r rune) rune {
+	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 // Count is a number of things: 1 node, 2 nodes.

@@ -3,6 +3,7 @@ package message
 import (
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -14,6 +15,10 @@ func TestShorten(t *testing.T) {
 		"longer text ends in an ellipsis":        {strings.Repeat("x", 257), strings.Repeat("x", 253) + "…"},
 		"a character is never cut in two":        {strings.Repeat("ä", 129), strings.Repeat("ä", 126) + "…"},
 		"bytes that are not UTF-8 are replaced":  {"a\xffb", "a\uFFFDb"},
+		"lines become one":                       {"a\r\nb\tc\u2028d\u0085e", "a  b c d e"},
+		"control characters are replaced":        {"a\x1b[31mb\x00c\u009bd", "a\uFFFD[31mb\uFFFDc\uFFFDd"},
+		"directions of letters are replaced":     {"a\u202eb\u2066c\u200fd\u061ce", "a\uFFFDb\uFFFDc\uFFFDd\uFFFDe"},
+		"letters of all languages are kept":      {"日本語, עברית, é, 👩‍💻", "日本語, עברית, é, 👩‍💻"},
 		"replacing them does not pass the limit": {strings.Repeat("a\xff", 200), strings.Repeat("a\uFFFD", 63) + "a…"},
 	}
 	for name, tc := range cases {
@@ -41,7 +46,11 @@ func FuzzShorten(f *testing.F) {
 		if len(got) > limit || !utf8.ValidString(got) {
 			t.Errorf("%q in %d bytes is %q", message, limit, got)
 		}
-		if utf8.ValidString(message) && !strings.HasPrefix(message, strings.TrimSuffix(got, "…")) {
+		if strings.ContainsFunc(got, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u202e' }) {
+			t.Errorf("%q became %q", message, got)
+		}
+		replaced := func(r rune) bool { return inLine(r) != r }
+		if utf8.ValidString(message) && !strings.ContainsFunc(message, replaced) && !strings.HasPrefix(message, strings.TrimSuffix(got, "…")) {
 			t.Errorf("%q became %q", message, got)
 		}
 		if again := Shorten(limit, got); again != got {

@@ -53,13 +53,10 @@ func (t Theme) Paint(style Style, text string) string {
 func Harmless(text string) string { return strings.Map(harmless, text) }
 
 func harmless(r rune) rune {
-	switch {
-	case r == '\n' || r == '\t':
+	if r == '\n' || r == '\t' {
 		return r
-	case r < ' ', r >= 0x7F && r <= 0x9F, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
-		return '\uFFFD'
 	}
-	return r
+	return message.Harmless(r)
 }
 
 // Escaped is the same JSON with the characters that Harmless replaces written as escape sequences of JSON. Encoders escape C0 only,
