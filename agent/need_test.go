@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -35,6 +36,24 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.Bus.Broadcast()).To(Succeed())
 		Expect(m.Bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
 		m.detectsABroadcast(ctx)
+	})
+
+	It("is one condition, whatever another program has added of its type", func(ctx SpecContext) {
+		m := upToDate(ctx)
+		node := m.node(ctx)
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "Another", LastTransitionTime: metav1.Now(),
+		})
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		m.shows(ctx, func(node *corev1.Node) string {
+			var all []string
+			for _, c := range node.Status.Conditions {
+				if c.Type == v1alpha1.NodeRebootRequired {
+					all = append(all, string(c.Status)+" "+c.Reason)
+				}
+			}
+			return strings.Join(all, ", ")
+		}, Equal("False UpToDate"))
 	})
 
 	It("outlives the bus, and the agent within the boot, though no engine confirms it (behaviours 6, 13)", func(ctx SpecContext) {

@@ -139,6 +139,18 @@ var _ = Describe("Manager", func() {
 		Eventually(acceptedReason).WithArguments(a).Should(Equal("Accepted"))
 	})
 
+	It("counts a node as down that one of two conditions Ready calls down", func() {
+		f := makeFleet(2)
+		node := f.get(f.nodes[0])
+		node.Status.Conditions = append([]corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", LastTransitionTime: metav1.Now(),
+		}}, node.Status.Conditions...)
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		f.policy("workers", limit(1))
+		f.need(f.nodes[1])
+		f.show("False BudgetExhausted", f.nodes[1])
+	})
+
 	It("takes a grant annotation it cannot read for no permission, reports it, and repairs it (behaviour 54)", func() {
 		f := makeFleet(1)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationGrant, "{not json")

@@ -45,14 +45,28 @@ func IsAgents(c corev1.NodeCondition) bool {
 	return false
 }
 
-// NodeCondition is one of the conditions of a Node, or the zero one where it is absent.
+// NodeCondition returns one of the conditions of a Node, or the zero one if it is absent. A Node may have several of one type, which
+// the API server does not refuse. The worst of them counts: that of Ready is False, and that of each other type is True.
 func NodeCondition(conditions []corev1.NodeCondition, kind corev1.NodeConditionType) corev1.NodeCondition {
+	worst, good := corev1.NodeCondition{}, corev1.ConditionFalse
+	if kind == corev1.NodeReady {
+		good = corev1.ConditionTrue
+	}
+	badness := func(c corev1.NodeCondition) int {
+		switch c.Status {
+		case good:
+			return 1
+		case corev1.ConditionTrue, corev1.ConditionFalse:
+			return 3
+		}
+		return 2 // Unknown, or no status at all.
+	}
 	for _, c := range conditions {
-		if c.Type == kind {
-			return c
+		if c.Type == kind && (worst.Type == "" || badness(c) > badness(worst)) {
+			worst = c
 		}
 	}
-	return corev1.NodeCondition{}
+	return worst
 }
 
 // Annotations on a Node. Each has one writer.

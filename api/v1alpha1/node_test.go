@@ -32,6 +32,30 @@ func TestNodePause(t *testing.T) {
 	}
 }
 
+// The API server takes several conditions of one type.
+func TestNodeCondition_TakesTheWorstOfOneType(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	for kind, order := range map[corev1.NodeConditionType][]corev1.ConditionStatus{
+		corev1.NodeReady: {yes, unknown, no}, v1alpha1.NodeRebootRequired: {no, unknown, yes},
+	} {
+		for i, better := range order {
+			for _, worse := range order[i:] {
+				for _, pair := range [][]corev1.ConditionStatus{{better, worse}, {worse, better}} {
+					got := v1alpha1.NodeCondition([]corev1.NodeCondition{
+						{Type: "Other", Status: yes}, {Type: kind, Status: pair[0]}, {Type: "Other", Status: no}, {Type: kind, Status: pair[1]},
+					}, kind)
+					if got.Type != kind || got.Status != worse {
+						t.Errorf("%s %v: got %s %s, want %s", kind, pair, got.Type, got.Status, worse)
+					}
+				}
+			}
+		}
+	}
+	if got := v1alpha1.NodeCondition([]corev1.NodeCondition{{Type: "Other"}}, corev1.NodeReady); got.Type != "" {
+		t.Errorf("got %+v for a condition that is absent", got)
+	}
+}
+
 // Any program may write the conditions of KEP-5683: the reason shows which are the agent's.
 func TestIsAgents(t *testing.T) {
 	const drains, drained, reboots = corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress

@@ -123,6 +123,9 @@ func NodeOf(node *corev1.Node) Node {
 func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 	for i := range conditions {
 		c := &conditions[i]
+		if *c != v1alpha1.NodeCondition(conditions, c.Type) {
+			continue // There is a worse one of the same type.
+		}
 		switch c.Type {
 		case corev1.NodeReady:
 			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, transition(c)

@@ -137,3 +137,17 @@ func fitsACondition(t *testing.T, reason v1alpha1.Reason, message string) {
 		t.Errorf("%d bytes: %q: %q", len(message), reason, message)
 	}
 }
+
+// The API server takes several conditions of one type: a node that one of them calls down is down.
+func TestNodeOf_TakesTheWorstConditionOfOneType(t *testing.T) {
+	down := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse}
+	up := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
+	for name, conditions := range map[string][]corev1.NodeCondition{"down first": {down, up}, "down last": {up, down}} {
+		t.Run(name, func(t *testing.T) {
+			n := plan.NodeOf(&corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}})
+			if !n.Unavailable() {
+				t.Error("a node that one condition calls down is available")
+			}
+		})
+	}
+}

@@ -61,12 +61,10 @@ func set(values *map[string]*string, key string, value *string) {
 	(*values)[key] = value
 }
 
-// Condition sets a condition. Its message is written even where it is empty: what a patch leaves out stays.
+// Condition sets a condition in place of all that the Node has of its type: other programs may have added several.
 func (p *Patch) Condition(c corev1.NodeCondition) *Patch {
-	p.condition(struct {
-		corev1.NodeCondition
-		Message string `json:"message"`
-	}{c, c.Message})
+	p.RemoveCondition(c.Type)
+	p.condition(c)
 	return p
 }
 
@@ -79,7 +77,7 @@ func Dated(c, before corev1.NodeCondition, now time.Time) corev1.NodeCondition {
 	return c
 }
 
-// RemoveCondition removes a condition.
+// RemoveCondition removes all conditions of a type.
 func (p *Patch) RemoveCondition(kind corev1.NodeConditionType) {
 	p.condition(map[string]any{"type": kind, "$patch": "delete"})
 }

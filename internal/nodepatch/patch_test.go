@@ -6,6 +6,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -32,8 +33,8 @@ func TestPatch_ChangesWhatItNamesAndNothingElse(t *testing.T) {
 		"an annotation not there": {func(p *Patch) { p.RemoveAnnotation("c") }, func(*corev1.Node) {}},
 		"a label":                 {func(p *Patch) { p.Label("c", "2") }, func(n *corev1.Node) { n.Labels["c"] = "2" }},
 		"no label":                {func(p *Patch) { p.RemoveLabel("b") }, func(n *corev1.Node) { delete(n.Labels, "b") }},
-		"a condition":             {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Message: "two"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "two" }},
-		"a condition, no message": {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "" }},
+		"a condition":             {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Reason: "One", Message: "two"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "two" }},
+		"a condition, no message": {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Reason: "One"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "" }},
 		"no condition":            {func(p *Patch) { p.RemoveCondition("A") }, func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[1:] }},
 		"no cordon":               {func(p *Patch) { p.Uncordon() }, func(n *corev1.Node) { n.Spec.Unschedulable = false }},
 		"a cordon after all":      {func(p *Patch) { p.Uncordon(); p.Cordon() }, func(*corev1.Node) {}},
@@ -46,7 +47,8 @@ func TestPatch_ChangesWhatItNamesAndNothingElse(t *testing.T) {
 			tc.patch(p)
 			want := makeNode()
 			tc.change(want)
-			if diff := gocmp.Diff(want, patched(t, makeNode(), p)); diff != "" {
+			byType := cmpopts.SortSlices(func(a, b corev1.NodeCondition) bool { return a.Type < b.Type }) // They have no order.
+			if diff := gocmp.Diff(want, patched(t, makeNode(), p), byType); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -73,6 +75,16 @@ func patched(t *testing.T, node *corev1.Node, p *Patch) *corev1.Node {
 		t.Fatal(err)
 	}
 	return got
+}
+
+func TestPatch_LeavesOneConditionOfAType(t *testing.T) {
+	node := makeNode()
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: "A", Reason: "Two"}, corev1.NodeCondition{Type: "A", Reason: "Three"})
+	got := patched(t, node, New("").Condition(corev1.NodeCondition{Type: "A", Reason: "Four"})).Status.Conditions
+	want := []corev1.NodeCondition{{Type: "A", Reason: "Four"}, {Type: "B", Reason: "One", Message: "one"}}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestPatch_CarriesTheVersionItWasMadeFrom(t *testing.T) {
