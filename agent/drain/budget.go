@@ -34,8 +34,8 @@ const maxDisruptedPods = 2000
 // readBudget takes the budget out of the API object.
 func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 	pods, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
-	if err != nil {
-		// The API server sees no pods in it either.
+	if err != nil || pdb.Spec.Selector.Size() > maxSelectable {
+		// The API server sees no pods in one that is invalid either.
 		return budget{}
 	}
 	policy, status := pdb.Spec.UnhealthyPodEvictionPolicy, pdb.Status

@@ -83,19 +83,15 @@ func (f *podFeed) step(ctx context.Context) error {
 
 // read lists the pods of the node, as of a resource version.
 func (f *podFeed) read(ctx context.Context) (pods []target, version string, err error) {
-	list, err := f.Pods.pods(ctx, f.selector)
+	version, err = f.Pods.pods(ctx, f.selector, func(pod *corev1.Pod) error {
+		t, err := f.target(ctx, pod)
+		pods = append(pods, t)
+		return err
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("listing pods: %w", err)
 	}
-	pods = make([]target, 0, len(list.Items))
-	for i := range list.Items {
-		t, err := f.target(ctx, &list.Items[i])
-		if err != nil {
-			return nil, "", err
-		}
-		pods = append(pods, t)
-	}
-	return pods, list.ResourceVersion, nil
+	return pods, version, nil
 }
 
 // list sends the drain all pods of the node.
@@ -148,7 +144,7 @@ func (f *podFeed) handle(ctx context.Context, event watch.Event) error {
 // target decides about a pod and keeps what the drain needs of it.
 func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	t := target{
-		uid: pod.UID, labels: pod.Labels, volumes: uses(pod),
+		uid: pod.UID, labels: selectable(pod.Labels), volumes: uses(pod),
 		pending: pod.Status.Phase == corev1.PodPending, ready: ready(pod), tolerates: toleratesCordon(pod),
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
@@ -164,6 +160,21 @@ func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	}
 	t.decision, t.blocks = f.filter.decide(pod, namespace), f.filter.blocks(pod, namespace)
 	return t, nil
+}
+
+// maxSelectable bounds, in bytes, the labels of a pod and the selector of a PodDisruptionBudget that are kept. Larger ones
+// count as none: the API server keeps to the budget when it is asked for an eviction.
+const maxSelectable = 16 << 10
+
+func selectable(set labels.Set) labels.Set {
+	size := 0
+	for key, value := range set {
+		size += len(key) + len(value)
+	}
+	if size > maxSelectable {
+		return nil
+	}
+	return set
 }
 
 // labelsOf looks up the labels of a namespace. Nil: no rule asks for any.

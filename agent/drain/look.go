@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -102,14 +103,17 @@ func (r *run) listPods(ctx context.Context) {
 
 // listBudgets reports the PodDisruptionBudgets of one namespace, and notes that it has.
 func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
-	list, err := r.Policy.budgets(ctx, namespace)
+	budgets := map[types.NamespacedName]budget{}
+	err := r.Policy.budgets(ctx, namespace, func(b *policyv1.PodDisruptionBudget) error {
+		budgets[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = readBudget(b)
+		return nil
+	})
 	r.send(ctx, func(p *progress, now time.Time) error {
 		if err != nil {
 			return fmt.Errorf("listing PodDisruptionBudgets of namespace %q: %w", namespace, err)
 		}
-		for i := range list.Items {
-			b := &list.Items[i]
-			p.budgetChanged(types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, readBudget(b), now)
+		for name, b := range budgets {
+			p.budgetChanged(name, b, now)
 		}
 		listed[namespace] = true
 		return nil

@@ -272,12 +272,16 @@ func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// maxVolumes is more than any node can attach.
+const maxVolumes = 1000
+
 // uses lists the volumes of a pod that may be attached to its node. One that has completed has let go.
 func uses(pod *corev1.Pod) []volume.Use {
 	if completed(pod) {
 		return nil
 	}
-	return volume.UsesOf(pod)
+	all := volume.UsesOf(pod)
+	return slices.Clone(all[:min(len(all), maxVolumes)])
 }
 
 // volumes are those of the pods that stay.

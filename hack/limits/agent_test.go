@@ -225,14 +225,21 @@ func (h *host) called(method string) {
 // pod runs on the machine.
 func (h *host) pod() {
 	h.t.Helper()
+	h.podOf(h.Name, func(*corev1.Pod) {})
+}
+
+// podOf runs on the machine under a name of its own, changed.
+func (h *host) podOf(name string, change func(*corev1.Pod)) {
+	h.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.Name, Labels: map[string]string{"host": h.Name}, OwnerReferences: []metav1.OwnerReference{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"host": h.Name}, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: types.UID("u-" + h.Name), Controller: new(true)},
 		}},
 		Spec: corev1.PodSpec{
 			NodeName: h.Name, Containers: []corev1.Container{{Name: "c", Image: "registry.example/c"}}, TerminationGracePeriodSeconds: new(int64),
 		},
 	}
+	change(pod)
 	must(h.t, api.Create(h.t.Context(), pod))
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
