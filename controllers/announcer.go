@@ -81,6 +81,18 @@ func (a *announcer) finished(s *state, n *plan.Node, t plan.Reboot, uncordoned b
 	}
 }
 
+// refused reports a node on which the API server refuses the manager's conditions or markers. Of many nodes the event names one.
+func (a *announcer) refused(s *state, err error) {
+	if s.Policy != nil {
+		a.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "ReportToNode", err.Error())
+	}
+}
+
+// undone reports what a write about a granted reboot asked for and the Node does not show. The reboot goes on.
+func (a *announcer) undone(s *state, n *plan.Node, err *undoneError) {
+	a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "WriteNode"}, "node %s: %s", n.Name, err.Error())
+}
+
 // hooksBegan emits which hooks the node waits for.
 func (a *announcer) hooksBegan(s *state, n *plan.Node, phase protocol.HookPhase) {
 	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},

@@ -18,7 +18,7 @@ import (
 // The Nodes of a pass are those of the cache, which is everybody's.
 func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 	for name, patch := range map[string]*nodepatch.Patch{
-		"its metadata and status": nodepatch.New("").Annotate("a", "2"),
+		"its metadata and status": nodepatch.New("").Annotate("example.com/a", "2"),
 		"its spec":                func() *nodepatch.Patch { p := nodepatch.New(""); p.Uncordon(); return p }(),
 	} {
 		t.Run(name, func(t *testing.T) {

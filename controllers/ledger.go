@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"time"
@@ -116,6 +117,7 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 
 // put writes a status. Where another write came first, everything that was planned from the old ledger is void.
 func (l *ledgerWriter) put(ctx context.Context, s *state, policy *v1alpha1.RebootPolicy) error {
+	sent := ledgerText(policy)
 	err := l.client.Status().Update(ctx, policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	if err != nil {
 		if apierrors.IsConflict(err) {
@@ -124,7 +126,20 @@ func (l *ledgerWriter) put(ctx context.Context, s *state, policy *v1alpha1.Reboo
 		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, err)
 	}
 	s.wrote(policy)
+	if ledgerText(policy) != sent {
+		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, &undoneError{what: []string{"status.grants, status.seq or status.limit"}})
+	}
 	return nil
+}
+
+// ledgerText is the ledger of a policy as it is sent and stored: times have no fractions there.
+func ledgerText(policy *v1alpha1.RebootPolicy) string {
+	status := &policy.Status
+	data, err := json.Marshal(v1alpha1.RebootPolicyStatus{Limit: status.Limit, Seq: status.Seq, Grants: status.Grants})
+	if err != nil {
+		return "" // it cannot be sent either
+	}
+	return string(data)
 }
 
 // writeStatus PUTs the whole status with the resourceVersion the plan was made from: the ledger's compare-and-swap.

@@ -47,8 +47,9 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 		}
 		written++
 		switch err := w.writeCondition(ctx, s, s.Nodes[i], d); {
-		case nodepatch.IsRefusal(err):
+		case isRefusal(err):
 			w.conditionRefusals.note(d.Node, w.clock.Now())
+			w.announce.refused(s, err)
 			s.fail(err)
 		case err != nil:
 			return err
@@ -188,8 +189,9 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; writing its markers again", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
 		case err != nil && !apierrors.IsNotFound(err):
-			if nodepatch.IsRefusal(err) {
+			if isRefusal(err) {
 				w.markerRefusals.note(m.Node, w.clock.Now())
+				w.announce.refused(s, err)
 			}
 			errs = append(errs, err)
 		}

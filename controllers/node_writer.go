@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +42,12 @@ type nodeWriter struct {
 	// refused are the answers to writes about granted reboots that were refused, by policy and node. Each pass makes these writes
 	// again, so a new leader has the answers after its first pass.
 	refused map[types.UID]map[string]plan.Refusal
+	// undone are such writes that the API server accepted lately and that did not last, by triedKey. Every try is stored.
+	undone refusals
 }
+
+// triedKey names a write about the granted reboot of a node.
+func triedKey(node string, action plan.Action) string { return node + " " + string(action) }
 
 // publish shows the Node its grant: permission and condition in one write.
 func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
@@ -55,12 +61,15 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 		Condition(w.condition(v1alpha1.NodeRebootPermitted, granted, n.Permitted))
 	setMarkers(patch, n, &grant)
 	w.announceMaintenance(patch, s, n, t)
-	if err := w.patchNode(ctx, s, n, patch); err != nil {
+	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationGrant); err != nil {
 		return err
 	}
 	if t.Rebooting() {
 		ctrl.LoggerFrom(ctx).Info("Wrote a grant again that was removed in its reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq)
 		return nil
+	}
+	if same(n.Permitted, granted) { // the condition is from an earlier write, and the grant was in that write, too
+		return &undoneError{removed: true, what: []string{"annotation " + v1alpha1.AnnotationGrant}}
 	}
 	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
 	w.announce.granted(s, n, t)
@@ -77,7 +86,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.
 	patch := grantPatch(n, grant)
 	removeMarkers(patch, n, grant)
 	removeConditions(patch, n)
-	if err := w.patchNode(ctx, s, n, patch); err != nil {
+	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationGrant); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Cancelled a grant", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "reason", t.Reason)
@@ -107,11 +116,11 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.
 	if patch.Spec == nil { // it goes to the status endpoint
 		removeConditions(patch, n)
 	}
-	if err := w.patchNode(ctx, s, n, patch); err != nil {
+	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationGrant); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Confirmed a reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "bootID", n.BootID)
-	w.announce.finished(s, n, t, uncordon)
+	w.announce.finished(s, n, t, uncordon && !s.Nodes[s.index[n.Name]].Cordoned)
 	return nil
 }
 
@@ -148,7 +157,7 @@ func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t p
 	if t.Stage == v1alpha1.HooksBefore {
 		w.announceMaintenance(patch, s, n, t)
 	}
-	if err := w.patchNode(ctx, s, n, patch); err != nil {
+	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationHooks); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Began hooks", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "step", t.Stage)
@@ -204,8 +213,51 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *n
 	}
 	w.reread(n.Name)
 	s.replace(snapshot.Trim(written))
+	if undone := p.Undone(written); len(undone) > 0 {
+		return fmt.Errorf("writing node %q: %w", n.Name, &undoneError{what: undone})
+	}
 	return nil
 }
+
+// patchReboot writes a Node about a granted reboot. The annotation is what the write is for. If the Node shows that, the write counts,
+// and an event reports what else was undone.
+func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *plan.Node, p *nodepatch.Patch, annotation string) error {
+	err := w.patchNode(ctx, s, n, p)
+	undone, ok := errors.AsType[*undoneError](err)
+	if !ok || slices.Contains(undone.what, "annotation "+annotation) {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "The Node does not show all that was written")
+	w.announce.undone(s, n, undone)
+	return nil
+}
+
+// undoneError reports that the API server accepted a write and did not keep all of it.
+type undoneError struct {
+	// what was written and is not there.
+	what []string
+	// removed: the answer to an earlier write had it, and it was removed later.
+	removed bool
+}
+
+// Error implements error.
+func (e *undoneError) Error() string {
+	what := strings.Join(e.what, ", ")
+	if e.removed {
+		return "another program removed " + what + " after it was written"
+	}
+	return "the API server accepted the write and did not keep " + what + ": look for a mutating admission policy or webhook"
+}
+
+// isUndone reports whether the API server accepted a write and did not keep it.
+func isUndone(err error) bool {
+	_, undone := errors.AsType[*undoneError](err)
+	return undone
+}
+
+// isRefusal reports whether the API server, or a webhook, refused or undid this very write; other
+// writes may succeed.
+func isRefusal(err error) bool { return isUndone(err) || nodepatch.IsRefusal(err) }
 
 // refusedWrites are the refused writes about the granted reboots of a policy, by node, as far as its ledger still holds them.
 func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]plan.Refusal {
@@ -225,23 +277,39 @@ func (w *nodeWriter) forget(isGone func(types.UID) bool) {
 // newer one is kept only after a while. The status has it, and would be written in every pass.
 func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	refused := w.refused[s.Policy.UID]
+	if refused == nil {
+		refused = map[string]plan.Refusal{}
+		w.refused[s.Policy.UID] = refused
+	}
+	undone, ok := errors.AsType[*undoneError](err)
+	removed := ok && undone.removed
 	switch last, now := refused[node], w.clock.Now(); {
 	case err == nil:
 		delete(refused, node)
-	case !nodepatch.IsRefusal(err):
-	case now.Sub(last.At) >= refusedPause:
-		status, _ := errors.AsType[*apierrors.StatusError](err)
-		if last.Since.IsZero() {
+	case !isRefusal(err):
+	case removed != last.Removed, now.Sub(last.At) >= refusedPause:
+		if last.Since.IsZero() || removed != last.Removed {
 			last.Since = now
 		}
-		if refused == nil {
-			refused = map[string]plan.Refusal{}
-			w.refused[s.Policy.UID] = refused
-		}
-		refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, Since: last.Since, At: now}
+		refused[node] = plan.Refusal{Answer: answerOf(err), Since: last.Since, At: now, Removed: removed}
 	}
 	s.answered(maps.Clone(refused))
+	if removed {
+		w.undone.note(triedKey(node, plan.PublishGrant), w.clock.Now())
+		return nil // it is there for now
+	}
 	return err
+}
+
+// answerOf returns what the API server answered to a write that it refused or undid.
+func answerOf(err error) string {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return status.ErrStatus.Message
+	}
+	if undone, ok := errors.AsType[*undoneError](err); ok {
+		return undone.Error()
+	}
+	return err.Error()
 }
 
 // setMarkers sets what keeps autoscalers and load balancers off the node. The new grant, which is written with it, names it.

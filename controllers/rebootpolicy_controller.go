@@ -26,7 +26,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
-	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -105,7 +104,8 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		r.ledger.noteAdopted(s.Policy.UID)
 		r.Metrics.observe(s.Policy, p, s.Window)
 		err = r.report(ctx, s, p)
-	} else if nodepatch.IsRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
+	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
+		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.EventPolicyWriteRefused, "WriteStatus", answerOf(err))
 		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
 	}
 	known := r.ledger.of(s.Policy.UID)
@@ -262,6 +262,11 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 			s.putOff(listPause)
 			return wrote
 		}
+		key := triedKey(t.Entry.Node, t.Action)
+		if wait := r.nodes.undone.waits(key, r.Clock.Now()); wait > 0 {
+			s.putOff(wait)
+			continue
+		}
 		wrote, tried[t.Entry.Node] = true, t.Action
 		switch err := r.applyReboot(ctx, s, p, t); {
 		case apierrors.IsNotFound(err):
@@ -270,6 +275,9 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 			// The Node was written in between. That may have been a heartbeat, of which no event comes.
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
 			s.putOff(conflictPause)
+		case isUndone(err):
+			r.nodes.undone.note(key, r.Clock.Now())
+			s.fail(err)
 		default:
 			s.fail(err)
 		}
@@ -318,7 +326,7 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 		return nil
 	}
 	all, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
-	if nodepatch.IsRefusal(err) {
+	if isRefusal(err) {
 		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "Finalize",
 			"the policy stays until its nodes have lost what it has set on them: "+err.Error())
 	}
@@ -339,7 +347,7 @@ func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Pl
 			err = r.ledger.consumeResume(ctx, s)
 		}
 	}
-	if err != nil && !nodepatch.IsRefusal(err) {
+	if err != nil && !isRefusal(err) {
 		return err
 	}
 	if err := errors.Join(err, r.nodes.writeConditions(ctx, s, p.Decisions)); err != nil {

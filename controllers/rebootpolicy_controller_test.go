@@ -311,6 +311,39 @@ func refuseGrants(node string) (admit func()) {
 	return admit
 }
 
+// dropGrants has a mutating admission policy drop the grant from each write of a node, until the end of the spec.
+func dropGrants(node string) {
+	ctx, name := context.Background(), "drop-"+node
+	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes", "nodes/status"}},
+		},
+	}}}
+	policy.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "granted", Expression: fmt.Sprintf(
+		"object.metadata.name == %q && object.metadata.?annotations[?%q].hasValue()", node, v1alpha1.AnnotationGrant)}}
+	policy.Spec.ReinvocationPolicy = admissionv1.NeverReinvocationPolicy
+	policy.Spec.Mutations = []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{
+		Expression: fmt.Sprintf(`[JSONPatch{op: "remove", path: "/metadata/annotations/" + jsonpatch.escapeKey(%q)}]`, v1alpha1.AnnotationGrant),
+	}}}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding.Spec.PolicyName = name
+	Expect(api.Create(ctx, policy)).To(Succeed())
+	Expect(api.Create(ctx, binding)).To(Succeed())
+	DeferCleanup(func() {
+		Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(api.Delete(ctx, policy))).To(Succeed())
+	})
+	// The API server takes a while to notice it.
+	probe := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{}"}}}`, v1alpha1.AnnotationGrant))
+	Eventually(func() map[string]string {
+		answer := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+		Expect(api.Patch(ctx, answer, probe, client.DryRunAll)).To(Succeed())
+		return answer.Annotations
+	}).ShouldNot(HaveKey(v1alpha1.AnnotationGrant))
+}
+
 // reasonsOf lists the reasons of the events about an object.
 func reasonsOf(name string) []string {
 	var reasons []string

@@ -174,8 +174,8 @@ const (
 	ReasonWindowOpen Reason = "WindowOpen"
 	// ReasonRebooting means nodes hold grants.
 	ReasonRebooting Reason = "Rebooting"
-	// ReasonNodeWriteRefused means the API server refuses what the manager writes about the reboot of a node that holds a slot, or, as an
-	// event of the Node, what its agent writes.
+	// ReasonNodeWriteRefused means the API server refuses or undoes what the manager writes about the
+	// reboot of a node that holds a slot. As an event of the Node, it means so for the agent's writes.
 	ReasonNodeWriteRefused Reason = "NodeWriteRefused"
 	// ReasonIdle means no node holds a grant.
 	ReasonIdle Reason = "Idle"
@@ -218,4 +218,6 @@ const (
 	EventNotificationFailed = "NotificationFailed"
 	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
 	EventAgentsNotDeployed = "AgentsNotDeployed"
+	// EventPolicyWriteRefused is on policies: the API server refuses or undoes what the manager writes to the policy's status.
+	EventPolicyWriteRefused = "PolicyWriteRefused"
 )

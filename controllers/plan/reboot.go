@@ -179,6 +179,8 @@ type Refusal struct {
 	Answer string
 	// Since is when the first of the writes in a row was refused, and At when Answer came.
 	Since, At time.Time
+	// Removed reports that the API server accepts the grant and another program removes it from the Node again. No other write is refused.
+	Removed bool
 }
 
 // text is the answer in one line of bounded length.

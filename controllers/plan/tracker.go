@@ -13,8 +13,8 @@ const (
 	// startTimeout is how long an agent may leave a grant untouched before it is cancelled. It acts within a second when it is there at
 	// all.
 	startTimeout = 5 * time.Minute
-	// publishTimeout is how long the API server may refuse what has to be written on a Node before it shows its grant. Then the grant is
-	// withdrawn in the ledger. It is as long as the agent may take.
+	// publishTimeout is how long the API server may refuse or undo what has to be written on a Node before it shows its grant. Then the
+	// grant is withdrawn in the ledger. It is as long as the agent may take.
 	publishTimeout = startTimeout
 	// silence is how much longer than drain.timeout a drain may show before the agent counts as dead: it aborts by
 	// itself long before.
@@ -66,11 +66,11 @@ func (t *tracker) gone(how string) {
 	}
 }
 
-// noteRefusal records that the API server refuses the write that is due, if it does. A grant whose publication it has refused for
+// noteRefusal records that the API server refuses or undoes the write that is due, if it does. A grant that could not be published for
 // publishTimeout is withdrawn.
 func (t *tracker) noteRefusal() {
 	refusal, refused := t.f.Refused[t.Entry.Node]
-	if !refused {
+	if !refused || refusal.Removed && t.Action != PublishGrant {
 		return
 	}
 	t.Refused = refusal.text()

@@ -64,8 +64,14 @@ func set(values *map[string]*string, key string, value *string) {
 // Condition sets a condition in place of all that the Node has of its type: other programs may have added several.
 func (p *Patch) Condition(c corev1.NodeCondition) *Patch {
 	p.RemoveCondition(c.Type)
-	p.condition(c)
+	p.condition(condition{c, c.Message})
 	return p
+}
+
+// condition is a condition that a patch sets.
+type condition struct {
+	corev1.NodeCondition
+	Message string `json:"message"`
 }
 
 // Dated is a condition with its times: the transition time moves with the status alone. Before is the zero value where there was none.
@@ -79,7 +85,13 @@ func Dated(c, before corev1.NodeCondition, now time.Time) corev1.NodeCondition {
 
 // RemoveCondition removes all conditions of a type.
 func (p *Patch) RemoveCondition(kind corev1.NodeConditionType) {
-	p.condition(map[string]any{"type": kind, "$patch": "delete"})
+	p.condition(removal{kind, "delete"})
+}
+
+// removal removes a condition.
+type removal struct {
+	Type  corev1.NodeConditionType `json:"type"`
+	Patch string                   `json:"$patch"`
 }
 
 func (p *Patch) condition(c any) {

@@ -70,6 +70,14 @@ type Store struct {
 	log       []Event
 	compacted int64
 	watches   map[Key][]*Watch
+	mutate    func(by string, object client.Object)
+}
+
+// Mutate plays a mutating admission policy from now on: it may change each object that is written, before it is stored. Nil: there is none.
+func (s *Store) Mutate(mutate func(by string, object client.Object)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mutate = mutate
 }
 
 // New makes an empty store. Policies are what the definition lets them be; nil: whatever they are. The witness sees each revision in its

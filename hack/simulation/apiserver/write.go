@@ -103,6 +103,9 @@ func (s *Store) write(key Key, by string, change func(client.Object) error) (cli
 		return nil, apierrors.NewConflict(resource(key.Kind), key.Name, fmt.Errorf("it is at %s by now, not %s", version, asked))
 	}
 	after.SetResourceVersion(version)
+	if s.mutate != nil {
+		s.mutate(by, after)
+	}
 	switch after := after.(type) {
 	case *corev1.Node:
 		was, _ := before.(*corev1.Node)

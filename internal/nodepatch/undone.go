@@ -1,0 +1,96 @@
+package nodepatch
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Undone returns what the patch asked for and the Node, which is the answer to it, does not show: a mutating admission policy or
+// webhook has changed or dropped it. It is empty if the Node shows everything.
+func (p *Patch) Undone(node *corev1.Node) []string {
+	undone := slices.Concat(
+		differing("annotation ", p.Metadata.Annotations, node.Annotations),
+		differing("label ", p.Metadata.Labels, node.Labels),
+	)
+	if want, asked := p.Spec["unschedulable"]; asked && (want == true) != node.Spec.Unschedulable {
+		undone = append(undone, "spec.unschedulable")
+	}
+	if want, asked := p.Spec["taints"]; asked {
+		undone = append(undone, p.undoneTaints(want, node.Spec.Taints)...)
+	}
+	if p.Status == nil {
+		return undone
+	}
+	for i, c := range p.Status.Conditions {
+		if r, ok := c.(removal); ok && sets(p.Status.Conditions[i:], r.Type) {
+			continue // The patch replaces the condition.
+		}
+		if kind, shown := shows(c, node.Status.Conditions); !shown {
+			undone = append(undone, "condition "+string(kind))
+		}
+	}
+	return undone
+}
+
+// differing names the keys whose values are not those of the patch. A nil value stands for no value.
+func differing(kind string, want map[string]*string, got map[string]string) (keys []string) {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		value, exists := got[key]
+		if w := want[key]; exists != (w != nil) || exists && !same(*w, value) {
+			keys = append(keys, kind+key)
+		}
+	}
+	return keys
+}
+
+// undoneTaints names the taints of the patch that the Node lacks, and our own taint if it stays. Taints that others add are theirs.
+func (p *Patch) undoneTaints(want any, got []corev1.Taint) (undone []string) {
+	taints, _ := want.([]corev1.Taint)
+	for _, t := range taints {
+		if !slices.ContainsFunc(got, func(g corev1.Taint) bool { return g.MatchTaint(&t) && g.Value == t.Value }) {
+			undone = append(undone, "taint "+t.Key)
+		}
+	}
+	for _, t := range got {
+		if t.Key == v1alpha1.TaintPending && !slices.ContainsFunc(taints, func(w corev1.Taint) bool { return w.MatchTaint(&t) }) {
+			undone = append(undone, "taint "+t.Key)
+		}
+	}
+	return undone
+}
+
+// shows reports of which type a condition of a patch is, and whether the conditions of a Node are as it asks.
+func shows(asked any, conditions []corev1.NodeCondition) (corev1.NodeConditionType, bool) {
+	switch c := asked.(type) {
+	case condition:
+		return c.Type, slices.ContainsFunc(conditions, func(g corev1.NodeCondition) bool {
+			reason := c.Reason == "" || g.Reason == c.Reason // an empty one is not in the patch
+			return g.Type == c.Type && g.Status == c.Status && reason && same(c.Message, g.Message)
+		})
+	case removal:
+		return c.Type, !slices.ContainsFunc(conditions, func(g corev1.NodeCondition) bool { return g.Type == c.Type })
+	}
+	return "", true
+}
+
+// sets reports whether a patch sets a condition of this type.
+func sets(asked []any, kind corev1.NodeConditionType) bool {
+	return slices.ContainsFunc(asked, func(a any) bool {
+		c, ok := a.(condition)
+		return ok && c.Type == kind
+	})
+}
+
+// same reports whether a text that was sent came back. JSON replaces bytes that are not UTF-8.
+func same(sent, got string) bool {
+	if sent == got {
+		return true
+	}
+	data, err := json.Marshal(sent)
+	return err == nil && json.Unmarshal(data, &sent) == nil && sent == got
+}
