@@ -285,15 +285,30 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 	return wrote
 }
 
-// applyReboot does what is due about one granted reboot. It reads the Node live and decides again with it, because the
-// cache may lag; the write carries the resourceVersion of that reading. A grant is published by what the cache has, with its
-// resourceVersion: nothing else matters for it, and it is almost always the newest.
+// conflictTries is how often a write that lost a race is decided and sent again at once. Between two of eighteen foreign writes a second
+// one try in ten loses.
+const conflictTries = 8
+
+// applyReboot does what is due about one granted reboot. A grant is published by what the cache has, with its resourceVersion: nothing
+// else matters for it, and it is almost always the newest. Everything else is done by a live reading.
 func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
 	if t.Action == plan.PublishGrant {
 		if err := r.nodes.publish(ctx, s, t.Node, t); !apierrors.IsConflict(err) {
 			return r.nodes.noteAnswer(s, t.Entry.Node, err)
 		}
 	}
+	err := r.applyLive(ctx, s, p, t)
+	for range conflictTries {
+		if !apierrors.IsConflict(err) || s.halfOver(r.Clock.Now()) {
+			break
+		}
+		err = r.applyLive(ctx, s, p, t)
+	}
+	return err
+}
+
+// applyLive reads the Node live and decides again with it, because the cache may lag. The write carries the resourceVersion of that reading.
+func (r *RebootPolicyReconciler) applyLive(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
 	live, err := r.fleet.liveNode(ctx, t.Entry.Node)
 	if err != nil {
 		return err

@@ -51,28 +51,45 @@ func once(name string, err error) func(string) error {
 	}
 }
 
-// outrun changes an object just before the manager writes it, once.
-func outrun[T client.Object](t *testing.T, s *server, name string, how func(T)) func(string) error {
+// outrun changes an object just before the manager writes it, so often.
+func outrun[T client.Object](t *testing.T, s *server, name string, often int, how func(T)) func(string) error {
 	t.Helper()
-	outrun := false
 	return func(written string) error {
-		if written == name && !outrun {
-			outrun = true
+		if written == name && often > 0 {
+			often--
 			change(t, s, name, how)
 		}
 		return nil
 	}
 }
 
-// A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again. It holds for what was read alone,
-// and no event announces heartbeats.
+// A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again at once.
+func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
+	for _, what := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
+		t.Run(what, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			e := s.policy().Status.Grants[0]
+			s.due(t, what)
+			before := s.node(e.Node).Annotations
+			s.fault = outrun(t, s, e.Node, conflictTries, beat)
+			s.pass(t)
+			after := s.node(e.Node).Annotations
+			if after[v1alpha1.AnnotationGrant] == before[v1alpha1.AnnotationGrant] && after[v1alpha1.AnnotationHooks] == before[v1alpha1.AnnotationHooks] {
+				t.Error("the pass did not write what was due")
+			}
+		})
+	}
+}
+
+// After more foreign writes than are tried the next pass comes soon. The write holds for what was read alone, and no event announces
+// heartbeats.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 	for what, kept := range map[string]bool{dueEnd: false, dueCancelled: false, dueHooks: true} {
 		t.Run(what, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			node := s.policy().Status.Grants[0].Node
 			s.due(t, what)
-			s.fault = outrun(t, s, node, beat)
+			s.fault = outrun(t, s, node, conflictTries+1, beat)
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != conflictPause {
 				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, conflictPause)
@@ -560,7 +577,7 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			s.reconciler.ledger.of(s.policy().UID).adopted = tc.leads
 			s.comeBack(t)
-			s.fault = outrun(t, s, workers, holidays)
+			s.fault = outrun(t, s, workers, 1, holidays)
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != tc.want {
 				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, tc.want)

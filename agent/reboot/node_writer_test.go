@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -198,6 +199,53 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 				t.Errorf("the cache is there, and still goes by %v: %v", node, err)
 			}
 		})
+	}
+}
+
+// A write that lost against one that does not concern the agent is sent again at once. After any other the agent decides again.
+func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
+	cases := map[string]struct {
+		outruns int
+		meddle  func(*corev1.Node)
+		writes  int
+		wait    time.Duration
+	}{
+		"a heartbeat":             {outruns: 1, writes: 2, wait: time.Minute},
+		"another one each time":   {outruns: swapTries, writes: swapTries + 1, wait: time.Minute},
+		"more than are tried":     {outruns: swapTries + 1, writes: swapTries + 1, wait: conflictRetry},
+		"an annotation of others": {outruns: 1, meddle: func(n *corev1.Node) { n.Annotations["example.com/a"] = "b" }, writes: 2, wait: time.Minute},
+		"a pause":                 {outruns: 1, meddle: func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationPaused] = "true" }, writes: 1, wait: conflictRetry},
+		"the grant, taken away":   {outruns: 1, meddle: func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationGrant) }, writes: 1, wait: conflictRetry},
+		"a cordon":                {outruns: 1, meddle: func(n *corev1.Node) { n.Spec.Unschedulable = true }, writes: 1, wait: conflictRetry},
+		"another Node of the name": {
+			outruns: 1, meddle: func(n *corev1.Node) { n.UID = "another" }, writes: 1, wait: conflictRetry,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, granted())
+			api.outruns, api.meddle = tc.outruns, tc.meddle
+			got, err := r.Reconcile(t.Context(), ctrl.Request{})
+			if err != nil || got.RequeueAfter != tc.wait || len(api.patches) != tc.writes {
+				t.Errorf("again after %s (%v), %d writes; want %s, %d", got.RequeueAfter, err, len(api.patches), tc.wait, tc.writes)
+			}
+		})
+	}
+}
+
+// The end of an attempt undoes the cordon only while it is the agent's. Somebody may have taken it over in the write that came first.
+func TestSwap_LooksAgainWhoseCordonItIs(t *testing.T) {
+	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
+	api.node.Spec.Unschedulable = true
+	api.outruns, api.meddle = 1, func(n *corev1.Node) {
+		n.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)},
+		}
+	}
+	patch := nodepatch.New(api.node.ResourceVersion)
+	patch.Uncordon()
+	if err := r.writer.write(t.Context(), api.node.DeepCopy(), patch); !apierrors.IsConflict(err) || len(api.patches) != 1 {
+		t.Errorf("%d writes: %v", len(api.patches), err)
 	}
 }
 

@@ -41,6 +41,9 @@ type apiServer struct {
 	limiting *v1alpha1.RebootPolicy
 	// getErr and patchErr are the answers where they are set; policyErr is that to reading the policy.
 	getErr, patchErr, policyErr error
+	// outruns lets somebody else write the Node before a patch, so often. meddle is what they change; nil is a heartbeat.
+	outruns int
+	meddle  func(*corev1.Node)
 	// keeps: the Node becomes what is written.
 	keeps bool
 	// patches are all that came, by subresource.
@@ -83,6 +86,14 @@ func (a *apiServer) patch(what string, object client.Object, patch client.Patch)
 	a.patches = append(a.patches, what+" "+string(data))
 	if a.patchErr != nil {
 		return a.patchErr
+	}
+	if a.outruns > 0 {
+		a.outruns--
+		a.node.ResourceVersion += "1"
+		if a.meddle != nil {
+			a.meddle(a.node)
+		}
+		return conflict
 	}
 	if a.keeps {
 		if err := a.keep(data); err != nil {

@@ -107,6 +107,12 @@ func (p *Patch) Cordon() { p.spec("unschedulable", true) }
 // Uncordon makes the node schedulable.
 func (p *Patch) Uncordon() { p.spec("unschedulable", nil) }
 
+// Uncordons reports whether the patch makes the node schedulable.
+func (p *Patch) Uncordons() bool {
+	unschedulable, asked := p.Spec["unschedulable"]
+	return asked && unschedulable == nil
+}
+
 // Taint replaces all taints: their list has one owner, and no patch reaches into it.
 func (p *Patch) Taint(taints []corev1.Taint) {
 	if len(taints) == 0 {
