@@ -206,6 +206,40 @@ var _ = Describe("Manager", func() {
 		Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 	})
 
+	It("keeps the nodes of an invalid policy from one of lower priority, which names them", func() {
+		f := makeFleet(1)
+		f.need(f.nodes[0])
+		first := f.policy("first", func(s *v1alpha1.RebootPolicySpec) {
+			s.Priority = 1
+			diskGate("none", func(g *v1alpha1.ObjectGate) { g.Expression = "object.health = 'good'" })(s)
+		})
+		second := f.policy("second")
+		Eventually(acceptedReason).WithArguments(first).Should(Equal("Invalid"))
+		Eventually(func() string { return conditionOf(second, v1alpha1.ConditionAccepted).Message }).Should(And(
+			HavePrefix("1 node is not rebooted: policy "+first.Name), ContainSubstring(f.nodes[0])))
+		Eventually(func() string { return f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message }).Should(
+			ContainSubstring("policy " + second.Name + " selects the node too"))
+		Consistently(f.granted, "300ms").Should(BeEmpty())
+		editPolicy(first, func(p *v1alpha1.RebootPolicy) { p.Spec.Gates, p.Spec.Priority = nil, -1 })
+		Eventually(f.granted).Should(HaveLen(1))
+		Eventually(acceptedReason).WithArguments(second).Should(Equal("Accepted"))
+	})
+
+	It("gives the slot back of a node whose grant a mutating admission policy drops", func() {
+		f := makeFleet(2)
+		dropping := f.nodes[0]
+		dropGrants(dropping)
+		p := f.policy("workers")
+		f.need(dropping)
+		Eventually(func() string { return conditionOf(p, v1alpha1.ConditionProgressing).Message }).Should(And(
+			HavePrefix("node "+dropping+" holds a slot"), ContainSubstring("did not keep annotation "+v1alpha1.AnnotationGrant)))
+		now.forward(6 * time.Minute)
+		f.need(f.nodes[1])
+		Expect(f.next()).To(Equal(f.nodes[1]))
+		Expect(policyStatus(p).History).To(ContainElement(And(HaveField("Node", dropping), HaveField("Result", v1alpha1.RebootWithdrawn),
+			HaveField("Reason", v1alpha1.ReasonNodeWriteRefused))))
+	})
+
 	It("never passes the limit with two managers that both act (behaviour 17)", func() {
 		DeferCleanup(startManager(&requestLog{}))
 		f := makeFleet(6)

@@ -125,8 +125,22 @@ func accepted(p plan.Plan) metav1.Condition {
 	case len(p.Conflicts) > 0:
 		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonPolicyConflict, conflicts(p.Conflicts))
 	}
+	if len(p.Withheld) > 0 {
+		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonPolicyConflict, withheld(p.Withheld))
+	}
 	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the whole spec is in force")
 }
+
+// withheld names the invalid policy whose nodes this one selects, too, and some of them.
+func withheld(nodes map[string][]string) string {
+	policy := slices.Min(slices.Collect(maps.Keys(nodes)))
+	names := slices.Sorted(slices.Values(nodes[policy]))
+	return fmt.Sprintf("%s not rebooted: policy %s of higher spec.priority selects %s too, and is Invalid; correct or delete policy %s, or lower its spec.priority",
+		message.Count(len(names), "node is", "nodes are"), policy, message.Names(names, maxWithheld), policy)
+}
+
+// maxWithheld is how many nodes a condition names.
+const maxWithheld = 5
 
 // conflicts names one node, so that the message states what to look at and stays short.
 func conflicts(rivals map[string][]string) string {

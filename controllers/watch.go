@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -186,11 +187,23 @@ func sameNode(before, after *corev1.Node) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// policyChanges drops updates of the status, which only the manager writes.
+// policyChanges drops updates of the status, which only the manager writes, unless the policy becomes valid or invalid: that concerns those
+// that select the same nodes.
 func policyChanges() builder.Predicates {
 	return builder.WithPredicates(predicate.Or(
 		predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
 		predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetDeletionTimestamp() != nil }),
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return acceptedReason(e.ObjectOld) != acceptedReason(e.ObjectNew) }},
 	))
+}
+
+// acceptedReason is the reason of condition Accepted of a policy.
+func acceptedReason(object client.Object) string {
+	if policy, ok := object.(*v1alpha1.RebootPolicy); ok {
+		if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAccepted); c != nil {
+			return c.Reason
+		}
+	}
+	return ""
 }

@@ -145,11 +145,21 @@ func nodePaused(_ view, n *Node) *Blocked {
 	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused)
 }
 
-func policyInvalid(v view, _ *Node) *Blocked {
-	if v.invalid != "" {
-		return blocked(v1alpha1.ReasonInvalid, "policy %s: %s", v.name, v.invalid)
+func policyInvalid(v view, n *Node) *Blocked {
+	if v.invalid == "" {
+		return nil
 	}
-	return nil
+	o := blocked(v1alpha1.ReasonInvalid, "policy %s: %s", v.name, v.invalid)
+	var others []string
+	for _, s := range v.Governor.Selecting(n) {
+		if s.Policy != v.name {
+			others = append(others, s.Policy)
+		}
+	}
+	if len(others) > 0 { // it fails closed: nobody knows what its owner wanted to hold back
+		o.Message += fmt.Sprintf("; policy %s selects the node too, and governs it only once this one is deleted or has a lower spec.priority", others[0])
+	}
+	return o
 }
 
 func policyPaused(v view, _ *Node) *Blocked {

@@ -61,6 +61,8 @@ type fleet struct {
 	agents   agentCount
 	// conflicts are nodes that this policy and its rivals select, by node name.
 	conflicts map[string][]string
+	// withheld are nodes that this policy selects and an invalid one of higher priority governs, by the name of that one.
+	withheld map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
 	controlPlane []*Node
 	// entries are those of this policy in its ledger, and inEntry the names of their nodes. orphans are the nodes with a grant that is
@@ -103,7 +105,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now, interval: s.RebootInterval},
 		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
-		selected: make([]*Node, 0, len(s.Nodes)), byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
+		selected: make([]*Node, 0, len(s.Nodes)), byName: map[string]*Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
 		inLedger: map[string]bool{},
 	}
 	for _, e := range s.Holder().Status.Grants {
@@ -196,6 +198,9 @@ func (f *fleet) add(n *Node) {
 		f.byName[n.Name], f.conflicts[n.Name] = n, g.Rivals
 	case g.IsOf(f.limited.with):
 		f.limited.add(n, g, f.Governor.inLedger[n.Name])
+	}
+	if by := f.Governor.withholder(n, f.name); by != "" {
+		f.withheld[by] = append(f.withheld[by], n.Name)
 	}
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -36,6 +37,8 @@ type rule struct {
 	policy   string
 	priority int32
 	selector labels.Selector
+	// invalid reports that the policy governs its nodes and reboots none, because its status says so of its present spec.
+	invalid bool
 }
 
 // selects reports whether the policy selects the node. None selects one that runs Windows.
@@ -62,12 +65,32 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 			g.Invalid[p.Name] = message.Shorten(maxMessage, fmt.Sprintf("the policy governs no node, because spec.nodeSelector cannot be evaluated: %v", err))
 			continue
 		}
-		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector})
+		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector, invalid: isInvalid(p)})
 	}
 	slices.SortFunc(g.rules, func(a, b rule) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.policy, b.policy))
 	})
 	return g
+}
+
+// isInvalid reports whether the manager has found the policy's present spec to be one that it cannot act on.
+func isInvalid(p *v1alpha1.RebootPolicy) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted)
+	return c != nil && c.Reason == string(v1alpha1.ReasonInvalid) && c.ObservedGeneration == p.Generation
+}
+
+// withholder returns the invalid policy that governs the node although this one selects it, too, with a lower priority. Such a policy
+// fails closed: nobody knows what its owner wanted to hold back. It returns "" if there is none.
+func (g Governor) withholder(n *Node, policy string) string {
+	first := slices.IndexFunc(g.rules, func(r rule) bool { return r.selects(n) })
+	if first < 0 || !g.rules[first].invalid {
+		return ""
+	}
+	highest := g.rules[first]
+	if slices.ContainsFunc(g.rules, func(r rule) bool { return r.policy == policy && r.priority < highest.priority && r.selects(n) }) {
+		return highest.policy
+	}
+	return ""
 }
 
 // Governance names the policy of one node. Without a policy and without rivals no policy selects it.

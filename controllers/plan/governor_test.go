@@ -101,6 +101,34 @@ func TestGovernor_Govern(t *testing.T) {
 	})
 }
 
+// An invalid policy keeps its nodes from everybody. The policy of lower priority that selects them too names them.
+func TestPlan_NamesTheNodesThatAnInvalidPolicyKeeps(t *testing.T) {
+	invalid := func(generation int64) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) {
+			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+				Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ReasonInvalid), ObservedGeneration: generation,
+			})
+		}
+	}
+	db := selects("pool", "db")
+	for name, tc := range map[string]struct {
+		other *v1alpha1.RebootPolicy
+		want  map[string][]string
+	}{
+		"an invalid policy of higher priority":    {policy("b", db, priority(1), invalid(0)), map[string][]string{"b": {"n1"}}},
+		"one that was edited since":               {policy("b", db, priority(1), invalid(-1)), map[string][]string{}},
+		"a valid policy of higher priority":       {policy("b", db, priority(1)), map[string][]string{}},
+		"an invalid policy of lower priority":     {policy("b", db, priority(-1), invalid(0)), map[string][]string{}},
+		"an invalid policy that selects others":   {policy("b", selects("pool", "web"), priority(1), invalid(0)), map[string][]string{}},
+		"an invalid policy that is being deleted": {policy("b", db, priority(1), invalid(0), deleted), map[string][]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := situation{policies: []*v1alpha1.RebootPolicy{policy("a"), tc.other}, hosts: []*host{needy("n1", label("pool", "db")), needy("n2")}}
+			same(t, "withheld", tc.want, s.plan().Withheld)
+		})
+	}
+}
+
 func labelled(labels map[string]string) *plan.Node {
 	return new(plan.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}))
 }

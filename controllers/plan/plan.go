@@ -67,6 +67,8 @@ type Plan struct {
 	Invalid string
 	// Conflicts are nodes that this policy and its rivals select, by node name.
 	Conflicts map[string][]string
+	// Withheld are nodes that this policy selects and an invalid one of higher priority governs, by the name of that one.
+	Withheld map[string][]string
 	// Holders names who uses the budget.
 	Holders string
 	// WaitsForGates reports that a node waits for its gates or its turn alone, so the gates must be asked.
@@ -120,7 +122,7 @@ func Begin(s Snapshot) *Draft {
 	d := &Draft{f: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
 		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: reboots,
-		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
+		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts, Withheld: f.withheld,
 	}}
 	if f.own != nil {
 		d.plan.Limit = min(f.limit, *f.own)

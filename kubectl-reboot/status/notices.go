@@ -77,6 +77,11 @@ func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Polic
 		note(Conflict, true, fmt.Sprintf("policies %s select %s with the same priority: no reboot is granted there",
 			strings.Join(p.Conflicts[first], ", "), message.Count(len(p.Conflicts), "node", "nodes")), "kubectl reboot explain "+first)
 	}
+	for _, other := range slices.Sorted(maps.Keys(p.Withheld)) {
+		nodes := p.Withheld[other]
+		note(Conflict, true, fmt.Sprintf("policy %s is invalid and keeps %s of policy %s, which has a lower priority: no reboot is granted there",
+			other, message.Count(len(nodes), "node", "nodes"), name), "kubectl edit rbp "+other)
+	}
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady); c != nil {
 		note(AgentsNeeded, c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)
 	}
