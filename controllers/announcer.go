@@ -170,6 +170,8 @@ func (a *announcer) conditionChanged(policy *v1alpha1.RebootPolicy, was, is meta
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Accept", is.Message)
 	case reason == v1alpha1.ReasonNodeWriteRefused:
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WriteNode", is.Message)
+	case reason == v1alpha1.ReasonLimitHeld:
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Decide", is.Message)
 	case reason == v1alpha1.ReasonAgentsMissing:
 		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WatchAgents", is.Message)
 	case reason == v1alpha1.ReasonAgentsReady && was.Status == metav1.ConditionFalse:

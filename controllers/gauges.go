@@ -84,7 +84,10 @@ func (g *gauges) seriesOf(policy string, p plan.Plan, w window.State) []promethe
 		"selected": p.Counts.Selected, "reporting": p.Counts.Reporting, "reboot_required": p.Counts.RebootRequired,
 		"granted": p.Counts.Granted, "rebooting": p.Counts.Rebooting, "blocked": p.Counts.Blocked,
 		"unavailable": p.Counts.Unavailable, "failed": p.Counts.Failed, "node_write_refused": int32(refused),
-		"deadline_near": 0, "deadline_passed": 0,
+		"deadline_near": 0, "deadline_passed": 0, "limit_held": 0,
+	}
+	if p.Stall != nil {
+		counts["limit_held"] = int32(len(p.Stall.Nodes))
 	}
 	if p.Agents != nil {
 		counts["agent_missing"] = p.Agents.Missing

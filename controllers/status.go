@@ -182,7 +182,15 @@ func progressing(p plan.Plan) metav1.Condition {
 		}
 		return condition(v1alpha1.ConditionProgressing, true, reason, message)
 	}
+	if p.Stall != nil {
+		return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonLimitHeld, stalled(p.Stall)+others)
+	}
 	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is in progress"+others)
+}
+
+// stalled reports how many nodes wait for others that nobody reboots, and what helps.
+func stalled(stall *plan.Stall) string {
+	return message.Count(int(stall.Waiting), "node waits", "nodes wait") + " since " + timing.Instant(stall.Since) + ": " + stall.Message
 }
 
 // shared reports how many slots of a limit that counts several policies are taken.

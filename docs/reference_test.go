@@ -123,6 +123,7 @@ func reasonsOfEvents() []string {
 		string(v1alpha1.ReasonHookFailed),
 		string(v1alpha1.ReasonHookTimedOut),
 		string(v1alpha1.ReasonInvalid),
+		string(v1alpha1.ReasonLimitHeld),
 		string(v1alpha1.ReasonNodeWriteRefused),
 		string(v1alpha1.ReasonObjectNotReady),
 		string(v1alpha1.ReasonPolicyConflict),

@@ -177,6 +177,8 @@ const (
 	// ReasonNodeWriteRefused means the API server refuses or undoes what the manager writes about the
 	// reboot of a node that holds a slot. As an event of the Node, it means so for the agent's writes.
 	ReasonNodeWriteRefused Reason = "NodeWriteRefused"
+	// ReasonLimitHeld means no node holds a grant, and for an hour nodes that are down for reasons of their own have used up maxUnavailable.
+	ReasonLimitHeld Reason = "LimitHeld"
 	// ReasonIdle means no node holds a grant.
 	ReasonIdle Reason = "Idle"
 	// ReasonTooManyFailures means maxFailures nodes failed since the last success.

@@ -19,6 +19,9 @@ type Blocked struct {
 
 	// check is the reason that names the check which blocks; view.first sets it.
 	check v1alpha1.Reason
+	// stallsAt is when people are told who uses the limit up. stalledBy is the share about which they are, and stalledSince is since when.
+	stallsAt, stalledSince time.Time
+	stalledBy              *share
 	// shortLived: it ends within seconds, and is not written on nodes.
 	shortLived bool
 }

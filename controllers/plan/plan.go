@@ -71,6 +71,8 @@ type Plan struct {
 	Withheld map[string][]string
 	// Holders names who uses the budget.
 	Holders string
+	// Stall reports nodes that use the limit up without being rebooted. Nil: none do, or not for long.
+	Stall *Stall
 	// WaitsForGates reports that a node waits for its gates or its turn alone, so the gates must be asked.
 	WaitsForGates bool
 	// Gates are what status.gates should be.
@@ -157,7 +159,7 @@ func (d *Draft) Complete() Plan {
 	if p.RunHooks != nil && d.f.run.waits != nil {
 		p.RunWaits = d.f.run.waits.Message
 	}
-	p.Holders = d.slots.holders()
+	p.Holders, p.Stall = d.slots.holders(), d.stall()
 	p.Decisions, p.Markers = d.decisions(), markersOf(d)
 	p.Versions, p.Agents, p.Deadlines = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected)), deadlinesOf(d.f)
 	d.count()

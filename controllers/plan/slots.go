@@ -44,13 +44,19 @@ type share struct {
 	used map[string]string
 	// granted is how many of them are entries of the ledger.
 	granted int
+	// heldBy are the nodes that use the share up and that nobody reboots. heldSince is when they have done so; zero if that is unknown.
+	heldBy    []string
+	heldSince time.Time
 }
+
+// forItsTurn begins the message of a node that waits for others.
+const forItsTurn = "waiting for its turn: "
 
 // shareOf is a share in which no slot is taken: maxUnavailable in nodes and as it is written, and of which nodes.
 func shareOf(limit int32, most intstr.IntOrString, of string) *share {
 	return &share{
 		limit: int(limit), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
-		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes%s may be unavailable at once", most.String(), of),
+		full: fmt.Sprintf(forItsTurn+"at most %s of the nodes%s may be unavailable at once", most.String(), of),
 	}
 }
 
@@ -103,6 +109,7 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 			s.domains[f.domain(n)] = true
 		}
 	}
+	s.noteHolders(f)
 	return s
 }
 
@@ -178,7 +185,7 @@ func budgetExhausted(v view, n *Node) *Blocked {
 		return o
 	}
 	for _, share := range v.slots.of(v.rings.Of(n)) {
-		if o := share.exhausted(n); o != nil {
+		if o := share.exhausted(n, v.Now); o != nil {
 			return o
 		}
 	}
@@ -198,7 +205,7 @@ func spaced(v view, _ *Node) *Blocked {
 }
 
 // exhausted is why the node may not take of the share. Nil: it may.
-func (s *share) exhausted(n *Node) *Blocked {
+func (s *share) exhausted(n *Node, now time.Time) *Blocked {
 	_, counted := s.used[n.Name]
 	switch {
 	case s.granted < min(s.limit, v1alpha1.MaxGrants) && (counted || len(s.used) < s.limit):
@@ -206,7 +213,13 @@ func (s *share) exhausted(n *Node) *Blocked {
 	case s.limit == 0:
 		return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.none}
 	}
-	return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
+	o := &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
+	if since := s.heldFor(n, now); !since.IsZero() {
+		if o.stallsAt = since.Add(stallAfter); !now.Before(o.stallsAt) {
+			o.Message, o.stalledBy, o.stalledSince, o.stallsAt = s.stalled(), s, since, time.Time{}
+		}
+	}
+	return o
 }
 
 // crowdOut cancels grants that no agent knows yet, where other nodes have gone down by themselves since: hooks may have taken hours.
@@ -264,8 +277,11 @@ func why(n *Node) string {
 	case !n.Ready:
 		return "is not Ready"
 	}
-	return "is cordoned"
+	return isCordoned
 }
+
+// isCordoned is why a node uses the budget that somebody else has cordoned.
+const isCordoned = "is cordoned"
 
 // Domain is where a node is by the policy's topologyKey, its zone for example. Nodes without that label share a domain of their
 // own, the empty one; without a topologyKey it is that of all nodes.

@@ -117,7 +117,7 @@ func (d *Draft) next() time.Time {
 		consider(t.Until)
 	}
 	for _, o := range d.waiting {
-		consider(o.Until)
+		consider(o.Until, o.stallsAt)
 	}
 	for _, n := range d.f.governed {
 		consider(n.credibleFrom(d.f.Now))

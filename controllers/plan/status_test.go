@@ -117,8 +117,10 @@ func TestReboots_Next(t *testing.T) {
 		want      time.Time
 	}{
 		"nothing is going to happen by itself": {situation: one(policy("workers"), newHost("a"))},
-		"waiting for somebody else's place":    {situation: one(policy("workers"), needy("a"), newHost("b", notReady))},
-		"the windows change":                   {one(policy("workers")).in(window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
+		"waiting for somebody else's place: after an hour people are told": {
+			one(policy("workers"), needy("a"), newHost("b", notReady)), in(time.Hour),
+		},
+		"the windows change": {one(policy("workers")).in(window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
 		"the window opens": {
 			one(policy("workers"), needy("a")).in(window.State{OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
 		},

@@ -38,6 +38,7 @@ const (
 	Conflict     Kind = "Conflict"
 	AgentsNeeded Kind = "AgentsNeeded"
 	WriteRefused Kind = "WriteRefused"
+	LimitHeld    Kind = "LimitHeld"
 	Overdue      Kind = "Overdue"
 	DeadlineNear Kind = "DeadlineNear"
 	RunHooks     Kind = "RunHooks"
@@ -87,6 +88,10 @@ func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Polic
 	}
 	if c := Refusal(policy); c != nil {
 		note(WriteRefused, true, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAdmission)
+	}
+	if stall := p.Stall; stall != nil {
+		note(LimitHeld, true, fmt.Sprintf("policy %s: %s since %s: %s", name, message.Count(int(stall.Waiting), "node waits", "nodes wait"),
+			timing.Instant(stall.Since), stall.Message), "kubectl describe node "+stall.Nodes[0])
 	}
 	for _, t := range s.InProgress {
 		note(Overdue, t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)

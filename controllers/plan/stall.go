@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
+)
+
+// stallAfter is how long nodes that are down for reasons of their own may use up a limit before people are told. Most repairs take less.
+const stallAfter = time.Hour
+
+// Stall reports that nodes which no reboot has taken down use up a limit for longer than stallAfter. Nothing ends that by itself.
+type Stall struct {
+	// Nodes use the limit up, by name. Since is when they have done so.
+	Nodes []string
+	Since time.Time
+	// Waiting is how many nodes wait for that.
+	Waiting int32
+	// Message names the nodes, and the command that helps.
+	Message string
+}
+
+// noteHolders finds the shares that nodes use up which are down for reasons of their own.
+func (s *slots) noteHolders(f *fleet) {
+	shares := []*share{&s.share}
+	if s.own != nil {
+		shares = append(shares, s.own)
+	}
+	for _, ring := range s.rings {
+		shares = append(shares, ring)
+	}
+	for _, share := range shares {
+		share.noteHolders(f)
+	}
+}
+
+func (s *share) noteHolders(f *fleet) {
+	var names []string
+	for name, why := range s.used {
+		if why != holdsGrant {
+			names = append(names, name)
+		}
+	}
+	if s.limit == 0 || len(names) < s.limit {
+		return
+	}
+	slices.Sort(names)
+	var since []time.Time
+	for _, n := range f.Nodes {
+		if _, holds := slices.BinarySearch(names, n.Name); holds {
+			since = append(since, n.downSince())
+		}
+	}
+	slices.SortFunc(since, time.Time.Compare)
+	if len(since) < s.limit {
+		return
+	}
+	s.heldBy, s.heldSince = names, timing.Latest(since[s.limit-1], LastReboot(f.Policy, f.Now))
+}
+
+// downSince returns since when the node has been down for a reason of its own, or the zero time if that is unknown. The node controller
+// taints a cordoned node, and notes when.
+func (n *Node) downSince() time.Time {
+	switch {
+	case n.Deleting:
+		return time.Time{}
+	case !n.Ready:
+		return n.ReadySince
+	}
+	for _, t := range n.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
+}
+
+// heldFor returns since when a node has waited for a slot that others hold without a reboot, or the zero time if none do. Its condition
+// shows since when it has waited for a slot.
+func (s *share) heldFor(n *Node, now time.Time) time.Time {
+	if len(s.heldBy) == 0 {
+		return time.Time{}
+	}
+	waits := now
+	if c := n.Permitted; c != nil && c.Reason == string(v1alpha1.ReasonBudgetExhausted) && !c.LastHeartbeatTime.IsZero() && hasCome(c.LastHeartbeatTime.Time, now) {
+		waits = c.LastHeartbeatTime.Time
+	}
+	return timing.Latest(waits, s.heldSince)
+}
+
+// stalled is the message of a node that waits for nodes which nobody reboots.
+func (s *share) stalled() string {
+	uses := make([]string, len(s.heldBy))
+	for i, name := range s.heldBy {
+		uses[i] = name + " (" + s.used[name] + ")"
+	}
+	return fmt.Sprintf("%s; that is used up by %s: %s", strings.TrimPrefix(s.full, forItsTurn), someOf(uses), s.remedy())
+}
+
+// remedy is the command for the first of the nodes that use a share up.
+func (s *share) remedy() string {
+	first := s.heldBy[0]
+	if s.used[first] == isCordoned {
+		return "if nobody needs the cordon any more, run: kubectl uncordon " + first
+	}
+	return "repair it, or delete the Node if its machine is gone; look at it with: kubectl describe node " + first
+}
+
+// stall sums up the nodes that wait for others which nobody reboots. Nil: none does.
+func (d *Draft) stall() *Stall {
+	var stall *Stall
+	for _, n := range d.f.governed {
+		o := d.waiting[n.Name]
+		if o == nil || o.stalledBy == nil {
+			continue
+		}
+		if stall == nil {
+			stall = &Stall{Nodes: o.stalledBy.heldBy, Message: o.Message, Since: o.stalledSince}
+		}
+		stall.Waiting++
+		stall.Since = timing.Earliest(stall.Since, o.stalledSince)
+	}
+	return stall
+}
