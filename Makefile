@@ -44,6 +44,7 @@ help: ## Show this help.
 # A program of its own and in make's place, so that it ends in order when make is asked to end.
 .PHONY: demo
 demo: ## Reboot a simulated cluster, everything real but the machines. ENGINE=rpm-ostree NODES=5 MAX_UNAVAILABLE=1 KEEP=1
+	@echo "Building the demo. On a new machine this takes a few minutes."
 	@go build -o bin/demo ./hack/demo
 	@exec bin/demo $(if $(ENGINE),--engine=$(ENGINE)) $(if $(NODES),--nodes=$(NODES)) $(if $(MAX_UNAVAILABLE),--max-unavailable=$(MAX_UNAVAILABLE)) $(if $(KEEP),--keep) $(ARGS)
 

@@ -169,10 +169,19 @@ func (d *demo) keep(ctx context.Context) {
 		"  Everything is still running. In another terminal:", "",
 		"    export KUBECONFIG="+d.fleet.Cluster.Kubeconfig(),
 		"    "+kubectl+" get rbp,nodes",
-		"    "+kubectl+" annotate node "+d.fleet.Hosts[0].Name+" reboot-operator.io/reboot-requested=again", "",
+		"    "+kubectl+" annotate node "+d.fleet.Hosts[0].Name+" reboot-operator.io/reboot-requested=again   # reboot it once more",
+		"    go run ./kubectl-reboot explain "+d.fleet.Hosts[0].Name+"   # why it waits, or how far it is",
+		"    go run ./kubectl-reboot dashboard        # the same in a browser", "",
 		"  Logs are in "+d.fleet.Cluster.Dir+". Ctrl-C ends it all.")
-	// The only way out is the interrupt: a fleet that fails is part of what is looked at.
-	_ = d.show(ctx, func() bool { return false })
+	// Whoever looks may do anything to the cluster, such as delete a Node. Only the interrupt ends
+	// it.
+	for ctx.Err() == nil {
+		_ = d.status(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(last):
+		}
+	}
 }
 
 // failed keeps the logs and reports where they are.

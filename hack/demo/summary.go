@@ -51,10 +51,10 @@ func (r result) checks() []check {
 		checks = append(checks, e.detected(r.views))
 	}
 	checks = append(checks, []check{
-		{len(twice)+len(never) == 0, fmt.Sprintf("%d of %d nodes rebooted exactly once%s%s", once, len(r.views),
+		{len(twice)+len(never) == 0, fmt.Sprintf("%d of %d nodes were rebooted, each once%s%s", once, len(r.views),
 			names("; never: ", never), names("; more than once: ", twice))},
-		{len(r.peak) <= r.limit, fmt.Sprintf("never more than %d unavailable at once, %d allowed%s", len(r.peak), r.limit, tooMany)},
-		{len(cordoned) == 0, "nobody is left cordoned" + names(" but ", cordoned)},
+		{len(r.peak) <= r.limit, fmt.Sprintf("never more than %d out of service at a time, and the policy allows %d%s", len(r.peak), r.limit, tooMany)},
+		{len(cordoned) == 0, "every node takes pods again" + names(", but not ", cordoned)},
 	}...)
 	if r.err != nil {
 		checks = append(checks, check{false, r.err.Error()})

@@ -45,17 +45,17 @@ func TestSummary(t *testing.T) {
 	for want, r := range map[string]result{
 		`
   ✓ 2 of 2 agents detected rpm-ostree: rpm-ostree has staged version 42 (8fdcdc1f9af3); it runs after a reboot.
-  ✓ 2 of 2 nodes rebooted exactly once
-  ✓ never more than 1 unavailable at once, 1 allowed
-  ✓ nobody is left cordoned
+  ✓ 2 of 2 nodes were rebooted, each once
+  ✓ never more than 1 out of service at a time, and the policy allows 1
+  ✓ every node takes pods again
   9.9 s in all
 `: happy(),
 		`
   ✗ 1 of 2 agents detected rpm-ostree, but not node-2: rpm-ostree has staged version 42 (8fdcdc1f9af3); it runs after a reboot.
   ✗ 0 of 1 agents detected sentinel, but not node-3: no agent has named the update
-  ✗ 1 of 3 nodes rebooted exactly once; never: node-2; more than once: node-1
-  ✗ never more than 2 unavailable at once, 1 allowed: node-1, node-3
-  ✗ nobody is left cordoned but node-1
+  ✗ 1 of 3 nodes were rebooted, each once; never: node-2; more than once: node-1
+  ✗ never more than 2 out of service at a time, and the policy allows 1: node-1, node-3
+  ✗ every node takes pods again, but not node-1
   ✗ timed out
   9.9 s in all
 `: broken,
