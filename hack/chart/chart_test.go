@@ -199,6 +199,7 @@ func TestChart_Refuses(t *testing.T) {
 		"an unknown identity":  {[]string{"--set=image.tag=v1,identity=me"}, "identity"},
 		"no agent to replace":  {[]string{"--set=image.tag=v1,agent.maxUnavailable=0%"}, "/agent/maxUnavailable"},
 		"more than all agents": {[]string{"--set=image.tag=v1,agent.maxUnavailable=101%"}, "/agent/maxUnavailable"},
+		"no manager at all":    {[]string{"--set=image.tag=v1,manager.replicas=0"}, "/manager/replicas"},
 		"no name of a policy":  {[]string{"--set=image.tag=v1", `--set-json=policies={"Workers":{}}`}, "Workers"},
 		"an unknown field":     {[]string{"--set=image.tag=v1", `--set-json=policies={"workers":{"window":[]}}`}, "policies.workers.window: a RebootPolicy has no such field"},
 		"one further in": {
