@@ -46,7 +46,7 @@ func (e Attempt) over() time.Time {
 	return e.EndedAt.Time
 }
 
-// Lines is the history for people. The table is whole in a narrow terminal, too: what happened comes last.
+// Lines is the history for people.
 func Lines(attempts []Attempt, l terminal.Look, nodes ...string) []string {
 	if len(attempts) == 0 {
 		of := "any node"
@@ -59,7 +59,6 @@ func Lines(attempts []Attempt, l terminal.Look, nodes ...string) []string {
 	for i, e := range attempts {
 		rows[i] = e.row(l.Zone)
 	}
-	l.Width = 0
 	return l.Table([]string{"NODE", "+GRANTED", "+>NUMBER", "ENDED", "RESULT", ">DRAIN", ">REBOOT", ">SETTLE", "POLICY", "WHAT"}, rows)
 }
 
@@ -103,8 +102,10 @@ func (e Attempt) What() string {
 	case e.FromVersion == "" && e.ToVersion == "":
 	case e.ToVersion == "":
 		parts = append(parts, e.FromVersion)
+	case e.FromVersion == e.ToVersion && e.Result == v1alpha1.RebootSucceeded:
+		parts = append(parts, e.FromVersion+", the same version after the reboot")
 	case e.FromVersion == e.ToVersion:
-		parts = append(parts, e.FromVersion+" as before")
+		parts = append(parts, e.FromVersion)
 	default:
 		parts = append(parts, cmp.Or(e.FromVersion, "?")+" → "+cmp.Or(e.ToVersion, "?"))
 	}

@@ -117,7 +117,7 @@ func (r Row) cells(at func(time.Time) string) []string {
 	}
 }
 
-// Lines is the report for people. Without rows it is the header. The table is whole in a narrow terminal, too: the reason comes last.
+// Lines is the report for people. Without rows it is the header.
 func Lines(rows []Row, l terminal.Look) []string {
 	if len(rows) == 0 {
 		return []string{l.Theme.Paint(terminal.Quiet, strings.Join(header, "  "))}
@@ -134,7 +134,6 @@ func Lines(rows []Row, l terminal.Look) []string {
 			table[i] = append(table[i], cell)
 		}
 	}
-	l.Width = 0
 	return l.Table(columns, table)
 }
 

@@ -41,9 +41,10 @@ type Cell struct {
 	Style Style
 }
 
-// Table lays rows out below the names of their columns, in columns as wide as their widest cell. Only a wide Look shows a column
-// whose name begins with "+". Then, ">" aligns a column of numbers on the right; the last column never is.
-// Instants of UTC in cells are shown in the reader's zone. Lines are cut to the terminal. No rows: there is no table.
+// Table lays rows out below the names of their columns, in columns as wide as their widest cell.
+// Only a wide Look shows a column whose name begins with "+". Then, ">" aligns a column of numbers
+// on the right; the last column never is. Instants of UTC in cells are shown in the reader's zone.
+// In a narrow terminal rows take several lines. No rows: there is no table.
 func (l Look) Table(columns []string, rows [][]Cell) []string {
 	if len(rows) == 0 {
 		return nil
@@ -66,31 +67,110 @@ func (l Look) Table(columns []string, rows [][]Cell) []string {
 		}
 		names, widths = append(names, name), append(widths, width)
 	}
-	lines := make([]string, len(table))
-	for i, row := range table {
-		lines[i] = l.tableRow(names, row, widths)
+	var lines []string
+	word := leastText
+	for _, row := range table {
+		for field := range strings.FieldsSeq(row[len(row)-1].Text) {
+			word = max(word, textWidth(field))
+		}
+	}
+	folded := l.fold(widths, word)
+	for _, row := range table {
+		lines = append(lines, l.tableRow(names, row, widths, folded)...)
 	}
 	return lines
 }
 
-func (l Look) tableRow(columns []string, row []Cell, widths []int) string {
+const (
+	// leastText is how many columns the last cell of a row gets at least. With less room it goes to
+	// a line of its own.
+	leastText = 14
+	// mostLines is how many lines one cell takes at most.
+	mostLines = 8
+)
+
+// fold returns the first column of each line that a row takes: columns that do not fit beside the
+// others begin a new line. least is how many columns the last cell needs, whose text is wrapped.
+func (l Look) fold(widths []int, least int) map[int]bool {
+	folded := map[int]bool{}
+	if l.Width == 0 {
+		return folded
+	}
+	used := 0
+	for i, width := range widths {
+		if i == len(widths)-1 {
+			width = min(width, least)
+		}
+		switch {
+		case i == 0:
+			used = width
+		case used+len(gap)+width > l.Width:
+			folded[i] = true
+			used = len(gap) + width
+		default:
+			used += len(gap) + width
+		}
+	}
+	return folded
+}
+
+// tableRow returns the lines of one row. Text is wrapped between words; only a word that is wider
+// than the terminal is cut.
+func (l Look) tableRow(columns []string, row []Cell, widths []int, folded map[int]bool) []string {
+	var lines []string
 	var b strings.Builder
 	used := 0
+	end := func() {
+		if line := strings.TrimRight(b.String(), " "); line != "" {
+			lines = append(lines, line)
+		}
+		b.Reset()
+		used = 0
+	}
 	for i, c := range row {
-		text, lead := part(c.Text), ""
+		if folded[i] {
+			end()
+		}
 		if i > 0 {
-			lead = gap
+			b.WriteString(gap)
+			used += len(gap)
 		}
 		if i < len(row)-1 {
-			text = align(text, widths[i], strings.HasPrefix(columns[i], ">"))
+			width := widths[i]
+			if l.Width > 0 {
+				width = min(width, l.Width-used)
+			}
+			text := align(Cut(part(c.Text), width), width, strings.HasPrefix(columns[i], ">"))
+			used += textWidth(text)
+			b.WriteString(l.Theme.Paint(c.Style, text))
+			continue
 		}
-		if l.Width > 0 {
-			text = Cut(text, l.Width-used-len(lead))
+		hang := used
+		for j, text := range l.wrapped(c.Text, hang) {
+			if j > 0 {
+				end()
+				b.WriteString(strings.Repeat(" ", hang))
+			}
+			b.WriteString(l.Theme.Paint(c.Style, text))
 		}
-		used += len(lead) + textWidth(text)
-		b.WriteString(lead + l.Theme.Paint(c.Style, text))
 	}
-	return strings.TrimRight(b.String(), " ")
+	end()
+	return lines
+}
+
+// wrapped wraps the last cell of a row behind so many columns.
+func (l Look) wrapped(text string, columns int) []string {
+	if l.Width == 0 {
+		return []string{part(text)}
+	}
+	lines := Wrap(text, max(1, l.Width-columns))
+	if len(lines) > mostLines {
+		lines = append(lines[:mostLines-1], lines[mostLines-1]+" …")
+	}
+	for i := range lines {
+		lines[i] = Cut(lines[i], l.Width-columns)
+	}
+	return lines
 }
 
 func align(text string, width int, right bool) string {

@@ -44,19 +44,35 @@ func TestTable(t *testing.T) {
 			"n1            7    2d  waits for a window",
 			"worker-12   110  100d",
 		}},
-		"lines are cut to the terminal": {look: Look{Width: 24}, want: []string{
+		"the last column is wrapped between words": {look: Look{Width: 32}, want: []string{
 			"NODE       PODS  WHY",
-			"n1            7  waits…",
+			"n1            7  waits for a",
+			"                 window",
 			"worker-12   110",
 		}},
-		"a terminal that is too narrow for all columns": {look: Look{Width: 12}, want: []string{
-			"NODE       …",
-			"n1         …",
-			"worker-12  …",
+		"columns that do not fit beside the others go below": {look: Look{Width: 24}, want: []string{
+			"NODE       PODS",
+			"  WHY",
+			"n1            7",
+			"  waits for a window",
+			"worker-12   110",
 		}},
-		"colour is no width": {look: Look{Theme: Theme{Color: true}, Width: 24}, want: []string{
+		"only a word that is wider than the terminal is cut": {look: Look{Width: 8}, want: []string{
+			"NODE",
+			"  PODS",
+			"  WHY",
+			"n1",
+			"     7",
+			"  waits",
+			"  for a",
+			"  window",
+			"worker-…",
+			"   110",
+		}},
+		"colour is no width": {look: Look{Theme: Theme{Color: true}, Width: 32}, want: []string{
 			"\x1b[2mNODE     \x1b[0m  \x1b[2mPODS\x1b[0m  \x1b[2mWHY\x1b[0m",
-			"n1            7  \x1b[1;31mwaits…\x1b[0m",
+			"n1            7  \x1b[1;31mwaits for a\x1b[0m",
+			"                 \x1b[1;31mwindow\x1b[0m",
 			"worker-12   110",
 		}},
 	}
@@ -77,9 +93,12 @@ func TestTable_ByColumns(t *testing.T) {
 		{{Text: "n1"}, {Text: "110"}, {Text: "e\u0301te\u0301"}},
 	}
 	want := []string{
-		"NODE    PODS  WHY",
-		"磁盘-1     7  等待磁盘…",
-		"n1       110  e\u0301te\u0301",
+		"NODE    PODS",
+		"  WHY",
+		"磁盘-1     7",
+		"  等待磁盘更换完成",
+		"n1       110",
+		"  e\u0301te\u0301",
 	}
 	if diff := cmp.Diff(want, Look{Width: 24}.Table([]string{"NODE", ">PODS", "WHY"}, rows)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
