@@ -15,7 +15,7 @@ import (
 // gauges report the last plan of each policy. The series of a plan change at once: a scrape never finds some of them missing. How long
 // something has lasted is computed at the scrape: between two plans nothing happens but time.
 type gauges struct {
-	nodes, blocked, limit, open, next, halted, run, gate *prometheus.Desc
+	nodes, blocked, limit, open, next, halted, run, gate, attention *prometheus.Desc
 	// oldest is how long the longest-waiting node of a policy has waited. inProgress and overdue are of each node that holds a grant, and
 	// of no other.
 	oldest, inProgress, overdue *prometheus.Desc
@@ -52,6 +52,7 @@ func newGauges() *gauges {
 		halted:     desc("halted", "1 while the policy is halted after failures.", "policy"),
 		run:        desc("run_hooks_waiting", "1 while hooks of a run have not approved, by stage; none while no hook is asked.", "policy", "stage"),
 		gate:       desc("gate_up", "1 while the gate can be asked, else 0; none while nobody waits for it.", "policy", "gate"),
+		attention:  desc("attention", "How many things of a kind need a person; no series while none does.", "policy", "kind"),
 		oldest:     desc("oldest_pending_seconds", "How long the longest-waiting node has waited; 0: none waits.", "policy"),
 		inProgress: desc("reboot_phase_seconds", "How long a node that holds a grant has been in its phase.", "policy", "node", "phase"),
 		overdue:    desc("overdue_seconds", "How long a node that holds a grant is past its deadline; its slot is kept.", "policy", "node", "reason"),
@@ -60,8 +61,8 @@ func newGauges() *gauges {
 }
 
 // set keeps what a policy's plan reports, without reboots that are released already.
-func (g *gauges) set(policy string, p plan.Plan, w window.State) {
-	is := policyGauges{series: g.seriesOf(policy, p, w), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
+func (g *gauges) set(policy string, p plan.Plan, w window.State, attention ...plan.Attention) {
+	is := policyGauges{series: append(g.seriesOf(policy, p, w), g.attentionOf(policy, attention)...), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
 	for _, r := range p.UnderWay() {
 		if r.Node != nil && r.Action != plan.ReleaseEntry {
 			phase, at := r.State()
@@ -71,6 +72,21 @@ func (g *gauges) set(policy string, p plan.Plan, w window.State) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.byPolicy[policy] = is
+}
+
+// attentionOf counts what needs a person, by kind.
+func (g *gauges) attentionOf(policy string, attention []plan.Attention) []prometheus.Metric {
+	counts := map[plan.AttentionKind]int{}
+	for _, a := range attention {
+		if !a.Chosen() {
+			counts[a.Kind]++
+		}
+	}
+	var series []prometheus.Metric
+	for kind, count := range counts {
+		series = append(series, gauge(g.attention, float64(count), policy, string(kind)))
+	}
+	return series
 }
 
 // seriesOf are those that stay as they are until the next plan.
@@ -146,7 +162,7 @@ func (g *gauges) forget(policy string) {
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		g.nodes, g.blocked, g.limit, g.open, g.next, g.halted, g.run, g.gate, g.oldest, g.inProgress, g.overdue,
+		g.nodes, g.blocked, g.limit, g.open, g.next, g.halted, g.run, g.gate, g.attention, g.oldest, g.inProgress, g.overdue,
 	} {
 		descs <- desc
 	}

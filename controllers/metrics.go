@@ -55,10 +55,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // observe reports a policy by its plan.
-func (m *Metrics) observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
+func (m *Metrics) observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, attention ...plan.Attention) {
 	m.gone.Delete(policy.Name)
 	m.zero(policy.Name)
-	m.gauges.set(policy.Name, p, w)
+	m.gauges.set(policy.Name, p, w, attention...)
 }
 
 // zero makes a policy's counters. What begins at 1 is no increase to Prometheus, and a manager is new whenever its own node has been

@@ -102,7 +102,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	p, err := r.converge(ctx, s)
 	if err == nil {
 		r.ledger.noteAdopted(s.Policy.UID)
-		r.Metrics.observe(s.Policy, p, s.Window)
+		r.Metrics.observe(s.Policy, p, s.Window, p.Attention(s.Policy, s.Now)...)
 		err = r.report(ctx, s, p)
 	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
 		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.EventPolicyWriteRefused, "WriteStatus", answerOf(err))

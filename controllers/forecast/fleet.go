@@ -59,7 +59,9 @@ func fleetOf(s plan.Snapshot) *fleet {
 	f.Policy, f.Ledger = s.Policy.DeepCopy(), s.Ledger.DeepCopy()
 	f.fix(o)
 	f.clearGates()
-	f.answerRunHooks()
+	if !f.runHooksUnanswered() {
+		f.answerRunHooks()
+	}
 	f.Nodes, f.Window = nil, window.State{}
 	return f
 }
@@ -103,6 +105,13 @@ func (f *fleet) clearGates() {
 			f.Gates = append(f.Gates, v1alpha1.GateStatus{Name: name, State: v1alpha1.GateClear})
 		}
 	}
+}
+
+// runHooksUnanswered reports whether hooks of the run have had their time to answer: then the nodes
+// stay until a person does.
+func (f *fleet) runHooksUnanswered() bool {
+	run := f.Policy.Status.Run
+	return run != nil && run.Hooks != nil && len(run.Hooks.Asked) > 0 && f.Now.Sub(run.Hooks.At.Time) >= plan.HookPatience
 }
 
 // answerRunHooks assumes that hooks of runs approve. One after the last run that has refused, or has not answered in time, keeps the

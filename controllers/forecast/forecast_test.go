@@ -188,7 +188,16 @@ func TestOf(t *testing.T) {
 			policy: policy(runHooked), nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
 		},
 		"hooks that have not answered yet, too": {
-			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
+			policy: policy(runHooked, asked(v1alpha1.RunAfter, ""), func(p *v1alpha1.RebootPolicy) {
+				p.Status.Run.Hooks.At = metav1.NewTime(p.Status.Run.Hooks.At.Add(8 * time.Minute))
+			}),
+			nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
+		},
+		"hooks that nobody has answered for ten minutes keep everybody": {
+			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*plan.Node{needy("a"), needy("b")},
+			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
+				"are asked since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
+				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
 		},
 		"hooks after the last run that were silent for too long keep everybody": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookTimedOut)), nodes: []*plan.Node{needy("a"), needy("b")},

@@ -142,7 +142,7 @@ func (u *future) stays() []Stay {
 			u.reboots.started = append(u.reboots.started, u.reboots.expected(e.Node))
 		}
 		for _, t := range p.Reboots {
-			if stuck(t) {
+			if stuck(t, f.Now) {
 				stays = append(stays, Stay{Node: t.Entry.Node, Reason: t.Reason, Message: t.Message})
 			}
 		}

@@ -49,7 +49,7 @@ func (r *reboots) follow(t plan.Reboot) (again bool) {
 	case t.Action == plan.CancelGrant || givesUp(t):
 		f.cancel(t)
 		return true
-	case stuck(t):
+	case stuck(t, f.Now):
 		return false
 	}
 	is := r.durations.underWay(f.shown[name], t.Entry.At.Time, f.Now)
@@ -61,8 +61,8 @@ func (r *reboots) follow(t plan.Reboot) (again bool) {
 }
 
 // stuck reports whether the reboot keeps its slot until a person acts.
-func stuck(t plan.Reboot) bool {
-	return !t.FailedAt.IsZero() || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
+func stuck(t plan.Reboot, now time.Time) bool {
+	return !t.FailedAt.IsZero() || t.HookUnanswered(now) || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
 }
 
 // givesUp reports whether the agent is about to end its drain, as the grant was cancelled. Of a record that cannot be read, nothing

@@ -69,8 +69,16 @@ type Plan struct {
 	Conflicts map[string][]string
 	// Withheld are nodes that this policy selects and an invalid one of higher priority governs, by the name of that one.
 	Withheld map[string][]string
-	// Holders names who uses the budget.
-	Holders string
+	// Contested is one of Conflicts, if possible one that needs a reboot.
+	Contested string
+	// Holders names who uses the budget, and Unavailable those of them that use it up without a
+	// grant.
+	Holders     string
+	Unavailable []Unavailable
+	// Failures are the attempts that failed, of nodes that still need their reboot.
+	Failures []Failure
+	// Silent are the nodes in service that do not report whether they need a reboot, by name.
+	Silent []string
 	// Stall reports nodes that use the limit up without being rebooted. Nil: none do, or not for long.
 	Stall *Stall
 	// WaitsForGates reports that a node waits for its gates or its turn alone, so the gates must be asked.
@@ -159,7 +167,8 @@ func (d *Draft) Complete() Plan {
 	if p.RunHooks != nil && d.f.run.waits != nil {
 		p.RunWaits = d.f.run.waits.Message
 	}
-	p.Holders, p.Stall = d.slots.holders(), d.stall()
+	p.Holders, p.Unavailable, p.Stall = d.slots.holders(), d.slots.unavailable(d.f), d.stall()
+	p.Failures, p.Silent, p.Contested = d.failures(), d.f.silent(), d.f.contested()
 	p.Decisions, p.Markers = d.decisions(), markersOf(d)
 	p.Versions, p.Agents, p.Deadlines = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected)), deadlinesOf(d.f)
 	d.count()

@@ -115,6 +115,13 @@ func (d *Draft) next() time.Time {
 	}
 	for _, t := range d.plan.UnderWay() {
 		consider(t.Until)
+		if t.Node != nil && t.Reason == v1alpha1.ReasonWaitingForHook && t.Action == Wait {
+			_, since := t.State()
+			consider(since.Add(HookPatience))
+		}
+	}
+	for _, u := range d.plan.Unavailable {
+		consider(u.Since.Add(unavailablePatience))
 	}
 	for _, o := range d.waiting {
 		consider(o.Until, o.stallsAt)

@@ -136,8 +136,11 @@ func TestReboots_Next(t *testing.T) {
 		"the blackout ends": {
 			one(policy("workers"), needy("a")).in(window.State{Blackout: true, OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
 		},
-		"hooks are asked": {
-			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -minute))), in(59 * minute),
+		"hooks are asked, and a person is told": {
+			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -minute))), in(4 * minute),
+		},
+		"hooks are asked, and a person has been told": {
+			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -6*minute))), in(54 * minute),
 		},
 		"the pause ends":                    {one(policy("workers", paused(until(time.Hour), ""))), in(time.Hour)},
 		"the pause is over":                 {situation: one(policy("workers", paused(until(0), "")))},

@@ -89,6 +89,18 @@ var _ = Describe("Rights", Ordered, func() {
 		viewer := as("viewer", "reboot-operator-fleet-viewer")
 		try(viewer, looks(), true, "")
 		try(viewer, acts(), false, "reboot-operator-fleet-operator lets you act")
+		stdout, _, _ := run([]string{"status"}, viewer)
+		Expect(stdout).NotTo(ContainSubstring("whether a manager runs"))
+	})
+
+	It("of a user who may not read the manager's Lease are enough to look, and the first line says what is not known", func() {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "no-leases"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"", v1alpha1.GroupVersion.Group}, Resources: []string{"nodes", "rebootpolicies"}, Verbs: []string{"get", "list", "watch"}},
+		}}
+		Expect(api.Create(context.Background(), role)).To(Succeed())
+		stdout, stderr, err := run([]string{"status"}, as("no-leases", role.Name))
+		Expect(err).NotTo(HaveOccurred(), stderr)
+		Expect(stdout).To(HavePrefix("! whether a manager runs is not known: you may not list Lease reboot-operator-manager; ClusterRole reboot-operator-fleet-viewer lets you\n\n"))
 	})
 
 	It("of an operator are enough for every command", func() {

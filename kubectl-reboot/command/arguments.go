@@ -158,13 +158,22 @@ func (s *selection) arguments(what string) cobra.PositionalArgs {
 	}
 }
 
+// parseSelector reads -l, and shows how one is written if it cannot be read.
+func parseSelector(text string) (labels.Selector, error) {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--selector %q cannot be read: %w; write it as pool=blue, zone!=a or 'pool in (blue,green)'", text, err)
+	}
+	return selector, nil
+}
+
 // objects are those of -l, or of --all. None is an error: a selector that selects nothing is almost always a mistake.
 func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Object, error) {
 	list, selector := s.everything, labels.Everything()
 	if s.selector != "" {
 		var err error
-		if selector, err = labels.Parse(s.selector); err != nil {
-			return nil, fmt.Errorf("--selector: %w", err)
+		if selector, err = parseSelector(s.selector); err != nil {
+			return nil, err
 		}
 		list = &corev1.NodeList{}
 	}

@@ -12,10 +12,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -51,6 +54,9 @@ func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 // restConfig is the cluster of the flags. Warnings of the API server go to standard error, as kubectl's do. The API server alone limits
 // how many requests it takes: client-go would send five a second, too slow to write to thousands of nodes.
 func (s *Session) restConfig() (*rest.Config, error) {
+	if err := s.hasKubeconfig(); err != nil {
+		return nil, err
+	}
 	config, err := s.Config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -59,6 +65,22 @@ func (s *Session) restConfig() (*rest.Config, error) {
 	config.UserAgent = "kubectl-reboot/" + s.Version
 	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return config, nil
+}
+
+// hasKubeconfig refuses to go on with no kubeconfig at all: client-go would ask localhost:8080, and
+// report that nobody listens there.
+func (s *Session) hasKubeconfig() error {
+	if server := s.Config.APIServer; server != nil && *server != "" {
+		return nil
+	}
+	raw, err := s.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil || !clientcmdapi.IsConfigEmpty(&raw) {
+		return nil // ToRESTConfig reports what is wrong with it
+	}
+	if _, err := rest.InClusterConfig(); err == nil {
+		return nil
+	}
+	return errors.New("there is no kubeconfig, so the cluster is not known: set KUBECONFIG, or use --kubeconfig")
 }
 
 // clusterFlags are the flags that choose the cluster.
@@ -129,7 +151,20 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
-	return fleet.New(policies, nodes, s.Clock.Now()), nil
+	f := fleet.New(policies, nodes, s.Clock.Now())
+	f.Manager = readManager(ctx, c)
+	s.manager = f.Manager
+	return f, nil
+}
+
+// readManager reads the Lease of the manager, in whatever namespace it runs.
+func readManager(ctx context.Context, c client.Client) fleet.Manager {
+	var leases coordinationv1.LeaseList
+	err := c.List(ctx, &leases, client.MatchingFields{metav1.ObjectNameField: fleet.ManagerLease})
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("you may not list Lease %s; ClusterRole reboot-operator-fleet-viewer lets you", fleet.ManagerLease)
+	}
+	return fleet.ManagerOf(leases.Items, err)
 }
 
 // policies reads all policies.
@@ -138,6 +173,7 @@ func (s *Session) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error)
 	if err != nil {
 		return nil, err
 	}
+	s.manager = readManager(ctx, c)
 	return listing.Policies(ctx, c)
 }
 

@@ -79,6 +79,9 @@ func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboa
 			view.Log = append(view.Log, v.Changes(before, s.Zone)...)
 			view.Log = view.Log[max(0, len(view.Log)-mostLog):]
 		}
+		if trouble == v.ManagerTrouble() { // a notice says so already
+			trouble = ""
+		}
 		before, v.Trouble, v.Log = v.Status, trouble, view.Log
 		rendered, err := dashboard.Render(v)
 		if err != nil {
@@ -86,6 +89,7 @@ func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboa
 			stop()
 			return
 		}
+		rendered.Explain = func(node string) string { return dashboard.Explain(f, v.Options, node) }
 		page.Show(rendered)
 		if !shown {
 			shown = true

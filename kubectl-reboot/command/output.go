@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -52,12 +53,23 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 			text, err = yaml.JSONToYAML([]byte(terminal.Escaped(string(text))))
 		}
 	default:
-		text = []byte(strings.Join(s.Screen.Theme.Lines(lines()), "\n") + "\n")
+		shown := append(s.warning(s.manager), lines()...)
+		text = []byte(strings.Join(s.Screen.Theme.Lines(shown), "\n") + "\n")
 	}
 	if err != nil {
 		return fmt.Errorf("encoding the output: %w", err)
 	}
 	return s.put(string(text))
+}
+
+// warning is the first line of every screen while no manager runs, and of those that cannot know.
+func (s *Session) warning(m fleet.Manager) []string {
+	text := m.Trouble(s.Clock.Now())
+	if text == "" {
+		return nil
+	}
+	l := s.look(output{})
+	return append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), "")
 }
 
 // blocks are the lines of each policy.

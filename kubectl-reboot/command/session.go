@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -45,6 +46,8 @@ type Session struct {
 	// Version is the plugin's.
 	Version string
 
+	// manager is what the Lease said when the fleet was read last.
+	manager fleet.Manager
 	// rights states who has the rights that a command needs.
 	rights string
 }

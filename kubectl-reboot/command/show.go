@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
@@ -93,8 +95,12 @@ func (v *statusView) frame(is status.Status, trouble string) []string {
 	screen := v.session.Screen
 	width, height := screen.Size()
 	lines := is.Lines(v.session.look(v.output))
+	if text := is.ManagerTrouble(); text != "" {
+		l := v.session.look(v.output)
+		lines = append(append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), ""), lines...)
+	}
 	foot := is.At.In(v.session.Zone).Format("15:04:05") + "  Ctrl-C ends"
-	if trouble != "" {
+	if trouble != "" && trouble != is.ManagerTrouble() {
 		foot = screen.Theme.Paint(terminal.Bad, terminal.Cut(trouble, width))
 	}
 	return append(screen.Crop(lines, height-3), "", foot)
@@ -239,11 +245,31 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 				return err
 			}
 			attempts := history.Of(policies, args...)
+			if err := s.anyKnown(cmd.Context(), attempts, args); err != nil {
+				return err
+			}
 			return s.print(o, attempts, func() []string { return history.Lines(attempts, s.look(o), args...) })
 		},
 	}
 	o.bind(cmd, asJSON, asYAML, asWide)
 	return cmd
+}
+
+// anyKnown refuses names that are neither in the history nor those of nodes: they are mistakes.
+func (s *Session) anyKnown(ctx context.Context, attempts []history.Attempt, names []string) error {
+	c, err := s.client()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(attempts, func(a history.Attempt) bool { return a.Node == name }) {
+			continue
+		}
+		if _, err := get(ctx, c, &corev1.Node{}, name); apierrors.IsNotFound(err) {
+			return fmt.Errorf("there is no node %q, and status.history has no reboot of it", name)
+		}
+	}
+	return nil
 }
 
 func reportCommand(s *Session) *cobra.Command {
@@ -268,9 +294,9 @@ Without names it is all nodes of the cluster, also those that no policy governs.
 }
 
 func runReport(ctx context.Context, s *Session, args []string, selector string, o output) error {
-	selects, err := labels.Parse(selector)
+	selects, err := parseSelector(selector)
 	if err != nil {
-		return fmt.Errorf("--selector: %w", err)
+		return err
 	}
 	f, names, err := s.fleetOf(ctx, args)
 	if err != nil {

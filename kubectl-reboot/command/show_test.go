@@ -131,10 +131,17 @@ var _ = Describe("explain and status", func() {
 		e := explained(p.nodes[0])
 		Expect(e.Verdict).To(Equal(explanation.Due))
 		Expect(e.Manager).To(HaveField("Reason", "Paused"))
+		for _, screen := range [][]string{{"status"}, {"explain", p.nodes[0]}, {"forecast", p.policy}, {"windows", p.policy}, {"history"}, {"report"}} {
+			Eventually(func() string { return ok(screen...) }).Should(HavePrefix("! no manager has run since "), screen[0])
+		}
+		Expect(explained(p.nodes[0]).Advice.Text).To(Equal("start the manager: nothing goes on without one"))
+		Expect(ok("forecast", p.policy)).To(ContainSubstring("The completion time is unknown. No manager runs"))
+		var drawn output
+		watch(&drawn, terminal.Live(&drawn, terminal.Theme{}, func() (int, int) { return 500, 50 }), func(*http.Request) {}, p.policy)
+		Eventually(drawn.String).Should(ContainSubstring("! no manager has run since "), "watched, too")
 		Expect(ok("explain", p.nodes[0])).To(ContainSubstring("! the manager last reported something else on this node: RebootPermitted=False, Paused: "))
 		Expect(ok("status", p.policy)).To(And(
-			ContainSubstring("! the manager has not taken in the last change of policy "+p.policy),
-			ContainSubstring("! nothing blocks "+p.nodes[0]+": the manager grants at once")))
+			ContainSubstring(`kubectl get pods -A -l app.kubernetes.io/name=reboot-operator`)))
 	})
 })
 
@@ -212,7 +219,9 @@ var _ = Describe("report", func() {
 			And(HaveField("Node", p.nodes[0]), HaveField("OS", "Flatcar 4459.2.0"), HaveField("Reason", v1alpha1.ReasonPaused)), HaveField("Node", p.nodes[1])))
 		Expect(ok("report")).To(And(ContainSubstring(p.nodes[0]), ContainSubstring(other.nodes[0])))
 		Expect(fails("report", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\""))
-		Expect(fails("report", "-l", "a=b=c")).To(HavePrefix("error: --selector: "))
+		Expect(fails("report", "-l", "pool in")).To(ContainSubstring("write it as pool=blue, zone!=a or 'pool in (blue,green)'"))
+		Expect(fails("history", "nope")).To(Equal("error: there is no node \"nope\", and status.history has no reboot of it\n"))
+		Expect(fails("report", "-l", "a=b=c")).To(HavePrefix("error: --selector \""))
 		Expect(fails("report", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of table, csv, json\n"))
 	})
 })

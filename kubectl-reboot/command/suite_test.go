@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -74,9 +75,11 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() { stopManager() })
 })
 
-// startManager runs a manager the way main does, without the Lease; what it returns ends it, once.
+// startManager runs a manager the way main does; what it returns ends it, once.
 func startManager() func() {
-	mgr, err := testenv.NewManager(env.Config(), (&controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}).Manager)
+	mgr, err := testenv.NewManager(env.Config(), (&controllers.Options{
+		MetricsAddr: "0", ProbeAddr: "0", LeaderElect: true, Namespace: metav1.NamespaceDefault,
+	}).Manager)
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,6 +28,8 @@ const (
 	calm = 100 * time.Millisecond
 	// mostTorn is how many views in a row are not shown because one watch is ahead of the other.
 	mostTorn = 10
+	// leasePace is the time between two looks at the manager's Lease.
+	leasePace = 5 * time.Second
 )
 
 // watch shows the fleet at first, after every change, and when time alone changes something. It also shows it after each period
@@ -36,6 +39,7 @@ func watch(ctx context.Context, s *Session, every time.Duration, show func(f fle
 	if err := w.start(ctx); err != nil {
 		return err
 	}
+	w.session.manager = fleet.Manager{} // what is drawn has its own
 	for torn := 0; ctx.Err() == nil; {
 		f, err := w.fleet(ctx)
 		if err != nil {
@@ -47,7 +51,7 @@ func watch(ctx context.Context, s *Session, every time.Duration, show func(f fle
 			continue
 		}
 		torn = 0
-		show(f, w.trouble())
+		show(f, cmp.Or(w.trouble(), f.Manager.Trouble(f.Now)))
 		w.wait(ctx, untilNext(f, every))
 	}
 	return nil
@@ -75,11 +79,20 @@ type watcher struct {
 	mu sync.Mutex
 	// failed is what went wrong last, by what was asked for.
 	failed map[string]string
+
+	// live reads the manager's Lease, which changes every two seconds: a watch of it would wake for
+	// nothing.
+	live    client.Client
+	manager fleet.Manager
+	readAt  time.Time
 }
 
 func (w *watcher) start(ctx context.Context) error {
 	config, err := w.session.restConfig()
 	if err != nil {
+		return err
+	}
+	if w.live, err = w.session.client(); err != nil {
 		return err
 	}
 	config.Wrap(w.listen)
@@ -193,7 +206,12 @@ func (w *watcher) fleet(ctx context.Context) (fleet.Fleet, error) {
 	if err := w.cache.List(ctx, &nodes); err != nil {
 		return fleet.Fleet{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	return fleet.New(policies, nodes.Items, w.session.Clock.Now()), nil
+	f := fleet.New(policies, nodes.Items, w.session.Clock.Now())
+	if f.Now.Sub(w.readAt) >= leasePace {
+		w.manager, w.readAt = readManager(ctx, w.live), f.Now
+	}
+	f.Manager = w.manager
+	return f, nil
 }
 
 // wait waits for a change, and then for a moment of calm; or until so much time has passed, where it is not 0.

@@ -30,19 +30,27 @@ func TestBrowser_Follows(t *testing.T) {
 			Node("n1", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")), Node("n2", "w", n2...), n3,
 		}, Now)
 	}
-	live := dashboard.Options{Cluster: "prod", Live: true}
-	s.Show(rendered(t, waiting(), live))
+	live := dashboard.Options{Cluster: "prod", Live: true, Zone: Berlin}
+	explained := func(f fleet.Fleet) dashboard.Page {
+		page := rendered(t, f, live)
+		page.Explain = func(node string) string { return dashboard.Explain(f, live, node) }
+		return page
+	}
+	s.Show(explained(waiting()))
 	address := web.URL + s.Path()
-	b.open(address)
+	b.open(address + "#node=n2")
+	b.until(`document.getElementById("detail").textContent.includes("kubectl reboot explain n2")`)
+	b.evaluate(`document.querySelector("[data-node=n2]").click(); true`, nil)
 	b.until(`document.getElementById("live").textContent === "live"`)
 	b.until(`document.querySelector("[data-node=n2]").classList.contains("next")`)
 
 	b.evaluate(`document.querySelector("[data-node=n1]").click(); document.querySelector("#waiting details").open = true; document.querySelector("[data-node=n1]").focus()`, nil)
 	b.until(`document.getElementById("detail").textContent.includes("n1: waiting, NodePaused") && document.getElementById("detail").textContent.includes("kubectl reboot explain n1")`)
+	b.until(`document.querySelector("#detail pre").textContent.startsWith("n1 waits: NodePaused") && location.hash === "#node=n1"`)
 	b.press("ArrowRight")
 	b.until(`document.activeElement.dataset.node === "n2"`)
 
-	s.Show(rendered(t, waiting(Granted("w", 7, 0), Progressed(7, protocol.PhaseDraining, 0)), live))
+	s.Show(explained(waiting(Granted("w", 7, 0), Progressed(7, protocol.PhaseDraining, 0))))
 	b.until(`document.querySelector("[data-node=n2]").classList.contains("draining") && document.querySelector("#progress").textContent.includes("n2") && document.querySelector("#waiting").textContent.includes("n3")`)
 	b.until(`document.activeElement.dataset.node === "n2" && document.querySelector("#waiting details").open && !document.getElementById("detail").hidden`)
 	b.until(`document.title.startsWith("prod: 0 of 3 up to date, 1 rebooting, 2 waiting")`)

@@ -177,7 +177,7 @@ func TestRender_Policy(t *testing.T) {
 			t.Errorf("the page's policy does not have %q", want)
 		}
 	}
-	rest := strings.NewReplacer(`xmlns="http://www.w3.org/2000/svg"`, "", "img src=x", "").Replace(page.HTML)
+	rest := strings.NewReplacer(`xmlns="http://www.w3.org/2000/svg"`, "", "img src=x", "", `<a href="https://github.com/reboot-operator/reboot-operator/`, "").Replace(page.HTML)
 	for _, bad := range []string{"http:", "https:", "url(", "@import", "src=", "style=\""} {
 		if strings.Contains(rest, bad) {
 			t.Errorf("the page has %q", bad)
@@ -299,20 +299,21 @@ func TestServer_Refuses(t *testing.T) {
 		method, path, host string
 		want               int
 	}{
-		"the page":                  {http.MethodGet, s.Path(), "", http.StatusOK},
-		"by the name localhost":     {http.MethodGet, s.Path(), "localhost:8080", http.StatusOK},
-		"a name that was rebound":   {http.MethodGet, s.Path(), "evil.example", http.StatusForbidden},
-		"with a port":               {http.MethodGet, s.Path(), "evil.example:8080", http.StatusForbidden},
-		"that begins like ours":     {http.MethodGet, s.Path(), "127.0.0.1.evil.example", http.StatusForbidden},
-		"its events, rebound":       {http.MethodGet, s.Path() + "events", "evil.example", http.StatusForbidden},
-		"no token":                  {http.MethodGet, "/", "", http.StatusNotFound},
-		"events without a token":    {http.MethodGet, "/events", "", http.StatusNotFound},
-		"a wrong token":             {http.MethodGet, "/" + strings.Repeat("A", 32) + "/", "", http.StatusNotFound},
-		"part of the token":         {http.MethodGet, s.Path()[:20] + "/", "", http.StatusNotFound},
-		"another page below":        {http.MethodGet, s.Path() + "x", "", http.StatusNotFound},
-		"a POST":                    {http.MethodPost, s.Path(), "", http.StatusMethodNotAllowed},
-		"a DELETE":                  {http.MethodDelete, s.Path(), "", http.StatusMethodNotAllowed},
-		"an OPTIONS of a preflight": {http.MethodOptions, s.Path(), "", http.StatusMethodNotAllowed},
+		"the page":                       {http.MethodGet, s.Path(), "", http.StatusOK},
+		"by the name localhost":          {http.MethodGet, s.Path(), "localhost:8080", http.StatusOK},
+		"a name that was rebound":        {http.MethodGet, s.Path(), "evil.example", http.StatusForbidden},
+		"with a port":                    {http.MethodGet, s.Path(), "evil.example:8080", http.StatusForbidden},
+		"that begins like ours":          {http.MethodGet, s.Path(), "127.0.0.1.evil.example", http.StatusForbidden},
+		"its events, rebound":            {http.MethodGet, s.Path() + "events", "evil.example", http.StatusForbidden},
+		"no token":                       {http.MethodGet, "/", "", http.StatusNotFound},
+		"events without a token":         {http.MethodGet, "/events", "", http.StatusNotFound},
+		"a wrong token":                  {http.MethodGet, "/" + strings.Repeat("A", 32) + "/", "", http.StatusNotFound},
+		"part of the token":              {http.MethodGet, s.Path()[:20] + "/", "", http.StatusNotFound},
+		"an explanation without a token": {http.MethodGet, "/explain?node=n1", "", http.StatusNotFound},
+		"another page below":             {http.MethodGet, s.Path() + "x", "", http.StatusNotFound},
+		"a POST":                         {http.MethodPost, s.Path(), "", http.StatusMethodNotAllowed},
+		"a DELETE":                       {http.MethodDelete, s.Path(), "", http.StatusMethodNotAllowed},
+		"an OPTIONS of a preflight":      {http.MethodOptions, s.Path(), "", http.StatusMethodNotAllowed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -379,6 +380,60 @@ func sectionsOf(t *testing.T, event string) map[string]string {
 		t.Fatalf("%v: %s", err, event)
 	}
 	return sections
+}
+
+// TestServer_Explains shows that a tile opens the answer of kubectl reboot explain.
+func TestServer_Explains(t *testing.T) {
+	s, web := served(t, clock.RealClock{})
+	f := busy()
+	page := rendered(t, f, dashboard.Options{Live: true})
+	page.Explain = func(node string) string { return dashboard.Explain(f, dashboard.Options{Zone: Berlin}, node) }
+	s.Show(page)
+	for node, want := range map[string]string{"worker-16": "worker-16 waits: NodePaused\n", "nowhere": `there is no node "nowhere"`, "worker-04": "Do        nothing"} {
+		if _, header, body := ask(t, http.MethodGet, web.URL+s.Path()+"explain?node="+node, ""); !strings.Contains(body, want) || !strings.HasPrefix(header.Get("Content-Type"), "text/plain") {
+			t.Errorf("%s: %s", node, body)
+		}
+	}
+	if _, _, body := ask(t, http.MethodGet, web.URL+s.Path()+"explain?node=worker-04", ""); strings.ContainsAny(body, "\u202e\x1b") {
+		t.Errorf("hostile text is not harmless: %q", body)
+	}
+}
+
+// TestRender_NeedsYou shows that the page is never calm while a node fails, and that its tile does
+// not look as one that waits.
+func TestRender_NeedsYou(t *testing.T) {
+	failed := Node("n1", "w", Needs(2*time.Hour), Granted("w", 1, 2*time.Hour), Progressed(1, protocol.PhaseAborted, time.Hour, func(p *protocol.Progress) {
+		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "default/db-0 stayed"
+	}))
+	night := Policy("w", Weeknights)
+	calm := rendered(t, fleet.New([]v1alpha1.RebootPolicy{night}, []corev1.Node{Node("a", "w", Needs(time.Hour))}, Now), dashboard.Options{})
+	if html := calm.Sections["attention"]; !strings.Contains(html, "Nothing needs you.") {
+		t.Errorf("a closed window alone: %s", html)
+	}
+	page := rendered(t, fleet.New([]v1alpha1.RebootPolicy{night}, []corev1.Node{Node("a", "w", Needs(time.Hour)), failed}, Now), dashboard.Options{})
+	if html := page.Sections["attention"]; strings.Contains(html, "Nothing needs you") || !strings.Contains(html, "n1 was not rebooted (DrainTimedOut): default/db-0 stayed") {
+		t.Error(html)
+	}
+	html := page.Sections["nodes"]
+	if !strings.Contains(html, `class="tile failed" tabindex="-1" aria-label="n1: failed, DrainTimedOut"`) || strings.Index(html, `data-node="n1"`) > strings.Index(html, `data-node="a"`) {
+		t.Errorf("the failed node is not first, or looks like another: %s", html)
+	}
+}
+
+// TestRender_EachCause shows that nodes which wait for one reason for different causes have a
+// sentence each.
+func TestRender_EachCause(t *testing.T) {
+	blocked := func(message string) func(*corev1.Node) {
+		return Annotated(v1alpha1.AnnotationReport, fmt.Sprintf(`{"blockedBy":[{"reason":"Inhibited","message":%q}]}`, message))
+	}
+	page := rendered(t, fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{
+		Node("n1", "w", Needs(time.Hour), blocked("backup runs")), Node("n2", "w", Needs(time.Hour), blocked("an upgrade runs")), Node("n3", "w", Needs(time.Hour), blocked("backup runs")),
+	}, Now), dashboard.Options{})
+	for _, want := range []string{"n1, n3: backup runs", "n2: an upgrade runs"} {
+		if !strings.Contains(page.Sections["waiting"], want) {
+			t.Errorf("missing %q: %s", want, page.Sections["waiting"])
+		}
+	}
 }
 
 // TestServer_Events: the stream begins with all sections, goes on with those that change, and gives a sign of life.

@@ -49,6 +49,9 @@ type Page struct {
 	// HTML is the whole page, and Sections its parts by their names.
 	HTML     string
 	Sections map[string]string
+	// Explain answers for one node what kubectl reboot explain does. Nil: the page is a file, and
+	// nobody answers.
+	Explain func(node string) string
 }
 
 // Render renders a view.

@@ -80,8 +80,29 @@
     Object.assign(copy, { type: "button", className: "copy", textContent: "copy" });
     copy.dataset.copy = command;
     copy.setAttribute("aria-label", "Copy: " + command);
-    if ($("detail").textContent !== text + command + " copy") $("detail").replaceChildren(text, code, " ", copy);
+    const head = $("detail").firstElementChild;
+    if (head.textContent !== text + command + " copy") head.replaceChildren(text, code, " ", copy);
+    explain(chosen);
     for (const t of tiles()) t === tile ? t.setAttribute("aria-current", "true") : t.removeAttribute("aria-current");
+  }
+  // The whole answer of kubectl reboot explain, from the server of this page.
+  async function explain(node) {
+    if (!live) return;
+    try {
+      const answer = await fetch("explain?node=" + encodeURIComponent(node));
+      const text = answer.ok ? await answer.text() : "";
+      const pre = $("detail").querySelector("pre");
+      if (node !== chosen) return;
+      if (pre.textContent !== text) pre.textContent = text;
+      pre.hidden = !text;
+    } catch {
+      // the page already shows that it is old
+    }
+  }
+  // A link to one node: #node=NAME.
+  function fromAddress() {
+    const name = decodeURIComponent(location.hash.replace(/^#node=/, ""));
+    chosen = location.hash.startsWith("#node=") && tiles().some((t) => t.dataset.node === name) ? name : chosen;
   }
   function refresh() {
     filter();
@@ -99,6 +120,7 @@
     } else if (tile) {
       chosen = tile.dataset.node === chosen ? "" : tile.dataset.node;
       if (!chosen) tile.removeAttribute("aria-current");
+      history.replaceState(null, "", chosen ? "#node=" + encodeURIComponent(chosen) : location.pathname);
       refresh();
     } else if (copy) {
       try {
@@ -123,6 +145,11 @@
     all[at].tabIndex = -1;
     all[to].tabIndex = 0;
     all[to].focus();
+  });
+  fromAddress();
+  addEventListener("hashchange", () => {
+    fromAddress();
+    refresh();
   });
   refresh();
   if (!live) return;

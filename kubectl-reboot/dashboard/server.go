@@ -81,6 +81,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		page, _ := s.current()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = io.WriteString(w, page.HTML) // an error means that the browser has gone
+	case rest == "explain":
+		page, _ := s.current()
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		if page.Explain != nil {
+			_, _ = io.WriteString(w, page.Explain(r.URL.Query().Get("node")))
+		}
 	case rest == "events":
 		s.stream(w, r)
 	default:

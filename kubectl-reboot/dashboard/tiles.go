@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -15,6 +17,7 @@ type State string
 // The states.
 const (
 	Failed    State = "failed"
+	Stuck     State = "stuck"
 	Granted   State = "granted"
 	Draining  State = "draining"
 	Rebooting State = "rebooting"
@@ -26,14 +29,25 @@ const (
 )
 
 // states are all states, those that need an action first.
-var states = []State{Failed, Granted, Draining, Rebooting, Settling, Next, Waiting, Unknown, UpToDate}
+var states = []State{Failed, Stuck, Granted, Draining, Rebooting, Settling, Next, Waiting, Unknown, UpToDate}
 
 var signs = map[State]string{
-	Failed: "!", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",
+	Failed: "!", Stuck: "▲", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",
 }
 
 // Sign is the state as one character, for readers who cannot distinguish colours.
 func (s State) Sign() string { return signs[s] }
+
+// rank puts the nodes that need a person in front, and leaves the others in order.
+func (s State) rank() int {
+	switch s {
+	case Failed:
+		return 0
+	case Stuck:
+		return 1
+	}
+	return 2
+}
 
 // Text is the state for people.
 func (s State) Text() string {
@@ -42,6 +56,8 @@ func (s State) Text() string {
 		return "not reporting"
 	case UpToDate:
 		return "up to date"
+	case Stuck:
+		return "needs you"
 	default:
 		return string(s)
 	}
@@ -75,8 +91,21 @@ func tiles(p status.Policy, why map[string]string) []Tile {
 			known[name] = Tile{State: Waiting, Reason: string(w.Reason), Message: why[name]}
 		}
 	}
+	for _, n := range p.Notices {
+		state := stateOfNotice(n)
+		if state == "" {
+			continue
+		}
+		for _, name := range n.Nodes {
+			if t := known[name]; t.State != Failed {
+				known[name] = Tile{State: state, Reason: cmp.Or(string(n.Reason), t.Reason), Message: n.Message}
+			}
+		}
+	}
 	for _, r := range p.InProgress {
-		known[r.Node] = Tile{State: stateOf(r), Reason: string(r.Phase), Message: r.Note()}
+		if t := known[r.Node]; t.State != Failed && t.State != Stuck {
+			known[r.Node] = Tile{State: stateOf(r), Reason: string(r.Phase), Message: r.Note()}
+		}
 	}
 	list := make([]Tile, 0, len(p.Governed))
 	for _, n := range p.Governed {
@@ -93,7 +122,20 @@ func tiles(p status.Policy, why map[string]string) []Tile {
 		t.Node = n.Name
 		list = append(list, t)
 	}
+	slices.SortStableFunc(list, func(a, b Tile) int { return cmp.Compare(a.State.rank(), b.State.rank()) })
 	return list
+}
+
+// stateOfNotice returns how the nodes of a notice look: those that need a person do not look as
+// those that wait.
+func stateOfNotice(n status.Notice) State {
+	switch n.Kind {
+	case plan.AttentionFailed, plan.AttentionOverdue:
+		return Failed
+	case plan.AttentionUnavailable, plan.AttentionBlocked, plan.AttentionHook:
+		return Stuck
+	}
+	return ""
 }
 
 // stateOf is the state of a node with a granted reboot.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -101,9 +102,44 @@ type Wait struct {
 	status.Waiting
 
 	Policy string
-	// Message is the reason's sentence for the first of the nodes.
+	// Causes are the reason's sentences, each with the nodes that it is about, and More is how many
+	// sentences are left out.
+	Causes []Cause
+	More   int
+	Advice explanation.Advice
+}
+
+// Cause is one sentence and the nodes that wait because of it.
+type Cause struct {
 	Message string
-	Advice  explanation.Advice
+	Nodes   []string
+}
+
+// Which names the nodes, if the sentence is not about all that wait for the reason.
+func (c Cause) Which(all []string) string {
+	if len(c.Nodes) == len(all) {
+		return ""
+	}
+	return terminal.Some(c.Nodes) + ": "
+}
+
+// mostCauses is how many sentences of one reason are shown.
+const mostCauses = 5
+
+// causes groups the nodes of a reason by their sentences, in order of the nodes.
+func causes(nodes []string, why map[string]string) (list []Cause, more int) {
+	for _, name := range nodes {
+		i := slices.IndexFunc(list, func(c Cause) bool { return c.Message == why[name] })
+		switch {
+		case i >= 0:
+			list[i].Nodes = append(list[i].Nodes, name)
+		case len(list) < mostCauses:
+			list = append(list, Cause{Message: why[name], Nodes: []string{name}})
+		default:
+			more++
+		}
+	}
+	return list, more
 }
 
 // Instant is an instant, as text and how far off it is.
@@ -144,7 +180,7 @@ func Of(f fleet.Fleet, o Options) View {
 	}
 	if n := len(v.Ungoverned); n > 0 {
 		waiting := status.Waiting{Reason: v1alpha1.ReasonNoPolicy, Nodes: v.Ungoverned}
-		v.Waits = append(v.Waits, Wait{waiting, "", "no policy selects them", explanation.AdviceFor(waiting.Reason, v.Ungoverned[0], "")})
+		v.Waits = append(v.Waits, Wait{waiting, "", []Cause{{"no policy selects them", v.Ungoverned}}, 0, explanation.AdviceFor(waiting.Reason, v.Ungoverned[0], "")})
 	}
 	look := terminal.Look{Flags: o.Flags}
 	v.Attend = v.Attention()
@@ -194,17 +230,33 @@ func (v *View) behind(at time.Time) Instant {
 	return Instant{at, moment.At(at, v.At, v.Zone), moment.Span(v.At.Sub(at))}
 }
 
-// waits is why the nodes of a policy wait, with the sentence of the first.
+// waits is why the nodes of a policy wait, with each cause.
 func waits(p status.Policy, why map[string]string) []Wait {
 	list := make([]Wait, 0, len(p.Waiting))
 	for _, w := range p.Waiting {
-		wait := Wait{Waiting: w, Policy: p.Name, Message: why[w.Nodes[0]], Advice: explanation.AdviceFor(w.Reason, w.Nodes[0], p.Name)}
+		wait := Wait{Waiting: w, Policy: p.Name, Advice: explanation.AdviceFor(w.Reason, w.Nodes[0], p.Name)}
+		wait.Causes, wait.More = causes(w.Nodes, why)
 		if w.Reason == v1alpha1.ReasonBudgetExhausted && p.Limit == 0 {
 			wait.Advice = explanation.NoLimit(p.Name)
 		}
 		list = append(list, wait)
 	}
 	return list
+}
+
+// Explain is kubectl reboot explain for a node, as text.
+func Explain(f fleet.Fleet, o Options, node string) string {
+	e, err := explanation.Of(f, node)
+	if err != nil {
+		return err.Error()
+	}
+	lines := e.Lines(terminal.Look{Zone: o.Zone, Flags: o.Flags})
+	return terminal.Harmless(strings.ToValidUTF8(strings.Join(lines, "\n"), string(utf8.RuneError)))
+}
+
+// Calm reports whether nothing needs a person.
+func (v View) Calm() bool {
+	return v.Trouble == "" && !slices.ContainsFunc(v.Attend, func(n status.Notice) bool { return !n.Chosen() })
 }
 
 // Headline is the fleet in one line, which is also the title of the browser's tab.
@@ -218,6 +270,10 @@ func (v View) Headline() string {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}
+	}
+	if text := v.ManagerTrouble(); text != "" {
+		text, _, _ = strings.Cut(text, ":")
+		return moment.Local(text, v.Zone) + "; " + strings.Join(parts, ", ")
 	}
 	return strings.Join(parts, ", ")
 }

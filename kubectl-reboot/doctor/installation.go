@@ -111,6 +111,10 @@ func manager(c Cluster, f *findings) {
 	case m != nil && m.Status.ReadyReplicas == 0:
 		f.add(Problem, fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): no reboot is granted", m.Namespace, m.Name),
 			"kubectl describe pods -n "+m.Namespace+" -l "+partLabel+"="+serverPart)
+	case c.Fleet.Manager.Down(c.Fleet.Now):
+		f.add(Problem, c.Fleet.Manager.Trouble(c.Fleet.Now), status.LookAtManager)
+	case c.Fleet.Manager.Trouble(c.Fleet.Now) != "":
+		f.add(Unchecked, c.Fleet.Manager.Trouble(c.Fleet.Now), letLook)
 	}
 	for i := range c.Fleet.Policies {
 		if p := &c.Fleet.Policies[i]; p.Status.ObservedGeneration < p.Generation {
@@ -130,7 +134,7 @@ func agents(c Cluster, f *findings) {
 	}
 	otherVersion(c, agent, f)
 	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
-		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": whether they need a reboot is not known", status.LookAtAgents, missing...)
+		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": whether they need a reboot is not known", plan.LookAtAgents, missing...)
 	}
 }
 

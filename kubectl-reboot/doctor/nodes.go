@@ -10,7 +10,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -53,7 +52,7 @@ func engines(c Cluster, f *findings) {
 func (c Cluster) agentLogs() string {
 	agent := c.Agent()
 	if agent == nil {
-		return status.LookAtAgents
+		return plan.LookAtAgents
 	}
 	return "kubectl logs -n " + agent.Namespace + " -l " + partLabel + "=" + agentPart + " --tail=20"
 }

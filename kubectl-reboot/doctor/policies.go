@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -43,8 +44,8 @@ func policies(c Cluster, f *findings) {
 		}
 		emptyRings(c.Fleet.Policy(p.Name), p.Governed, f)
 		for _, n := range p.Notices {
-			if level := levels[n.Kind]; level != "" {
-				f.add(level, n.Message, n.Command)
+			if level := level(n); level != "" {
+				f.add(level, n.Message, n.Command, n.Nodes...)
 			}
 		}
 	}
@@ -67,10 +68,22 @@ func emptyRings(policy *v1alpha1.RebootPolicy, governed []*plan.Node, f *finding
 	}
 }
 
-// levels are those of the notices that are findings. The others have a check of their own, or are over in a moment.
-var levels = map[status.Kind]Level{
-	status.Invalid: Problem, status.Halted: Problem, status.Paused: Warning, status.Urgent: Warning, status.WriteRefused: Problem, status.Overdue: Problem, status.Deleting: Warning,
-	status.DeadlineNear: Warning, status.RunHooks: Warning,
+// level returns how bad a notice is, empty if another check finds the same, or if it is over in a
+// moment.
+func level(n status.Notice) Level {
+	switch n.Kind {
+	case plan.AttentionConflict, plan.AttentionAgents, status.ManagerLags, status.ManagerDown, status.NoPolicy:
+		return ""
+	case plan.AttentionDeadline, plan.AttentionRunHooks, plan.AttentionHook:
+		return Warning
+	}
+	switch {
+	case n.Reason == v1alpha1.ReasonCoordinatorConflict, n.Reason == v1alpha1.ReasonGateUnreachable:
+		return ""
+	case n.Chosen():
+		return Warning
+	}
+	return Problem
 }
 
 // conflicts finds the nodes that several policies of the highest priority select.
@@ -81,45 +94,38 @@ func conflicts(c Cluster, f *findings) {
 			return "", ""
 		}
 		return "policies " + strings.Join(rivals, ", ") + " select the same nodes with the same priority, which are not rebooted; raise spec.priority of one",
-			"kubectl edit rbp " + rivals[0]
+			"kubectl edit rbp " + c.Fleet.MostSpecific(rivals...)
 	})
 }
 
 func windows(c Cluster, f *findings) {
 	for i := range c.Fleet.Policies {
-		p := &c.Fleet.Policies[i]
-		s := c.Fleet.Snapshot(p)
-		show := "kubectl reboot windows " + p.Name
-		if w := s.Window; s.WindowInvalid == "" && !w.Open && w.OpensAt.IsZero() {
-			f.add(Problem, "no window of policy "+p.Name+" opens within 400 days", show)
-			continue
-		}
-		var longest time.Duration
-		for _, w := range p.Spec.Windows {
-			longest = max(longest, w.Duration.Duration)
-		}
-		takes := forecast.Expect(p)
-		if most := takes.Drain.Duration + takes.Reboot.Duration; longest > 0 && longest < most {
-			f.add(Warning, fmt.Sprintf("the longest window of policy %s lasts %s, and drain and reboot of a node take %s: each reboot ends after the window", p.Name, longest, most), show)
-		}
+		windowsOf(c.Fleet, &c.Fleet.Policies[i], f)
+	}
+}
+
+// windowsOf finds windows of a policy that never open, or that are too short.
+func windowsOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
+	s := all.Snapshot(p)
+	show := "kubectl reboot windows " + p.Name
+	if w := s.Window; s.WindowInvalid == "" && !w.Open && w.OpensAt.IsZero() {
+		f.add(Problem, "no window of policy "+p.Name+" opens within 400 days", show)
+		return
+	}
+	var longest time.Duration
+	for _, w := range p.Spec.Windows {
+		longest = max(longest, w.Duration.Duration)
+	}
+	takes := forecast.Expect(p)
+	if most := takes.Drain.Duration + takes.Reboot.Duration; longest > 0 && longest < most {
+		f.add(Warning, fmt.Sprintf("the longest window of policy %s lasts %s, and drain and reboot of a node take %s: each reboot ends after the window", p.Name, longest, most), show)
 	}
 }
 
 // budgets finds limits that allow nothing, ever: of policies, and PodDisruptionBudgets that no drain gets past.
 func budgets(c Cluster, f *findings) {
 	for i := range c.Fleet.Policies {
-		p := &c.Fleet.Policies[i]
-		is := c.Fleet.Plan(p)
-		if is.Limit > 0 || len(c.Fleet.Governed(p.Name)) == 0 {
-			continue
-		}
-		limits, of := p, ""
-		if name := p.Spec.Shared(); name != "" && is.SharedWith != nil && is.SharedLimit == 0 {
-			limits, of = c.Fleet.Policy(name), " of policy "+name+", whose limit it shares,"
-		}
-		most := limits.Spec.MaxUnavailableOrDefault()
-		f.add(Problem, fmt.Sprintf("policy %s grants nothing: maxUnavailable%s is %s", p.Name, of, most.String()),
-			fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"concurrency":{"maxUnavailable":1}}}'`, limits.Name))
+		limitOf(c.Fleet, &c.Fleet.Policies[i], f)
 	}
 	for i := range c.Budgets {
 		if b := &c.Budgets[i]; allowsNothing(b) {
@@ -127,6 +133,21 @@ func budgets(c Cluster, f *findings) {
 				b.Namespace, b.Name, message.Count(int(b.Status.ExpectedPods), "pod", "pods")), fmt.Sprintf("kubectl edit poddisruptionbudget -n %s %s", b.Namespace, b.Name))
 		}
 	}
+}
+
+// limitOf finds a policy whose limit allows nothing.
+func limitOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
+	is := all.Plan(p)
+	if is.Limit > 0 || len(all.Governed(p.Name)) == 0 {
+		return
+	}
+	limits, of := p, ""
+	if name := p.Spec.Shared(); name != "" && is.SharedWith != nil && is.SharedLimit == 0 {
+		limits, of = all.Policy(name), " of policy "+name+", whose limit it shares,"
+	}
+	most := limits.Spec.MaxUnavailableOrDefault()
+	f.add(Problem, fmt.Sprintf("policy %s grants nothing: maxUnavailable%s is %s", p.Name, of, most.String()),
+		fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"concurrency":{"maxUnavailable":1}}}'`, limits.Name))
 }
 
 // allowsNothing reports whether a budget allows no eviction even while all of its pods are healthy.

@@ -22,7 +22,7 @@ const allPods = "kubectl get pods -A --field-selector spec.nodeName=NODE"
 // waits is the advice for each reason to wait. NODE and POLICY represent their names.
 var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonNoPolicy:             {"create a policy that selects the node, or fix a nodeSelector", "kubectl get rebootpolicies"},
-	v1alpha1.ReasonPolicyConflict:       {"let one policy select it, and all control-plane nodes; or raise the priority of one", "kubectl edit rbp POLICY"},
+	v1alpha1.ReasonPolicyConflict:       {"let one policy select it, and all control-plane nodes; or raise the priority of the more specific one", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonNodePaused:           {"let the node take part again", "kubectl reboot resume node/NODE"},
 	v1alpha1.ReasonInvalid:              {"fix the field that the message names", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonSharedPolicyNotFound: {"create the policy that the message names, or correct spec.concurrency.shared", "kubectl edit rbp POLICY"},
@@ -66,7 +66,7 @@ var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", allPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
 	v1alpha1.ReasonHookFailed:       {"fix what the hook checks; the reboot continues once it answers \"true\"", allPods},
-	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; most of what may refuse it is listed by", status.LookAtAdmission},
+	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; most of what may refuse it is listed by", plan.LookAtAdmission},
 	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node; the reboot continues once it answers \"true\"", allPods},
 }
 
@@ -87,8 +87,20 @@ func (p *Policy) ties() bool {
 	return p != nil && slices.ContainsFunc(p.Others, func(other Policy) bool { return other.Priority == p.Priority })
 }
 
+// rivals are the policies that select the node with one priority, empty if no other does.
+func (p *Policy) rivals() []string {
+	names := []string{p.Name}
+	for _, other := range p.Others {
+		if other.Priority == p.Priority {
+			names = append(names, other.Name)
+		}
+	}
+	return names
+}
+
 // advise is the advice for an explained node. No policy has priority free, or a higher one.
-func advise(e *Explanation, free int64) Advice {
+// specific is the policy of a conflict that should win, as it selects the fewest nodes.
+func advise(e *Explanation, free int64, specific func(policies ...string) string) Advice {
 	policy := ""
 	if e.Policy != nil {
 		policy = e.Policy.Name
@@ -96,8 +108,11 @@ func advise(e *Explanation, free int64) Advice {
 	switch e.Verdict {
 	case Waiting:
 		if e.Reason == v1alpha1.ReasonPolicyConflict && e.Policy.ties() && free <= maxPriority {
-			command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, policy, free)
+			command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, specific(e.Policy.rivals()...), free)
 			return Advice{waits[e.Reason].Text, command}
+		}
+		if _, command := plan.AnswerRunHook(e.Message); e.Reason == v1alpha1.ReasonRunHookWaits && command != "" {
+			return Advice{"let the hook answer, or answer for it by hand once what it does is done", command}
 		}
 		return AdviceFor(e.Reason, e.Node, policy)
 	case Due:
@@ -105,6 +120,9 @@ func advise(e *Explanation, free int64) Advice {
 	case NoNeed:
 		return Advice{"nothing; a reboot without an update is asked for by", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
 	case InProgress:
+		if e.Reboot.Answer != "" {
+			return Advice{"let the hook answer, or answer for it by hand once what it checks is in order", e.Reboot.Answer}
+		}
 		if a, ok := grantedAdvice[e.Reason]; ok {
 			return a.about(e.Node, policy)
 		}

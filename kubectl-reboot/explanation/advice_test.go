@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
@@ -40,6 +41,19 @@ func TestAdviceFor(t *testing.T) {
 	}
 	if a := explanation.AdviceFor("SomethingNew", "n1", "workers"); !strings.Contains(a.Text, "docs/reasons.md") {
 		t.Errorf("an unknown reason: %+v", a)
+	}
+}
+
+// TestOf_TheMoreSpecificPolicyWins shows that the command for a conflict raises the policy that
+// selects fewer nodes, not the first.
+func TestOf_TheMoreSpecificPolicyWins(t *testing.T) {
+	everything := Policy("all")
+	everything.Spec.NodeSelector = nil
+	e, err := explanation.Of(fleet.New([]v1alpha1.RebootPolicy{everything, Policy("w")}, []corev1.Node{
+		Node("n1", "w", Needs(time.Hour)), Node("n2", "other"), Node("n3", "other"),
+	}, Now), "n1")
+	if err != nil || !strings.HasPrefix(e.Advice.Command, "kubectl patch rbp w ") {
+		t.Errorf("%v, %s", err, e.Advice.Command)
 	}
 }
 

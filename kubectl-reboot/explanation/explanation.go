@@ -131,7 +131,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Request != nil && (e.Verdict == NoNeed || e.Verdict == Unknown) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
 	}
-	e.Timeline, e.Advice, e.Manager = timeline(&e, policy, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
+	e.Timeline, e.Advice, e.Manager = timeline(&e, policy, node, answer.Reboot), advise(&e, freePriority(f.Policies), f.MostSpecific), differs(answer, node)
 	e.correct(f, policy, node)
 	return e, nil
 }
@@ -156,6 +156,8 @@ const LastGrantRemains = "the manager has not taken in that its last grant is ov
 // correct puts right what the planner alone would report of a node that runs Windows, has just been rebooted, or waits for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
 	switch {
+	case f.Manager.Down(f.Now) && e.Verdict != NoNeed && !node.Windows:
+		e.Advice = Advice{"start the manager: nothing goes on without one", status.LookAtManager}
 	case node.Windows:
 		e.Message, e.Advice = "the node runs Windows, on which agents cannot run: the operator leaves it alone", Advice{Text: "nothing"}
 	case e.Verdict == Waiting && e.Reason == "":

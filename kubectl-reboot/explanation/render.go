@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -86,6 +87,9 @@ func (e Explanation) facts(l terminal.Look) []string {
 		}
 	}
 	if e.Reboot != nil {
+		if len(e.Reboot.Hooks) > 0 {
+			fact("Hooks", message.Names(e.Reboot.Hooks, len(e.Reboot.Hooks))+", asked "+moment.At(e.Reboot.Since, e.At, l.Zone)+", "+moment.Span(e.At.Sub(e.Reboot.Since))+" ago")
+		}
 		fact("Drain", e.Reboot.Drain)
 		at("Times out", e.Reboot.DrainUntil)
 	}

@@ -23,6 +23,8 @@ type Fleet struct {
 	Policies []v1alpha1.RebootPolicy
 	// Governor knows which of them governs which node.
 	Governor plan.Governor
+	// Manager is what the Lease of the manager says. The zero value was not looked at.
+	Manager Manager
 
 	nodes []corev1.Node
 	views []*plan.Node
@@ -36,6 +38,21 @@ func New(policies []v1alpha1.RebootPolicy, nodes []corev1.Node, now time.Time) F
 	return Fleet{
 		Now: now, Policies: policies, Governor: plan.NewGovernor(policies), nodes: nodes, views: snapshot.Views(nodes),
 	}
+}
+
+// With returns the fleet as it would be with these policies applied. The status of one that is
+// there stays.
+func (f Fleet) With(policies []v1alpha1.RebootPolicy) Fleet {
+	all := slices.Clone(f.Policies)
+	for _, p := range policies {
+		if i := slices.IndexFunc(all, func(other v1alpha1.RebootPolicy) bool { return other.Name == p.Name }); i >= 0 {
+			all[i] = *all[i].DeepCopy()
+			all[i].Spec = p.Spec
+			continue
+		}
+		all = append(all, p)
+	}
+	return New(all, f.nodes, f.Now)
 }
 
 // Policy is the policy of a name; nil when there is none.
@@ -76,6 +93,18 @@ func (f Fleet) Governed(policy string) []*plan.Node {
 		}
 	}
 	return governed
+}
+
+// MostSpecific returns the policy of these that selects the fewest nodes, the first by name of
+// several.
+func (f Fleet) MostSpecific(policies ...string) string {
+	count := map[string]int{}
+	for _, n := range f.views {
+		for _, s := range f.Governor.Selecting(n) {
+			count[s.Policy]++
+		}
+	}
+	return slices.MinFunc(policies, func(a, b string) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
 }
 
 // Silent is how many nodes of the cluster no agent has reported for, where one could run.
@@ -140,6 +169,10 @@ type Reboot struct {
 	// Drain is what the agent reports of its drain: the pods in the way, each with its PodDisruptionBudget. Once they have left, it is the
 	// volumes that are waited for. Empty: it reports nothing, or the phase is not Draining.
 	Drain string `json:"drain,omitempty"`
+	// Hooks are the hooks of the node that have not approved, and Answer is the command that
+	// answers for the first of them by hand.
+	Hooks  []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
+	Answer string                   `json:"answer,omitempty"`
 	// DrainUntil is when drain.timeout ends the drain. Zero: none is under way, or it is over or overdue.
 	DrainUntil time.Time `json:"drainUntil,omitzero"`
 	// Overdue reports that a deadline has passed; the slot is kept.
@@ -168,6 +201,9 @@ func (f Fleet) RebootOf(t plan.Reboot) Reboot {
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
 	shown.Phase, shown.Since = t.State()
+	if shown.Hooks = t.WaitingHooks(); len(shown.Hooks) > 0 {
+		shown.Answer = t.AnswerHook()
+	}
 	if shown.Phase == plan.StateDraining {
 		shown.Drain, shown.DrainUntil = f.drain(t)
 	}

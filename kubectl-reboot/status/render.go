@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,22 +30,26 @@ func (s Status) Lines(l terminal.Look) []string {
 	}
 	var bar []string
 	if l.Width > 0 {
-		bar = []string{s.bar(l)}
+		bar = s.bar(l)
 	}
 	return terminal.Blocks(bar, s.policies(l), s.inProgress(l), s.waiting(l), s.versions(l), s.notices(l), proposed(s, l))
 }
 
 // bar reports how far the whole is.
-func (s Status) bar(l terminal.Look) string {
+func (s Status) bar(l terminal.Look) []string {
 	sum := s.Sum()
 	full := barWidth * sum.UpToDate / max(1, sum.Selected)
 	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
-	text := fmt.Sprintf("  %d of %d nodes up to date", sum.UpToDate, sum.Selected)
+	text := fmt.Sprintf("%d of %d nodes up to date", sum.UpToDate, sum.Selected)
 	if at, stay := s.completion(); !at.IsZero() {
-		text += ", all" + butFor(stay) + " " + moment.Until(at, s.At)
+		until := moment.Until(at, s.At)
+		if slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.Guessed }) {
+			until = strings.Replace(until, "in ", "in about ", 1)
+		}
+		text += ", all" + butFor(stay) + " " + until
 	}
 	text += fmt.Sprintf(", %d rebooting, %d waiting", sum.InProgress, sum.Waiting)
-	return bar + terminal.Cut(text, l.Width-barWidth)
+	return l.Hang(bar+"  ", barWidth+2, text)
 }
 
 // completion is when the last of the policies is expected to be done; zero: nothing is to be done, or it is unknown of one. It leaves
@@ -79,7 +84,15 @@ func butFor(stay int) string {
 func (s Status) notices(l terminal.Look) []string {
 	var lines []string
 	for _, n := range s.Attention() {
-		lines = append(lines, l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, n.Message)...)
+		if n.Kind == ManagerDown { // the first line of the screen says so
+			lines = append(lines, "  "+l.Command(n.Command))
+			continue
+		}
+		style := terminal.Bad
+		if n.Chosen() {
+			style = terminal.Wait
+		}
+		lines = append(lines, l.Hang(l.Theme.Paint(style, "!")+" ", 2, n.Message)...)
 		if n.Command != "" {
 			lines = append(lines, "  "+l.Command(n.Command))
 		}
@@ -120,6 +133,10 @@ func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 
 // done is when all is expected to be, written as it is asked for: later than that, where nodes stay.
 func (p Policy) done(write func(at time.Time) string) terminal.Cell {
+	if p.Guessed {
+		measured := write
+		write = func(at time.Time) string { return "~" + measured(at) }
+	}
 	switch {
 	case !p.CompletionAt.IsZero() && len(p.Stays) > 0:
 		return terminal.Cell{Text: ">" + write(p.CompletionAt)}

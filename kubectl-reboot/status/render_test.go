@@ -86,7 +86,7 @@ func TestLines_ANodeOfRivalsStaysOnce(t *testing.T) {
 	s := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{
 		Node("n1", "workers", Needs(time.Hour), db), Node("n2", "workers", Needs(time.Hour)), Node("n3", "others", Needs(time.Hour), db),
 	}, Now))
-	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 100})[0]; !strings.Contains(bar, "all but 1 in") {
+	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 100})[0]; !strings.Contains(bar, "all but 1 in about") {
 		t.Error(bar)
 	}
 }

@@ -24,6 +24,8 @@ type Status struct {
 	Silent int `json:"silent,omitempty"`
 	// Proposal is a first policy for a cluster that has none, as YAML. Empty: there is one, or no node.
 	Proposal string `json:"proposal,omitempty"`
+	// Notices are what needs a person and is about no policy, such as a manager that does not run.
+	Notices []Notice `json:"notices,omitempty"`
 }
 
 // Policy is one policy and its nodes.
@@ -39,6 +41,9 @@ type Policy struct {
 	// that it leaves out, as they wait for a person or another system.
 	CompletionAt time.Time       `json:"completionAt,omitzero"`
 	Stays        []forecast.Stay `json:"stays,omitempty"`
+	// Guessed reports that CompletionAt rests on assumed durations, as no reboot of the policy has
+	// been measured yet.
+	Guessed bool `json:"guessed,omitempty"`
 	// Unavailable names who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
 	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
@@ -101,6 +106,7 @@ func Of(f fleet.Fleet, names ...string) Status {
 		}
 	}
 	if len(names) > 0 {
+		s.Notices = s.ofCluster(f)
 		return s
 	}
 	s.Silent = f.Silent()
@@ -112,6 +118,7 @@ func Of(f fleet.Fleet, names ...string) Status {
 			s.Ungoverned = append(s.Ungoverned, d.Node)
 		}
 	}
+	s.Notices = s.ofCluster(f)
 	return s
 }
 
@@ -135,9 +142,10 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Nodes = count(&status)
 	status.Nodes.Failed = int(p.Counts.Failed)
 	status.Notices = notices(f, policy, p, &status)
-	if status.HasWork() {
+	if status.HasWork() && !f.Manager.Down(f.Now) {
 		ahead := forecast.Of(s, forecast.Quick)
 		status.CompletionAt, status.Stays = ahead.CompletionAt, ahead.Stays
+		status.Guessed = !ahead.CompletionAt.IsZero() && ahead.Durations.Measured == 0
 	}
 	return status
 }

@@ -39,6 +39,9 @@ type Timetable struct {
 // Of is the timetable of a policy of the fleet.
 func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}, Silent: f.Unknown(policy)}
+	if f.Manager.Down(f.Now) && len(t.Reboots) > 0 {
+		t.Unknown, t.CompletionAt, t.Window, t.Reboots = "No manager runs, and without one no reboot begins.", time.Time{}, nil, nil
+	}
 	if t.Reboots == nil {
 		t.Reboots = []forecast.Reboot{} // programs iterate over it
 	}

@@ -1,0 +1,164 @@
+package status_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// cordoned is a node that somebody cordoned so long ago, as the node controller notes it.
+func cordoned(ago time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: new(Ago(ago))}}
+	}
+}
+
+// failedDrain is a node whose drain was given up so long ago.
+func failedDrain(seq int64, ago time.Duration) func(*corev1.Node) {
+	return Progressed(seq, protocol.PhaseAborted, ago, func(p *protocol.Progress) {
+		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "The drain was given up: default/db-0 stayed."
+	})
+}
+
+// blocked is what an agent reports against the reboot of its node.
+func blocked(reason v1alpha1.Reason, message string) func(*corev1.Node) {
+	return Annotated(v1alpha1.AnnotationReport, fmt.Sprintf(`{"blockedBy":[{"reason":%q,"message":%q}]}`, reason, message))
+}
+
+// askedHook is a node whose hook before the drain was asked so long ago and has not answered.
+func askedHook(policy string, seq int64, ago time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		phase := protocol.BeginHooks(v1alpha1.LedgerEntry{Node: n.Name, Seq: seq}, policy, n.Status.NodeInfo.BootID, v1alpha1.HooksBefore,
+			[]v1alpha1.AnnotationKey{"example.com/backup"}, Ago(ago).Time)
+		n.Annotations[v1alpha1.AnnotationHooks] = phase.String()
+	}
+}
+
+// TestAttention shows that nothing is calm while something needs a person, and that what goes on by
+// itself is.
+func TestAttention(t *testing.T) {
+	hooked := Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}}
+	})
+	one := func(p v1alpha1.RebootPolicy, nodes ...corev1.Node) fleet.Fleet {
+		return fleet.New([]v1alpha1.RebootPolicy{p}, nodes, Now)
+	}
+	lease := func(f fleet.Fleet, holder string, renewed time.Duration) fleet.Fleet {
+		f.Manager = fleet.ManagerOf([]coordinationv1.Lease{{
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: new(metav1.NewMicroTime(Now.Add(-renewed)))},
+		}}, nil)
+		return f
+	}
+	unreported := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
+	needs := Needs(2 * time.Hour)
+	cases := map[string]struct {
+		fleet fleet.Fleet
+		// want is kind, nodes, a part of the message and the command of each notice, in order.
+		want []string
+	}{
+		"nothing to do":   {one(Policy("workers"), Node("n1", "workers")), nil},
+		"a closed window": {one(Policy("workers", Weeknights), Node("n1", "workers", needs)), nil},
+		"a failed drain outside the window": {
+			one(Policy("workers", Weeknights), Node("n1", "workers", needs, Granted("workers", 1, 2*time.Hour), failedDrain(1, time.Hour))),
+			[]string{"Failed [n1] n1 was not rebooted (DrainTimedOut): The drain was given up: default/db-0 stayed | kubectl reboot explain n1"},
+		},
+		"a failed drain that backs off": {
+			one(Policy("workers"), Node("n1", "workers", needs, Granted("workers", 1, 10*time.Minute), failedDrain(1, time.Minute))),
+			[]string{"Failed [n1] ; the next attempt may begin Mon 2026-11-23 15:52:00 UTC | kubectl reboot explain n1"},
+		},
+		"a cordon of two hours that uses up the limit": {
+			one(Policy("workers"), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers", needs)),
+			[]string{"Unavailable [n1] n1 is cordoned since Mon 2026-11-23 13:48:00 UTC and uses up the limit of policy workers: other nodes wait for it | kubectl uncordon n1"},
+		},
+		"a forgotten cordon while the window is closed": {
+			one(Policy("workers", Weeknights), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers", needs)),
+			[]string{"Unavailable [n1] n1 is cordoned | kubectl uncordon n1"},
+		},
+		"a cordon of a minute": {one(Policy("workers"), Node("n1", "workers", cordoned(time.Minute)), Node("n2", "workers", needs)), nil},
+		"a cordon that leaves room": {
+			one(Policy("workers", AtMost("2"), Weeknights), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers", needs)), nil,
+		},
+		"a cordon that nobody waits for": {one(Policy("workers"), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers")), nil},
+		"a node that is down": {
+			one(Policy("workers"), Node("n1", "workers", Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", 3*time.Hour)), Node("n2", "workers", needs)),
+			[]string{"Unavailable [n1] n1 is not Ready since | kubectl describe node n1"},
+		},
+		"a hook that does not answer": {
+			one(Policy("workers", hooked, Holds("n1", 1, 20*time.Minute)), Node("n1", "workers", needs, askedHook("workers", 1, 15*time.Minute))),
+			[]string{"HookUnanswered [n1] n1: hooks have not answered since Mon 2026-11-23 15:33:00 UTC | kubectl annotate node n1 example.com/backup=true --overwrite"},
+		},
+		"a hook that was just asked": {
+			one(Policy("workers", hooked, Holds("n1", 1, 2*time.Minute)), Node("n1", "workers", needs, askedHook("workers", 1, time.Minute))), nil,
+		},
+		"a pod that cannot be drained": {
+			one(Policy("workers"), Node("n1", "workers", needs, blocked(v1alpha1.ReasonCoordinatorConflict, "locksmithd is active"))),
+			[]string{"Blocked [n1] n1: CoordinatorConflict: locksmithd is active | kubectl reboot explain n1"},
+		},
+		"a silent agent": {
+			one(Policy("workers"), Node("n1", "workers", unreported)),
+			[]string{"AgentsNeeded [n1] whether n1 needs a reboot is not known | kubectl reboot explain n1"},
+		},
+		"a node that joined just now": {
+			one(Policy("workers"), Node("n1", "workers", unreported, Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 10*time.Second))), nil,
+		},
+		"a node that no policy selects": {
+			one(Policy("workers"), Node("n1", "others", needs)), []string{"NoPolicy [n1] no policy selects them | kubectl reboot explain n1"},
+		},
+		"a manager that runs": {lease(one(Policy("workers")), "m", 3*time.Second), nil},
+		"a manager whose lease is stale": {
+			lease(one(Policy("workers"), Node("n1", "workers", needs)), "m", 10*time.Minute),
+			[]string{"ManagerDown [] no manager has run since Mon 2026-11-23 15:38:00 UTC | kubectl get pods -A -l app.kubernetes.io/name=reboot-operator"},
+		},
+		"a manager that gave its lease back": {lease(one(Policy("workers")), "", 30*time.Second), []string{"ManagerDown [] no manager has run since | kubectl get pods"}},
+		"a manager that hands over":          {lease(one(Policy("workers")), "", 3*time.Second), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := status.Of(tc.fleet).Attention()
+			for i, n := range got {
+				text := fmt.Sprintf("%s %s %s | %s", n.Kind, n.Nodes, n.Message, n.Command)
+				if i >= len(tc.want) {
+					t.Errorf("also: %s", text)
+					continue
+				}
+				head, rest, _ := strings.Cut(tc.want[i], "] ")
+				message, command, _ := strings.Cut(rest, " | ")
+				if !strings.HasPrefix(text, head+"] ") || !strings.Contains(n.Message, message) || !strings.HasPrefix(n.Command, command) {
+					t.Errorf("got  %s\nwant %s", text, tc.want[i])
+				}
+			}
+			if len(got) < len(tc.want) {
+				t.Errorf("missing: %s", tc.want[len(got):])
+			}
+		})
+	}
+}
+
+// TestAttention_ManyNodes shows that a fleet with the same trouble everywhere fits on a screen.
+func TestAttention_ManyNodes(t *testing.T) {
+	var nodes []corev1.Node
+	for i := range 200 {
+		nodes = append(nodes, Node(fmt.Sprintf("n%03d", i), "workers", Needs(2*time.Hour), Granted("workers", int64(i+1), 2*time.Hour), failedDrain(int64(i+1), time.Hour)))
+	}
+	p := Policy("workers", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1000))} }))
+	p.Status.Seq = 200
+	lines := status.Of(fleet.New([]v1alpha1.RebootPolicy{p}, nodes, Now)).Lines(terminal.Look{Zone: time.UTC})
+	failed := slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "! ") })
+	if len(failed) != 4 || !strings.Contains(failed[3], "197 nodes were also not rebooted (DrainTimedOut): n003, n004, n005, n006, n007 and 192 more") {
+		t.Error(strings.Join(failed, "\n"))
+	}
+}
