@@ -3,6 +3,7 @@ package command_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -36,20 +37,54 @@ var _ = Describe("A command for many", func() {
 			To(Equal("node/" + p.nodes[0] + " reboot requested (server dry run)\nnode/" + p.nodes[1] + " reboot requested (server dry run)\n"))
 		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 
-		Expect(ok("request", "-l", byLabel, "--reason=why")).
+		Expect(ok("request", "-l", byLabel, "--reason=why", "--yes")).
 			To(Equal("node/" + p.nodes[0] + " reboot requested\nnode/" + p.nodes[1] + " reboot requested\n"))
 		Expect(node(other.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
-		Expect(ok("request", "--all", "--reason=all")).To(And(
+		Expect(ok("request", "--all", "--reason=all", "--yes")).To(And(
 			ContainSubstring("node/"+p.nodes[1]+" reboot already requested (why)\n"), ContainSubstring("node/"+other.nodes[0]+" reboot requested\n")))
 
 		Expect(ok("pause", "-l", byLabel, "--reason=disk swap")).To(Equal("node/" + p.nodes[0] + " paused\nnode/" + p.nodes[1] + " paused\n"))
 		Expect(node(p.nodes[1]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPaused, "disk swap"))
-		Expect(ok("resume", "-l", byLabel)).To(Equal("node/" + p.nodes[0] + " resumed\nnode/" + p.nodes[1] + " resumed\n"))
+		Expect(ok("resume", "-l", byLabel, "--yes")).To(Equal("node/" + p.nodes[0] + " resumed\nnode/" + p.nodes[1] + " resumed\n"))
+	})
+
+	It("says how many nodes it is about, and asks", func() {
+		p := newPool(2, paused)
+		request := []string{"request", "-l", fleettest.PoolLabel + "=" + p.policy, "--reason=why"}
+		answer := func(text string) func(*call) { return func(c *call) { c.in = strings.NewReader(text) } }
+		for _, no := range []string{"", "n\n", "\n"} {
+			stdout, stderr, err := run(request, answer(no))
+			Expect(err).To(HaveOccurred())
+			Expect(stdout).To(BeEmpty())
+			Expect(stderr).To(Equal("This asks for a reboot of 2 nodes. Go on? [y/N] error: nothing was written: answer y, or use --yes\n"))
+			Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		}
+		stdout, _, err := run(request, answer("y\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\nnode/" + p.nodes[1] + " reboot requested\n"))
+	})
+
+	It("takes requests back, by annotation and by label, and says what has begun", func() {
+		p := newPool(3, paused)
+		ok("request", p.nodes[0], "--reason=why")
+		p.patch(p.nodes[1], map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRebootRequested: "firmware"}}})
+		Expect(ok("request", "--cancel", p.nodes[0], p.nodes[1], p.nodes[2])).To(Equal("node/" + p.nodes[0] + " request cancelled (why)\nnode/" +
+			p.nodes[1] + " request cancelled (firmware)\nnode/" + p.nodes[2] + " no reboot was requested\n"))
+		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		Expect(node(p.nodes[1]).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequested))
+		Expect(fails("request", "--cancel", p.nodes[0], "--reason=why")).To(HavePrefix("error: --cancel takes requests back"))
+
+		busy := newPool(1)
+		ok("request", busy.nodes[0], "--reason=why")
+		busy.needs(busy.nodes[0])
+		expectPermitted(busy.nodes[0], "True Granted")
+		busy.starts(busy.nodes[0])
+		Expect(ok("request", "--cancel", busy.nodes[0])).To(ContainSubstring("request cancelled (why); its drain goes on: kubectl reboot abort " + busy.nodes[0]))
 	})
 
 	It("stops at an interrupt, and reports once how many are left", func() {
 		p := newPool(4, paused)
-		for _, args := range [][]string{append([]string{"request", "--reason=why"}, p.nodes...), {"request", "-l", fleettest.PoolLabel + "=" + p.policy, "--reason=why"}} {
+		for _, args := range [][]string{append([]string{"request", "--reason=why"}, p.nodes...), {"request", "-l", fleettest.PoolLabel + "=" + p.policy, "--reason=why", "--yes"}} {
 			ctx, interrupt := context.WithCancel(context.Background())
 			_, stderr, err := run(append(args, "--dry-run=server"), until(ctx), wrapped(func(r *http.Request) {
 				if r.Method == http.MethodPatch {
@@ -68,7 +103,7 @@ var _ = Describe("A command for many", func() {
 			Expect(fails(append([]string{"pause"}, args...)...)).To(Equal("error: names, --selector and --all exclude each other\n"))
 		}
 		Expect(fails("pause", "-l", "example.com/pool=nobody")).To(Equal("error: nothing is selected\n"))
-		Expect(fails("pause", "-l", "a in")).To(HavePrefix("error: --selector: "))
+		Expect(fails("pause", "-l", "a in")).To(HavePrefix("error: --selector \""))
 		q := newPool(2)
 		byLabel := fleettest.PoolLabel + "=" + q.policy
 		Expect(fails("pause", "-l", byLabel, "--until=2h")).To(Equal("error: a node's pause has no end: leave out --until, or pause its policy\n"))
@@ -84,7 +119,7 @@ var _ = Describe("request", func() {
 	It("refuses a node that runs Windows, on which no agent would ever answer", func() {
 		p := newPool(2, paused)
 		p.patch(p.nodes[1], map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelOSStable: "windows"}}})
-		stdout, stderr, err := run([]string{"request", "--all", "--reason=why"})
+		stdout, stderr, err := run([]string{"request", "--all", "--reason=why", "--yes"})
 		Expect(err).To(HaveOccurred())
 		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
 		Expect(stderr).To(Equal("error: writing node " + p.nodes[1] + ": the node runs Windows, on which agents cannot run: the operator leaves it alone\n"))
@@ -100,7 +135,7 @@ var _ = Describe("request --urgent", func() {
 		p, other := newPool(2, paused, allows), newPool(1, paused)
 		Expect(ok("request", p.nodes[0], "--reason=firmware")).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
 		byLabel := fleettest.PoolLabel + "=" + p.policy
-		Expect(ok("request", "-l", byLabel, "--urgent", "--reason=CVE-2026-12345")).
+		Expect(ok("request", "-l", byLabel, "--yes", "--urgent", "--reason=CVE-2026-12345")).
 			To(Equal("node/" + p.nodes[0] + " reboot requested urgently\nnode/" + p.nodes[1] + " reboot requested urgently\n"))
 		Expect(node(p.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))
 		Expect(ok("request", p.nodes[0], "--urgent", "--reason=again")).
@@ -126,7 +161,7 @@ var _ = Describe("pause --all", func() {
 		Expect(held.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "test"}))
 		Expect(ok("pause", "--all", "--until=2h")).To(ContainSubstring(rbp + open.policy + " already paused (incident)\n"))
 
-		Expect(ok("resume", "--all")).To(ContainSubstring(rbp + open.policy + " resumed: no longer paused (incident)\n"))
+		Expect(ok("resume", "--all", "--yes")).To(ContainSubstring(rbp + open.policy + " resumed: no longer paused (incident)\n"))
 		Expect(open.get().Spec.Pause).To(BeNil())
 		Expect(held.get().Spec.Pause).To(BeNil())
 	})
@@ -185,14 +220,14 @@ var _ = Describe("resume --all", func() {
 	It("ends no halt", func() {
 		p := halted()
 		ok("pause", "--all")
-		Expect(ok("resume", "--all")).To(MatchRegexp(p.policy + ` no longer paused; still halted \(1 nodes? failed.*\)\n`))
+		Expect(ok("resume", "--all", "--yes")).To(MatchRegexp(p.policy + ` no longer paused; still halted \(1 nodes? failed.*\)\n`))
 	})
 })
 
 var _ = Describe("request --wait", func() {
 	It("reports progress until the nodes are back", func() {
 		p := newPool(2)
-		out, done := begin("request", "--all", "--reason=why", "--wait")
+		out, done := begin("request", "--all", "--yes", "--reason=why", "--wait")
 		Eventually(out.String).Should(ContainSubstring("  0 of 2 done, 2 requested\n"), "the agents have not answered")
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")

@@ -57,7 +57,7 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
 	w.wait.bind(cmd, "none of the nodes is being drained or rebooted", notDisrupted)
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the pause is reported.")
-	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h from now. Only for a policy.")
+	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h or 2d from now. Only for a policy.")
 	return cmd
 }
 
@@ -125,12 +125,12 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 // instant reads --until: an instant, or how long from now. The API keeps whole seconds.
 func instant(text string, now time.Time) (metav1.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
-	if d, notDuration := time.ParseDuration(text); notDuration == nil {
+	if d, notDuration := moment.Parse(text); notDuration == nil {
 		at, err = now.Add(d), nil
 	}
 	switch {
 	case err != nil:
-		return metav1.Time{}, fmt.Errorf("--until %q must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h", text)
+		return metav1.Time{}, fmt.Errorf("--until %q must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h or 2d", text)
 	case !at.After(now):
 		return metav1.Time{}, fmt.Errorf("--until %q is past", text)
 	}
@@ -166,6 +166,7 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 		},
 	}
 	w.bind(cmd)
+	w.ask(cmd, "This lets %s go on. Go on?")
 	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
 	w.wait.bind(cmd, "each of the nodes is in service and needs no reboot", notInService)
 	cmd.Flags().BoolVar(&r.pause, "pause", false, "End the pause, and no halt.")

@@ -12,29 +12,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 func requestCommand(s *Session) *cobra.Command {
 	w := writeOptions{session: s}
-	reason, urgent := "", false
+	reason, urgent, cancel := "", false, false
 	cmd := &cobra.Command{
-		Use:   "request (NODE... | -l SELECTOR | --all) --reason WHY",
+		Use:   "request (NODE... | -l SELECTOR | --all) (--reason WHY | --cancel)",
 		Short: "Ask for a reboot without an update",
 		Long: `Ask for a reboot without an update, by annotation ` + v1alpha1.AnnotationRebootRequested + `. The nodes wait for
 their turn like any other; the agent takes the annotation away after one confirmed reboot.
 
 With --urgent they go before the others, and windows and blackouts do not count for them, where their policy has
-spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisruptionBudgets, gates and hooks.`,
+spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisruptionBudgets, gates and hooks.
+
+--cancel takes requests back, also one by label. A node that waits for nothing else then needs no reboot. One whose drain has
+begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 		Example: `  kubectl reboot request n4 n5 --reason="firmware update"
   kubectl reboot request -l pool=blue --reason="firmware update" --wait
   kubectl reboot request n4 --reason="firmware update" --dry-run=server -o yaml
-  kubectl reboot request n4 --reason=CVE-2026-12345 --urgent --wait`,
+  kubectl reboot request n4 --reason=CVE-2026-12345 --urgent --wait
+  kubectl reboot request n4 --cancel`,
 		Args:              w.arguments("at least one node"),
 		ValidArgsFunction: completeNames(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case cancel && (urgent || reason != ""):
+				return errors.New("--cancel takes requests back: leave out --reason and --urgent")
+			case cancel:
+				w.question = "This takes back the requests of %s. Go on?"
+				return w.each(cmd.Context(), args, findNode, byKind(w.cancelRequest, nil))
 			case strings.TrimSpace(reason) == "":
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
 			case strings.EqualFold(reason, "false"): // as the value of the annotation it is no request
@@ -58,11 +68,34 @@ spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisrup
 		},
 	}
 	w.bind(cmd)
+	w.ask(cmd, "This asks for a reboot of %s. Go on?")
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "Take the requests of the nodes back.")
 	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
 	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", notInService)
 	cmd.Flags().BoolVar(&urgent, "urgent", false, "Outside the windows, too, and before other nodes. Only where the policy has spec.requests.urgent: Allow.")
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the request is reported. Required.")
 	return cmd
+}
+
+// cancelRequest removes a request, by annotation or by label.
+func (w *writeOptions) cancelRequest(n *corev1.Node) (string, error) {
+	why, requested := v1alpha1.RebootRequested(n)
+	if !requested {
+		return "no reboot was requested", nil
+	}
+	delete(n.Annotations, v1alpha1.AnnotationRebootRequested)
+	delete(n.Labels, v1alpha1.AnnotationRebootRequested)
+	done := "request cancelled"
+	if why != "" {
+		done += " (" + why + ")"
+	}
+	switch phaseOf(protocol.RecordOf(n), n.Status.NodeInfo.BootID) {
+	case protocol.PhaseDraining:
+		done += "; its drain goes on: " + w.session.command("kubectl reboot abort %s", n.Name) + " stops it"
+	case protocol.PhaseRebooting:
+		done += "; its reboot has begun and cannot be stopped"
+	}
+	return done, nil
 }
 
 func findNode(ctx context.Context, c client.Client, argument string) (client.Object, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
@@ -28,8 +29,24 @@ type waitOptions struct {
 func (w *waitOptions) bind(cmd *cobra.Command, until string, left status.Left) {
 	w.left = left
 	cmd.Flags().BoolVar(&w.on, "wait", false, "Report progress until "+until+".")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "How long --wait waits; then it fails. 0: for ever.")
+	cmd.Flags().Var((*days)(&w.timeout), "timeout", "How long --wait waits, such as 2h or 1d; then it fails. 0: for ever.")
 }
+
+// days is a duration that may be written with days.
+type days time.Duration
+
+// String implements pflag.Value.
+func (d *days) String() string { return time.Duration(*d).String() }
+
+// Set implements pflag.Value.
+func (d *days) Set(text string) error {
+	parsed, err := moment.Parse(text)
+	*d = days(parsed)
+	return err
+}
+
+// Type implements pflag.Value.
+func (d *days) Type() string { return "duration" }
 
 func (w *waitOptions) check(format string) error {
 	switch {

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -38,6 +41,33 @@ type writeOptions struct {
 	print   *genericclioptions.PrintFlags
 	printer printers.ResourcePrinter
 	wait    waitOptions
+	// question asks whether to go on with as many objects as -l or --all select. Empty: nobody is
+	// asked.
+	question string
+	yes      bool
+}
+
+// ask makes the command ask before it writes to all that -l or --all select.
+func (w *writeOptions) ask(cmd *cobra.Command, question string) {
+	w.question = question
+	cmd.Flags().BoolVarP(&w.yes, "yes", "y", false, "With -l or --all: do not ask.")
+}
+
+// confirm asks, unless --yes or a dry run says that there is nothing to ask.
+func (w *writeOptions) confirm(count int) error {
+	if w.question == "" || w.yes || w.named() || w.dryRun != dryRunNone {
+		return nil
+	}
+	what := message.Count(count, "node", "nodes")
+	if _, policies := w.everything.(*v1alpha1.RebootPolicyList); policies && w.all {
+		what = message.Count(count, "policy", "policies")
+	}
+	fmt.Fprintf(w.session.ErrOut, w.question+" [y/N] ", what)
+	answer, _ := bufio.NewReader(w.session.In).ReadString('\n') // an error is no answer
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was written: answer y, or use --yes")
+	}
+	return nil
 }
 
 func (w *writeOptions) bind(cmd *cobra.Command) {
@@ -83,6 +113,9 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 	objects := make([]client.Object, len(arguments)) // each is read when it is its turn
 	if !w.named() {
 		if objects, err = w.objects(ctx, c); err != nil {
+			return err
+		}
+		if err := w.confirm(len(objects)); err != nil {
 			return err
 		}
 	}

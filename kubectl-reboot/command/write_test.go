@@ -80,7 +80,7 @@ var _ = Describe("request", func() {
 	It("wants a reason, and goes on after a node that is not there", func() {
 		p := newPool(1, paused)
 		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is shown wherever the request is reported\n"))
-		Expect(fails("request")).To(HavePrefix("error: request requires at least one node, -l or --all: kubectl reboot request (NODE... | -l SELECTOR | --all) --reason WHY"))
+		Expect(fails("request")).To(HavePrefix("error: request requires at least one node, -l or --all: kubectl reboot request (NODE... | -l SELECTOR | --all) (--reason WHY | --cancel)"))
 		Expect(fails("request", p.nodes[0], "--reason=urgent: why")).To(HavePrefix("error: --reason begins with urgent:, which makes a request urgent: use --urgent, "))
 		Expect(fails("request", p.nodes[0], "--reason=false")).To(Equal("error: --reason \"false\" asks for no reboot: give the reason in other words\n"))
 		stdout, stderr, err := run([]string{"request", "nowhere", p.nodes[0], "nobody", "--reason=why"})
@@ -220,8 +220,10 @@ var _ = Describe("pause and resume", func() {
 	It("refuse an end that is none", func() {
 		p := newPool(1)
 		Expect(fails("pause", p.policy, "--until=tomorrow")).
-			To(Equal("error: --until \"tomorrow\" must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h\n"))
+			To(Equal("error: --until \"tomorrow\" must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h or 2d\n"))
 		Expect(fails("pause", p.policy, "--until=2020-01-01T00:00:00Z")).To(Equal("error: --until \"2020-01-01T00:00:00Z\" is past\n"))
+		Expect(ok("pause", p.policy, "--until=2d")).To(ContainSubstring(" paused until "))
+		Expect(p.get().Spec.Pause.Until.Time).To(BeTemporally("~", time.Now().Add(48*time.Hour), time.Minute))
 		Expect(ok("pause", p.policy, "--until=90m")).To(ContainSubstring(" paused until "))
 		Expect(p.get().Spec.Pause.Until.Time).To(BeTemporally("~", time.Now().Add(90*time.Minute), time.Minute))
 	})

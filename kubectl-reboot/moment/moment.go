@@ -2,6 +2,7 @@
 package moment
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -82,6 +83,27 @@ func Short(d time.Duration) string {
 		}
 	}
 	return text
+}
+
+// Parse reads a duration as people write it: 90s, 6h, 1h30m, or with days, 2d and 1d12h.
+func Parse(text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16) // 65,535 days do not overflow
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration such as 90s, 6h, 2d or 1d12h", text)
+	}
+	d := time.Duration(n) * 24 * time.Hour
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 {
+		return 0, fmt.Errorf("%q is not a duration such as 90s, 6h, 2d or 1d12h", text)
+	}
+	return d + more, nil
 }
 
 // Until is how far off an instant is: in 5h12m, or now where it is past.
