@@ -1,0 +1,172 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/gate"
+	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+func checkCommand(s *Session) *cobra.Command {
+	var o output
+	file := ""
+	cmd := &cobra.Command{
+		Use:   "check (-f FILE | [POLICY...])",
+		Short: "What is wrong with a policy, before it is applied",
+		Long: `What is wrong with a policy, before it is applied: what the API server would refuse, windows that never open or are too
+short, selectors and rings that match no node, nodes that another policy selects with the same priority, expressions of
+gates.objects that do not compile, rules that can never match, a limit that allows nothing. Without -f it checks the policies of the
+cluster. The syntax of PromQL is left to the Prometheus server.
+
+It writes nothing. The exit code is 1 if there is a problem; warnings alone leave it 0. With -f and no cluster it checks what the
+file alone shows, and warns.`,
+		Example: `  kubectl reboot check -f policy.yaml
+  kustomize build . | kubectl reboot check -f -
+  kubectl reboot check workers`,
+		ValidArgsFunction: completeNames(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if file != "" && len(args) > 0 {
+				return errors.New("names and --filename exclude each other")
+			}
+			return runCheck(cmd.Context(), s, file, args, o)
+		},
+	}
+	o.bind(cmd, asJSON, asYAML)
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "The manifest with the policies, YAML or JSON; - is standard input. Absent: the policies of the cluster.")
+	return cmd
+}
+
+func runCheck(ctx context.Context, s *Session, file string, names []string, o output) error {
+	var candidates []v1alpha1.RebootPolicy
+	var err error
+	if file != "" {
+		if candidates, err = readPolicies(ctx, s, file); err != nil {
+			return err
+		}
+	}
+	f, unread := s.fleet(ctx)
+	s.manager = fleet.Manager{} // a manager has no part in this
+	switch {
+	case unread != nil && file == "":
+		return unread
+	case file == "":
+		if candidates, err = choose(f.Policies, names); err != nil {
+			return err
+		}
+	}
+	checked := make([]doctor.Candidate, len(candidates))
+	gates := gate.NewEvaluator(nil, nil, s.Clock, 0)
+	for i := range candidates {
+		p := &candidates[i]
+		checked[i] = doctor.Candidate{Name: p.Name, Expression: gates.Invalid(&p.Spec)}
+		if file != "" && unread == nil {
+			if checked[i].Refused, err = s.refused(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	if unread != nil {
+		f.Now = s.Clock.Now()
+	}
+	report := doctor.CheckPolicies(f.With(candidates), checked)
+	if unread != nil {
+		report.Findings = append(report.Findings, doctor.Finding{
+			Check: doctor.Policies, Level: doctor.Warning, Message: "what depends on the cluster was not checked: " + s.explained(unread).Error(),
+		})
+	}
+	if err := s.print(o, report, func() []string { return report.FindingLines(s.look(o), len(candidates)) }); err != nil {
+		return err
+	}
+	if bad := report.Bad(); bad > 0 {
+		return errors.New(message.Count(bad, "problem", "problems"))
+	}
+	return nil
+}
+
+// refused has the API server validate a policy, and keeps nothing. Empty: it would be accepted.
+func (s *Session) refused(ctx context.Context, p *v1alpha1.RebootPolicy) (string, error) {
+	c, err := s.client()
+	if err != nil {
+		return "", err
+	}
+	c = client.NewDryRunClient(client.WithFieldOwner(c, fieldOwner))
+	var there v1alpha1.RebootPolicy
+	switch err = c.Get(ctx, client.ObjectKeyFromObject(p), &there); {
+	case apierrors.IsNotFound(err):
+		err = c.Create(ctx, p.DeepCopy())
+	case err == nil:
+		there.Spec = *p.Spec.DeepCopy()
+		err = c.Update(ctx, &there)
+	}
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// readPolicies reads the policies of a manifest. Documents of other kinds are left out. An unknown
+// field is an error.
+func readPolicies(ctx context.Context, s *Session, file string) ([]v1alpha1.RebootPolicy, error) {
+	var manifest []byte
+	var err error
+	if file == "-" {
+		manifest, err = readAll(ctx, s.In)
+	} else {
+		manifest, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, err // it names the file
+	}
+	var policies []v1alpha1.RebootPolicy
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		var kind struct {
+			Kind       string `json:"kind"`
+			APIVersion string `json:"apiVersion"`
+		}
+		if err := yaml.Unmarshal(document, &kind); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		if kind.Kind != "RebootPolicy" || !strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+			continue
+		}
+		var p v1alpha1.RebootPolicy
+		if err := yaml.UnmarshalStrict(document, &p); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		if p.Name == "" {
+			return nil, fmt.Errorf("reading %s: a RebootPolicy has no metadata.name", file)
+		}
+		if slices.ContainsFunc(policies, func(other v1alpha1.RebootPolicy) bool { return other.Name == p.Name }) {
+			return nil, fmt.Errorf("reading %s: policy %s is there twice", file, p.Name)
+		}
+		policies = append(policies, p)
+	}
+	if len(policies) == 0 {
+		return nil, fmt.Errorf("%s has no RebootPolicy", file)
+	}
+	return policies, nil
+}

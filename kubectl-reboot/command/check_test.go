@@ -1,0 +1,67 @@
+package command_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+)
+
+// policyFile writes a manifest with policies of these specs.
+func policyFile(specs ...string) string {
+	GinkgoHelper()
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
+	for i, spec := range specs {
+		text += "---\napiVersion: reboot-operator.io/v1alpha1\nkind: RebootPolicy\nmetadata: {name: checked-" + string(rune('a'+i)) + "}\nspec: " + spec + "\n"
+	}
+	path := filepath.Join(GinkgoT().TempDir(), "policy.yaml")
+	Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+	return path
+}
+
+var _ = Describe("check", func() {
+	DescribeTable("finds what is wrong with a policy before it is applied", func(spec, want string, problem bool) {
+		p := newPool(1, paused)
+		free := fleettest.Node("checked-n1", "")
+		free.Labels = map[string]string{"checked": "yes"}
+		Expect(api.Create(context.Background(), &free)).To(Succeed())
+		DeferCleanup(func() { Expect(api.Delete(context.Background(), &free)).To(Succeed()) })
+		stdout, _, err := run([]string{"check", "-f", policyFile(strings.ReplaceAll(spec, "POOL", p.policy))})
+		Expect(stdout).To(ContainSubstring(want))
+		Expect(err != nil).To(Equal(problem))
+		Expect(fails("status", "checked-a")).To(HavePrefix("error: there is no policy"), "it writes nothing")
+	},
+		Entry("nothing", `{nodeSelector: {matchLabels: {checked: "yes"}}}`, "1 policy checked. Nothing is wrong.", false),
+		Entry("what the API server refuses", `{nodeSelector: {matchLabels: {checked: "yes"}}, concurrency: {maxUnavailable: 101%}}`, "maxUnavailable", true),
+		Entry("a window that never opens", `{nodeSelector: {matchLabels: {checked: "yes"}}, windows: [{name: night, start: "22:00", duration: 1h}], blackouts: [{name: all, from: "2020-01-01", to: "2099-01-01"}]}`, "no window of policy checked-a opens within 400 days", true),
+		Entry("a window that is too short", `{nodeSelector: {matchLabels: {checked: "yes"}}, windows: [{name: night, start: "22:00", duration: 1m}]}`, "the longest window of policy checked-a lasts 1m0s", false),
+		Entry("a selector that matches nothing", `{nodeSelector: {matchLabels: {pool: nobody}}}`, "policy checked-a selects no node", false),
+		Entry("a conflict", `{nodeSelector: {matchLabels: {example.com/pool: POOL}}}`, "with the same priority, 0: no reboot is granted there", true),
+		Entry("a gate that does not compile", `{nodeSelector: {matchLabels: {checked: "yes"}}, gates: {objects: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: a, expression: "object.status =="}]}}`, "does not compile", true),
+		Entry("a rule that can never match", `{nodeSelector: {matchLabels: {checked: "yes"}}, drain: {rules: [{podSelector: {matchLabels: {app: db}}}, {podSelector: {matchLabels: {app: db, tier: one}}, action: Skip}]}}`, "spec.drain.rules[1] can never match, as rules[0] takes its pods first", false),
+		Entry("a limit of zero", `{nodeSelector: {matchLabels: {checked: "yes"}}, concurrency: {maxUnavailable: 0}}`, "policy checked-a grants nothing", true),
+	)
+
+	It("checks what a file shows without a cluster, and the policies of the cluster", func() {
+		stdout, _, err := run([]string{"check", "--context=gone", "-f", policyFile(`{nodeSelector: {matchLabels: {checked: "yes"}}}`)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stdout).To(ContainSubstring("what depends on the cluster was not checked"))
+		p := newPool(1, paused)
+		Expect(ok("check", p.policy)).To(Equal("1 policy checked. Nothing is wrong.\n"))
+		Expect(fails("check", "-f", policyFile())).To(HaveSuffix("has no RebootPolicy\n"))
+		Expect(fails("check", "-f", policyFile(`{nodeSelector: {matchLabels: {checked: "yes"}}, windowz: []}`))).To(ContainSubstring("windowz"))
+	})
+
+	It("reads standard input", func() {
+		newPool(1, paused)
+		stdout, _, _ := run([]string{"check", "-f", "-"}, func(c *call) {
+			c.in = strings.NewReader("apiVersion: reboot-operator.io/v1alpha1\nkind: RebootPolicy\nmetadata: {name: piped}\nspec: {nodeSelector: {matchLabels: {pool: nobody}}}\n")
+		})
+		Expect(stdout).To(ContainSubstring("policy piped selects no node"))
+	})
+})

@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// Candidate is a policy to check before it is applied.
+type Candidate struct {
+	Name string
+	// Refused is what the API server answers to it, and Expression what does not compile. Empty:
+	// nothing is wrong.
+	Refused, Expression string
+}
+
+// CheckPolicies finds what is wrong with policies of the fleet. Without nodes, what depends on them
+// is left out.
+func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
+	f := findings{all: []Finding{}}
+	for _, c := range candidates {
+		p := all.Policy(c.Name)
+		f.check = Policies
+		for _, why := range []string{c.Refused, c.Expression} {
+			if why != "" {
+				f.add(Problem, "policy "+c.Name+": "+why, "")
+			}
+		}
+		plan := all.Plan(p)
+		for _, why := range []string{plan.Invalid, plan.Unshared} {
+			if why != "" && c.Refused == "" {
+				f.add(Problem, "policy "+c.Name+": "+why, "")
+			}
+		}
+		if len(all.Views()) > 0 {
+			selected(all, p, plan.Conflicts, &f)
+		}
+		rules(p, &f)
+		f.check = Windows
+		windowsOf(all, p, &f)
+		f.check = Budgets
+		limitOf(all, p, &f)
+	}
+	return Diagnosis{At: all.Now, Findings: f.all}
+}
+
+// selected finds a policy that selects no node, rings that have none, and nodes that another policy
+// selects with the same priority.
+func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts map[string][]string, f *findings) {
+	governed := all.Governed(p.Name)
+	if len(governed) == 0 && len(conflicts) == 0 {
+		f.add(Warning, "policy "+p.Name+" selects no node that another policy does not govern", "kubectl get nodes --show-labels")
+	}
+	emptyRings(p, governed, f)
+	if len(conflicts) > 0 {
+		names := slices.Sorted(maps.Keys(conflicts))
+		others := slices.DeleteFunc(slices.Clone(conflicts[names[0]]), func(name string) bool { return name == p.Name })
+		f.add(Problem, fmt.Sprintf("policy %s and %s select %s with the same priority, %d: no reboot is granted there", p.Name,
+			strings.Join(others, ", "), terminal.Some(names), p.Spec.Priority), "", names...)
+	}
+}
+
+// rules finds rules of a drain that no pod reaches, because an earlier rule takes all of their
+// pods.
+func rules(p *v1alpha1.RebootPolicy, f *findings) {
+	all := p.Spec.DrainOrDefault().Rules
+	for i, later := range all {
+		for j, earlier := range all[:i] {
+			covers := earlier.NamespaceSelector == nil ||
+				later.NamespaceSelector != nil && includes(*later.NamespaceSelector, *earlier.NamespaceSelector)
+			if covers && includes(later.PodSelector, earlier.PodSelector) {
+				f.add(Warning, fmt.Sprintf("policy %s: spec.drain.rules[%d] can never match, as rules[%d] takes its pods first", p.Name, i, j), "")
+				break
+			}
+		}
+	}
+}
+
+// includes reports whether a selector has every requirement of another one, so that it selects no
+// pod which that does not.
+func includes(narrow, wide v1alpha1.LabelSelector) bool {
+	for key, value := range wide.MatchLabels {
+		if is, ok := narrow.MatchLabels[key]; !ok || is != value {
+			return false
+		}
+	}
+	for _, required := range wide.MatchExpressions {
+		same := func(e v1alpha1.LabelSelectorRequirement) bool {
+			return e.Key == required.Key && e.Operator == required.Operator && slices.Equal(e.Values, required.Values)
+		}
+		if !slices.ContainsFunc(narrow.MatchExpressions, same) {
+			return false
+		}
+	}
+	return true
+}
+
+// FindingLines is what was found, for people, and the sum.
+func (r Diagnosis) FindingLines(l terminal.Look, checked int) []string {
+	var lines []string
+	for _, f := range r.Findings {
+		lines = append(lines, f.lines(l)...)
+	}
+	if len(lines) == 0 {
+		return []string{message.Count(checked, "policy", "policies") + " checked. Nothing is wrong."}
+	}
+	return append(lines, "", message.Count(checked, "policy", "policies")+" checked: "+r.sum())
+}
