@@ -140,7 +140,7 @@ func TestReboots_Next(t *testing.T) {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -minute))), in(4 * minute),
 		},
 		"hooks are asked, and a person has been told": {
-			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -6*minute))), in(54 * minute),
+			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -6*minute))), in(time.Hour),
 		},
 		"the pause ends":                    {one(policy("workers", paused(until(time.Hour), ""))), in(time.Hour)},
 		"the pause is over":                 {situation: one(policy("workers", paused(until(0), "")))},
