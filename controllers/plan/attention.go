@@ -95,8 +95,8 @@ type Unavailable struct {
 	Cordoned bool
 }
 
-// Attention returns what needs a person, most important first. Status, dashboard, doctor, metrics
-// and notifications all show this answer, so that none of them is calm while another is not.
+// Attention returns what needs a person, most important first. Status, dashboard, doctor and metrics
+// all show this answer, so that none of them is calm while another is not.
 func (p *Plan) Attention(policy *v1alpha1.RebootPolicy, now time.Time) []Attention {
 	a := attention{policy: policy, plan: p, now: now}
 	a.ofPolicy()
