@@ -256,7 +256,7 @@ func read(t *testing.T, path string) string {
 func TestInstall_ListsOverlaysAndComponents(t *testing.T) {
 	page := read(t, "docs/install.md")
 	for folder, list := range map[string]*regexp.Regexp{
-		"overlays":   regexp.MustCompile("(?m)^\\| `config/overlays/([a-z-]+)` \\|"),
+		"overlays":   regexp.MustCompile("(?m)^\\|.* `config/overlays/([a-z-]+)` \\|"),
 		"components": regexp.MustCompile("(?m)^\\| `([a-z][a-z-]+)` \\| .*agents"),
 	} {
 		entries, err := os.ReadDir(filepath.Join(testenv.Root(), "config", folder))

@@ -523,6 +523,42 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 	}
 }
 
+// What a FleetLock client has not finalized in time is finalized first, unless the host is held up: rpm-ostree reboots the host after it,
+// whoever holds it up.
+func TestCallReboot_FinalizesWhatTheClientHasNot(t *testing.T) {
+	cases := map[string]struct {
+		next       step.CallReboot
+		inhibitors []host.Inhibitor
+		err        error
+		finalized  int
+		refusal    string
+	}{
+		"finalized, then rebooted":        {next: step.CallReboot{Finalize: true}, finalized: 1},
+		"nothing to finalize":             {next: step.CallReboot{}},
+		"held up":                         {next: step.CallReboot{Finalize: true}, inhibitors: []host.Inhibitor{{Who: "backup", Why: "runs"}}, refusal: "backup (runs)"},
+		"held up, and the policy goes on": {next: step.CallReboot{Finalize: true, Inhibitors: v1alpha1.InhibitorsIgnore}, inhibitors: []host.Inhibitor{{Who: "backup"}}, finalized: 1},
+		"rpm-ostree refuses":              {next: step.CallReboot{Finalize: true}, err: errors.New("no"), finalized: 1, refusal: "finalizing the update: no"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, logind := makeReconciler(t, inPhase(rebootingPhase))
+			finalized := 0
+			r.Host.Finalize = func(context.Context) error {
+				finalized++
+				return tc.err
+			}
+			logind.inhibitors = tc.inhibitors
+			if err := r.callReboot(t.Context(), api.node, r.observed(t, api.node), tc.next); err != nil {
+				t.Fatal(err)
+			}
+			call := r.observer.call
+			if finalized != tc.finalized || (logind.asked == 1) != (tc.refusal == "") || !strings.Contains(call.Message, tc.refusal) || (call.Refusals == 1) != (tc.refusal != "") {
+				t.Errorf("finalized %d times, logind asked %d times, call %+v", finalized, logind.asked, call)
+			}
+		})
+	}
+}
+
 // TestEvent_IsCutToFit: the API server refuses longer notes.
 func TestEvent_IsCutToFit(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
