@@ -1,5 +1,5 @@
 # Two images out of one build, each one static program and nothing else; the manager has zones and certificate authorities in it: docker build --target manager|agent .   (make docker-build)
-FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build
+FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 COPY go.mod go.sum main.go ./
 COPY api ./api

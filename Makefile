@@ -123,7 +123,7 @@ chaos: controlplane ## Run seeded schedules of faults on real API servers, with 
 	@exec bin/chaos $(if $(SEED),--first=$(SEED) --schedules=1) $(if $(WORKERS),--workers=$(WORKERS)) $(ARGS)
 
 .PHONY: versions
-versions: ## Run rights, CEL and a reboot on each supported minor version of Kubernetes. VERSIONS="1.30 1.33"
+versions: ## Run rights, CEL and a reboot on each supported minor version of Kubernetes. VERSIONS="1.31 1.34"
 	@VERSIONS="$(VERSIONS)" hack/versions/run.sh
 
 .PHONY: soak
@@ -160,6 +160,11 @@ links: ## Check the links of the documentation to other sites. Needs the interne
 .PHONY: release
 release: ## Make everything that a release publishes, in dist/VERSION, from the tag that is checked out: images, manifests, chart, plugin.
 	@hack/release.sh $(VERSION) dist/$(VERSION)
+
+.PHONY: publishers
+publishers: ## Build cosign and helm into bin/publishers, by which the release workflow signs and pushes.
+	@hack/helm/build.sh "$(CURDIR)/bin/publishers"
+	@go -C hack/cosign build -ldflags '-s -w' -o "$(CURDIR)/bin/publishers/" github.com/sigstore/cosign/v3/cmd/cosign
 
 .PHONY: clean
 clean: ## Remove what was built, but for what takes minutes or npm: control planes, Prometheus, helm, machines, axe-core.

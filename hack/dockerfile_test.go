@@ -35,12 +35,19 @@ func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 	}
 }
 
-// The workflows read go.mod. Where it has no patch release, they build with the first one, without the fixes of all others, and the
-// Dockerfile with the last one.
-func TestDockerfile_HasTheGoOfTheWorkflows(t *testing.T) {
+// The workflows read go.mod. Without a patch release there, they would build with the first one of
+// the minor release, and the Dockerfile with the last one. The digest keeps the image what it was
+// when it was reviewed.
+func TestDockerfiles_HaveTheGoOfTheWorkflowsByDigest(t *testing.T) {
 	toolchain := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindStringSubmatch(contents(t, "go.mod"))
-	if toolchain == nil || !strings.Contains(contents(t, "Dockerfile"), "golang:"+toolchain[1]+"-bookworm AS build\n") {
-		t.Errorf("go.mod has %q, the Dockerfile another image of Go", toolchain)
+	if toolchain == nil {
+		t.Fatal("go.mod has no toolchain")
+	}
+	image := regexp.MustCompile(`(?m)^FROM .*\bgolang:` + regexp.QuoteMeta(toolchain[1]) + `-bookworm@sha256:[0-9a-f]{64}( AS build)?$`)
+	for _, path := range []string{"Dockerfile", ".devcontainer/Dockerfile"} {
+		if !image.MatchString(contents(t, path)) {
+			t.Errorf("%s does not build with Go %s, pinned by digest", path, toolchain[1])
+		}
 	}
 }
 

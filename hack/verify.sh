@@ -21,7 +21,7 @@ diff -u api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go" 
 
 # `make ci` verifies the modules of tools and programs: their go.mod changes by hand alone, and what their tests need would be
 # downloaded for nothing.
-for module in . ${WHOLE:+hack/tools hack/controlplane hack/scanners hack/prometheus hack/helm}; do
+for module in . ${WHOLE:+hack/tools hack/controlplane hack/cosign hack/scanners hack/prometheus hack/helm}; do
   (cd "$module" && go mod tidy -diff) || fail "$module/go.mod is out of date: go mod tidy there"
 done
 

@@ -1,5 +1,9 @@
 // Program release packs what hack/release.sh has built: images, archives of the plugin, the manifest for krew, the chart. The
 // bits follow from the programs and the checkout: no clock, no folder, no user.
+//
+// `helm package` writes the times of the checkout's files into the chart. ko and goreleaser build
+// the programs again, with flags of their own, and neither packs the chart. Bills of materials are
+// cyclonedx-gomod's.
 package main
 
 import (
