@@ -62,8 +62,8 @@ var _ = Describe("Pod Security", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// beforeAppArmorField makes of a violation what older API servers report, 1.30 and 1.33 among them: they add the annotation
-// of the same profile.
+// beforeAppArmorField makes of a violation what older API servers report, 1.33 among them: they add
+// the annotation of the same profile.
 var beforeAppArmorField = strings.NewReplacer(
 	`forbidden AppArmor profile (container "agent" must not set AppArmor profile type to "Unconfined")`,
 	`forbidden AppArmor profiles (container "agent" and annotation must not set AppArmor profile type to "Unconfined", `+

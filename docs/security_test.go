@@ -13,7 +13,7 @@ import (
 // attempted reports in which sections of security-attempts.md the attempts of a section of security.md are.
 var attempted = map[string][]string{
 	"A stolen token of an agent":    {"The agent's token of node n1"},
-	"On Kubernetes 1.30 to 1.35":    {"The agent's token of node n1 in the fallback"},
+	"On Kubernetes 1.31 to 1.35":    {"The agent's token of node n1 in the fallback"},
 	"A stolen token of the manager": {"The manager's token", "The manager's token where the manager brings the agents"},
 	"Whoever may patch Nodes":       {"A token that may patch Nodes"},
 	"A hostile pod":                 {"The token of any other pod"},

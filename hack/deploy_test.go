@@ -50,8 +50,8 @@ func TestDeploy_TakesWhatFitsTheServer(t *testing.T) {
 		answer, want string
 		fails        bool
 	}{
-		"too old":         {`{"major": "1", "minor": "29"}`, "Kubernetes 1.29 is too old", true},
-		"the oldest":      {`{"major": "1", "minor": "30"}`, "Kubernetes 1.30: deploying config/overlays/rbac-fallback", false},
+		"too old":         {`{"major": "1", "minor": "30"}`, "Kubernetes 1.30 is too old", true},
+		"the oldest":      {`{"major": "1", "minor": "31"}`, "Kubernetes 1.31: deploying config/overlays/rbac-fallback", false},
 		"a provider's":    {`{"major":"1","minor":"35+","gitVersion":"v1.35.2-eks-1"}`, "Kubernetes 1.35: deploying config/overlays/rbac-fallback", false},
 		"by its own name": {`{"major": "1", "minor": "36"}`, "Kubernetes 1.36: deploying config/default", false},
 		"the next":        {`{"emulationMajor": "1", "major": "1", "minor": "40"}`, "Kubernetes 1.40: deploying config/default", false},

@@ -14,7 +14,7 @@ server_version() {
     echo "the API server does not answer: KUBECONFIG (${KUBECONFIG:-$HOME/.kube/config}) has to name a cluster that runs" >&2
     return 1
   }
-  # Some providers write "30+".
+  # Some providers write "35+".
   sed -nE 's/.*"(major|minor)": *"([0-9]+).*/\2/p' <<<"${answer//,/$'\n'}" | paste -sd.
 }
 
@@ -23,10 +23,10 @@ config_for() {
   local minor=${1#*.}
   if [ "${1%%.*}" != 1 ] || [ "$minor" -ge 36 ]; then
     echo config/default
-  elif [ "$minor" -ge 30 ]; then
+  elif [ "$minor" -ge 31 ]; then
     echo config/overlays/rbac-fallback
   else
-    echo "Kubernetes $1 is too old: the operator needs 1.30 (ValidatingAdmissionPolicy)" >&2
+    echo "Kubernetes $1 is too old: the operator needs 1.31, the oldest version it is tested with" >&2
     return 1
   fi
 }

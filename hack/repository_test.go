@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,6 +86,126 @@ func TestWorkflows_CallTargets(t *testing.T) {
 			if !strings.Contains(makefile, "\n"+call[1]+":") {
 				t.Errorf("%s calls make %s, which there is not", name, call[1])
 			}
+		}
+	}
+}
+
+// workflow is what the tests read of a workflow.
+type workflow struct {
+	Permissions map[string]string `json:"permissions"`
+	Jobs        map[string]struct {
+		Permissions map[string]string `json:"permissions"`
+		Steps       []struct {
+			Uses string         `json:"uses"`
+			Run  string         `json:"run"`
+			With map[string]any `json:"with"`
+		} `json:"steps"`
+	} `json:"jobs"`
+}
+
+// A stolen action, a moved tag or a dependency that turns hostile gets no token that it could use.
+func TestWorkflows_HoldNoRightThatABuildCouldAbuse(t *testing.T) {
+	t.Parallel()
+	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
+	builds := regexp.MustCompile(`\b(make|go|npm|hack/\S+)\s`)
+	paths, err := filepath.Glob(filepath.Join(testenv.Root(), ".github", "workflows", "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there are no workflows (%v)", err)
+	}
+	for _, path := range paths {
+		file := filepath.Base(path)
+		text := contents(t, filepath.Join(".github", "workflows", file))
+		var w workflow
+		if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatal(err)
+		}
+		if w.Permissions == nil || len(w.Permissions) > 0 {
+			t.Errorf("%s: permissions are %v for every job, want {} and each job's own", file, w.Permissions)
+		}
+		for name, job := range w.Jobs {
+			if len(job.Permissions) == 0 {
+				t.Errorf("%s: job %s names no permissions", file, name)
+			}
+			writes := slices.Contains(slices.Collect(maps.Values(job.Permissions)), "write")
+			for _, step := range job.Steps {
+				checkout := strings.HasPrefix(step.Uses, "actions/checkout@")
+				switch {
+				case step.Uses != "" && !pinned.MatchString(step.Uses):
+					t.Errorf("%s: job %s uses %s, which is another owner's or not pinned by commit", file, name, step.Uses)
+				case step.Uses != "" && !regexp.MustCompile(regexp.QuoteMeta(step.Uses)+` # v\d+\.\d+\.\d+\n`).MatchString(text):
+					t.Errorf("%s: job %s uses %s without its version in a comment", file, name, step.Uses)
+				case checkout && step.With["persist-credentials"] != false:
+					t.Errorf("%s: the checkout of job %s keeps its credentials", file, name)
+				case writes && (checkout || builds.MatchString(step.Run+"\n")):
+					t.Errorf("%s: job %s may write or sign, and builds: %s%s", file, name, step.Uses, step.Run)
+				}
+			}
+		}
+	}
+}
+
+// The newest patch of each minor version is tested, and a version nobody tests is named.
+func TestVersions_AreTheNewestOfEachMinor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		published, wanted string
+		versions          []string
+		message           string
+	}{
+		"from the oldest that the chart allows": {"v1.30.9 v1.31.9 v1.31.10 v1.32.0 v1.32.1-rc.0", "", []string{"v1.31.10", "v1.32.0"}, ""},
+		"some":                                  {"v1.31.0 v1.32.0 v1.33.0", "1.31 1.33", []string{"v1.31.0", "v1.33.0"}, ""},
+		"newer than the control plane": {
+			"v1.31.0 v1.32.0 v1.33.0 v1.34.0", "", []string{"v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0"},
+			"Kubernetes v1.34.0 is published, and hack/controlplane/go.mod has v1.33.0",
+		},
+		"a beta of the next": {
+			"v1.31.0 v1.34.0-beta.0", "", []string{"v1.31.0"},
+			"Kubernetes v1.34.0-beta.0 is published, and hack/controlplane/go.mod has v1.33.0",
+		},
+		"not published": {"v1.31.0 v1.32.0-beta.0", "1.32", nil, "Kubernetes 1.32 is not published"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			stub := "#!/bin/sh\ncase $* in\n*-versions*) echo 'k8s.io/kubernetes " + tc.published + "' ;;\n*) echo v1.33.0 ;;\nesac\n"
+			must(t, os.WriteFile(filepath.Join(folder, "go"), []byte(stub), 0o700))
+			env := []string{"VERSIONS=" + tc.wanted, "NOT_SHOWN=", "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")}
+			out, err := script(t, env, "versions/list.sh")
+			var versions []string
+			var message string
+			for line := range strings.Lines(out) {
+				if line = strings.TrimSpace(line); strings.HasPrefix(line, "v") {
+					versions = append(versions, line)
+				} else {
+					message += line
+				}
+			}
+			if diff := cmp.Diff(tc.versions, versions); diff != "" || message != tc.message || (err != nil) != (tc.versions == nil) {
+				t.Errorf("%v, %q, want %q (-want +got):\n%s", err, message, tc.message, diff)
+			}
+		})
+	}
+}
+
+// A reader finds the same versions everywhere: the oldest in the chart, the newest in the control
+// plane of all tests.
+func TestVersions_AreTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	oldest := regexp.MustCompile(`(?m)^kubeVersion: ">=1\.(\d+)\.0-0"$`).FindStringSubmatch(contents(t, "config/chart/Chart.yaml"))
+	newest := regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v1\.(\d+)\.`).FindStringSubmatch(contents(t, "hack/controlplane/go.mod"))
+	if oldest == nil || newest == nil {
+		t.Fatalf("oldest %v, newest %v", oldest, newest)
+	}
+	for path, want := range map[string]string{
+		"README.md":                             "Kubernetes 1." + oldest[1] + " to 1." + newest[1],
+		"CHANGELOG.md":                          "Kubernetes 1." + oldest[1] + " to 1." + newest[1],
+		"config/chart/README.md":                "Kubernetes 1." + oldest[1] + " and later",
+		"docs/install.md":                       "| 1." + newest[1] + " | `config/default` | their node | every change",
+		"hack/kubectl.sh":                       "the operator needs 1." + oldest[1],
+		"kubectl-reboot/doctor/installation.go": "oldest       = " + oldest[1] + "\n",
+	} {
+		if !strings.Contains(contents(t, path), want) {
+			t.Errorf("%s does not say %q", path, want)
 		}
 	}
 }

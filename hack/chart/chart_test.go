@@ -40,7 +40,7 @@ func TestChart_IsUpToDate(t *testing.T) {
 func TestChart_IsWhatKustomizeBuilds(t *testing.T) {
 	t.Parallel()
 	for version, config := range map[string]string{
-		"1.30.0": "config/overlays/rbac-fallback", "1.35.9": "config/overlays/rbac-fallback", "v1.35.2-eks-1a2b3c": "config/overlays/rbac-fallback",
+		"1.31.0": "config/overlays/rbac-fallback", "1.35.9": "config/overlays/rbac-fallback", "v1.35.2-eks-1a2b3c": "config/overlays/rbac-fallback",
 		"1.36.0": "config/default", "v1.36.1-gke.100": "config/default", "1.40.0": "config/default",
 	} {
 		t.Run(version, func(t *testing.T) {

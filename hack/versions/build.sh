@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Puts a control plane of another minor version into a folder: build.sh v1.30.14 FOLDER. The API server, the controllers and the scheduler
-# are those of the release where it can be downloaded, else built from Go modules. etcd, kubectl and kwok are those of bin/k8s.
+# Puts a control plane of another minor version into a folder: build.sh v1.31.14 FOLDER. The API
+# server, the controllers and the scheduler are those of the release where it can be downloaded,
+# else built from Go modules. etcd, kubectl and kwok are those of bin/k8s.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -106,7 +106,7 @@ func TestExamine(t *testing.T) {
 		want []string
 	}{
 		"nothing":             {func(*installed) {}, nil},
-		"an old cluster":      {func(c *installed) { c.Minor = 29 }, []string{"Version Problem [] the operator needs 1.30"}},
+		"an old cluster":      {func(c *installed) { c.Minor = 30 }, []string{"Version Problem [] the operator needs 1.31"}},
 		"no impersonation":    {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] let them act as a ServiceAccount"}},
 		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] as their nodes each has its own only"}},
 		"the fallback fits":   {func(c *installed) { c.Minor = 31; plain(c) }, nil},

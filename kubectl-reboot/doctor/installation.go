@@ -31,7 +31,7 @@ const helmRelease = "meta.helm.sh/release-name"
 
 // The first minor versions of Kubernetes 1 that the operator runs on, and that have constrained impersonation.
 const (
-	oldest       = 30
+	oldest       = 31
 	impersonates = 36
 )
 
