@@ -27,6 +27,8 @@ type Request struct {
 	Namespace, Name string
 	// Code is the HTTP status.
 	Code int
+	// Deprecated is set if the API server warned that the kind is deprecated.
+	Deprecated bool
 }
 
 // IsWrite reports whether the request could change something.
@@ -84,7 +86,10 @@ func isCounted(e *auditv1.Event) bool {
 }
 
 func requestOf(e *auditv1.Event) Request {
-	r := Request{User: e.User.Username, Verb: e.Verb, Resource: e.RequestURI}
+	r := Request{
+		User: e.User.Username, Verb: e.Verb, Resource: e.RequestURI,
+		Deprecated: e.Annotations["k8s.io/deprecated"] == "true",
+	}
 	if e.ImpersonatedUser != nil {
 		r.As = e.ImpersonatedUser.Username
 	}

@@ -26,6 +26,8 @@ func TestReadAudit(t *testing.T) {
 		line("ResponseComplete", "watch", "agent", "", `{"resource":"pods"}`, 403, 4),
 		line("ResponseStarted", "list", "agent", "", `{"resource":"pods"}`, 200, 4),
 		line("ResponseComplete", "get", "agent", "", "null", 200, 5),
+		`{"stage":"ResponseComplete","requestURI":"/old","verb":"get","annotations":{"k8s.io/deprecated":"true"},` +
+			`"requestReceivedTimestamp":"2026-01-01T00:00:06.000000Z"}`,
 		line("ResponseComplete", "get", "late", "", "null", 200, 10),
 		`{"stage":"ResponseComplete","verb":"get","cut of`,
 	}, "\n")
@@ -39,6 +41,7 @@ func TestReadAudit(t *testing.T) {
 		{User: "agent", Verb: "watch", Resource: "pods", Namespace: "x", Code: 200},
 		{User: "agent", Verb: "watch", Resource: "pods", Code: 403},
 		{User: "agent", Verb: "get", Resource: "/livez?x", Code: 200},
+		{Verb: "get", Resource: "/old", Deprecated: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

@@ -18,8 +18,8 @@ func check(t *testing.T, f *Fleet) {
 	must(t, f.Judge(ctx))
 }
 
-// expectRights fails where the operator's programs asked for what their roles do not allow, so that no role is too narrow. Config's
-// tests see that none is too wide.
+// expectRights fails if the operator's programs asked for what their roles do not allow, so that no role
+// is too narrow, or for a deprecated kind. Config's tests see that no role is too wide.
 func expectRights(t *testing.T, f *Fleet) {
 	t.Helper()
 	requests, err := f.Cluster.Requests(time.Time{}, time.Now())
@@ -32,6 +32,9 @@ func expectRights(t *testing.T, f *Fleet) {
 		}
 		if program != "" && r.Code == http.StatusForbidden {
 			t.Errorf("the %s may not %s %s %s/%s", program, r.Verb, r.Resource, r.Namespace, r.Name)
+		}
+		if program != "" && r.Deprecated {
+			t.Errorf("the %s uses the deprecated %s", program, r.Resource)
 		}
 	}
 	if events[agentProgram] == 0 || events[managerProgram] == 0 {
