@@ -200,7 +200,7 @@ func TestVersions_AreTheSameEverywhere(t *testing.T) {
 		"README.md":                             "Kubernetes 1." + oldest[1] + " to 1." + newest[1],
 		"CHANGELOG.md":                          "Kubernetes 1." + oldest[1] + " to 1." + newest[1],
 		"config/chart/README.md":                "Kubernetes 1." + oldest[1] + " and later",
-		"docs/install.md":                       "| 1." + newest[1] + " | `config/default` | their node | every change",
+		"docs/install.md":                       "| `config/default` | 1." + newest[1] + " | their node | every change",
 		"hack/kubectl.sh":                       "the operator needs 1." + oldest[1],
 		"kubectl-reboot/doctor/installation.go": "oldest       = " + oldest[1] + "\n",
 	} {
