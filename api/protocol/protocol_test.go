@@ -56,9 +56,9 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"a progress that nobody can read":                {broken, 400_000},
 		"a cordon of an administrator":                   {cordons, 1_000_000},
 		"such a cordon, without managedFields":           {untracked, 400_000},
-		"a machine that is restored to a snapshot":       {restored, 100_000},
-		"a logind that refuses":                          {refused, 30_000},
-		"a host that keeps its boot ID":                  {sameBoot, 30_000},
+		"a machine that is restored to a snapshot":       {restored, 20_000},
+		"a logind that refuses":                          {refused, 10_000},
+		"a host that keeps its boot ID":                  {sameBoot, 10_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

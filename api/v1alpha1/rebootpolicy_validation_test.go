@@ -389,7 +389,7 @@ var _ = Describe("spec", func() {
 		)
 		DescribeTable("accepts", accepts,
 			Entry("nothing", drain("")),
-			Entry("everything", drain("timeout: 20m, onTimeout: Reboot, gracePeriodSeconds: 60, emptyDirData: Block, unmanagedPods: Delete, volumeDetachTimeout: 5m")),
+			Entry("everything", drain("timeout: 20m, onTimeout: Reboot, gracePeriodSeconds: 60, emptyDirData: Block, unmanagedPods: Delete, closedBudgets: Wait, volumeDetachTimeout: 5m")),
 			Entry("a lead time", drain("leadTime: 2m")),
 			Entry("nodes out of load balancers", drain("excludeFromLoadBalancers: true")),
 			Entry("no lead time", drain("leadTime: 0s")),
@@ -406,6 +406,7 @@ var _ = Describe("spec", func() {
 			Entry("something else on timeout", drain("onTimeout: Force"), `Unsupported value: "Force": supported values: "Abort", "Reboot"`),
 			Entry("no grace, which loses data", drain("gracePeriodSeconds: 0"), "should be greater than or equal to 1"),
 			Entry("an unknown disposal", drain("emptyDirData: Keep"), `Unsupported value: "Keep": supported values: "Delete", "Block"`),
+			Entry("an unknown policy for closed budgets", drain("closedBudgets: Ignore"), `Unsupported value: "Ignore": supported values: "Try", "Wait"`),
 			Entry("another unknown disposal", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
 			Entry("something else for load balancers", drain("excludeFromLoadBalancers: Exclude"), "excludeFromLoadBalancers in body must be of type boolean"),
 			Entry("a lead time of days", drain("leadTime: 25h"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
