@@ -17,13 +17,14 @@ import (
 type Request struct {
 	// User is who authenticated.
 	User string
-	// As is the user it was impersonated as. Empty: none.
+	// As is the impersonated user, or empty.
 	As string
 	// Verb is the API verb, such as get, list, watch or patch.
 	Verb string
-	// Resource is the plural name, with "/subresource" where there is one; for what is no resource, the path.
+	// Resource is the plural name, followed by "/subresource" if there is one. For requests that do
+	// not address a resource it is the path.
 	Resource string
-	// Namespace and Name state which object. Empty where the request names none.
+	// Namespace and Name identify the object. They are empty if the request names none.
 	Namespace, Name string
 	// Code is the HTTP status.
 	Code int
@@ -31,7 +32,7 @@ type Request struct {
 	Deprecated bool
 }
 
-// IsWrite reports whether the request could change something.
+// IsWrite reports whether the request can change something.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -43,8 +44,8 @@ func (r Request) IsWrite() bool {
 // auditLog is the path of the API server's audit log.
 func (f *folders) auditLog() string { return filepath.Join(f.Dir, "audit.log") }
 
-// Requests are the requests that the API server received from one instant until before another. Those it is still
-// working on are missing.
+// Requests returns the requests that the API server received from one instant until before another,
+// except those it is still working on.
 func (f *folders) Requests(from, to time.Time) ([]Request, error) {
 	file, err := os.Open(f.auditLog())
 	if err != nil {
@@ -54,7 +55,7 @@ func (f *folders) Requests(from, to time.Time) ([]Request, error) {
 	return readAudit(file, from, to)
 }
 
-// readAudit reads one JSON object a line. A last line that is still being written is left for the next time.
+// readAudit reads one JSON object per line. It leaves an incomplete last line for the next call.
 func readAudit(r io.Reader, from, to time.Time) ([]Request, error) {
 	var requests []Request
 	lines := bufio.NewReaderSize(r, 1<<16)
@@ -77,7 +78,8 @@ func readAudit(r io.Reader, from, to time.Time) ([]Request, error) {
 	}
 }
 
-// isCounted is true once for each request: a stream is counted when it starts, everything else when it is answered.
+// isCounted is true once per request: a stream counts when it starts, everything else when it is
+// answered.
 func isCounted(e *auditv1.Event) bool {
 	if e.Verb == "watch" {
 		return e.Stage == auditv1.StageResponseStarted || e.ResponseStatus != nil && e.ResponseStatus.Code >= 400

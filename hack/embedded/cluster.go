@@ -1,9 +1,11 @@
-// Package embedded is a whole Kubernetes cluster on one machine, without containers. etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler and kwok are child processes on 127.0.0.1. Nodes are simulated, or real ones (package rack). It is up in a few seconds
+// Package embedded runs a whole Kubernetes cluster on one machine without containers. etcd,
+// kube-apiserver, kube-controller-manager, kube-scheduler and kwok are child processes on
+// 127.0.0.1. Nodes are simulated, or real ones (package rack). The cluster starts in a few seconds
 // and leaves nothing behind.
 //
-// It is as strict as a real cluster where that matters here: Node and RBAC authorisation, NodeRestriction, client certificates, and
-// tokens bound to pods. An audit log reports who asked for what.
+// It is as strict as a real cluster in what matters here: Node and RBAC authorization,
+// NodeRestriction, client certificates, and tokens bound to pods. An audit log records who asked
+// for what.
 package embedded
 
 import (
@@ -25,28 +27,30 @@ import (
 )
 
 const (
-	// readyPoll is how often Await looks.
+	// readyPoll is the interval at which Await polls.
 	readyPoll = 50 * time.Millisecond
-	// patience is how long a program may take to be ready. It takes seconds on an idle machine.
+	// patience is the time that a program gets to become ready. On an idle machine it takes
+	// seconds.
 	patience = 3 * time.Minute
-	// stopGrace is how long programs have to end by themselves. Nothing in the cluster is worth keeping.
+	// stopGrace is the time that programs get to end by themselves. Nothing in the cluster is worth
+	// keeping.
 	stopGrace = 3 * time.Second
 	// never is longer than any cluster runs.
 	never = 240 * time.Hour
 )
 
-// Options states how to start a cluster. The zero value is a good choice.
+// Options describes how to start a cluster. The zero value is a good choice.
 type Options struct {
-	// KubeletGrace is how long a node's kubelet may be silent before the node is not Ready: for nodes that have one. Zero: there
-	// are only simulated nodes, and the simulation states when one is down.
+	// KubeletGrace is how long a kubelet may be silent before its node becomes NotReady. If zero,
+	// all nodes are simulated, and the simulation decides when one is down.
 	KubeletGrace time.Duration
-	// ServerOnly starts etcd and the API server, and no controller: nodes and pods are what is written of them, and a pod needs no
-	// ServiceAccount.
+	// ServerOnly starts etcd and the API server without any controller. Nodes and pods have the
+	// status that the caller writes, and a pod does not need a ServiceAccount.
 	ServerOnly bool
-	// Bare leaves out the scheduler, kwok and the audit log. Of the controllers it has only those of PodDisruptionBudgets and
-	// ServiceAccounts. The caller plays nodes and pods.
+	// Bare leaves out the scheduler, kwok and the audit log, and all controllers except those of
+	// PodDisruptionBudgets and ServiceAccounts. The caller plays nodes and pods.
 	Bare bool
-	// Step runs one named step of the start, and may report how it goes. Nil: just runs it.
+	// Step runs one named step of the start and may report progress. If nil, steps just run.
 	Step func(name string, run func() error) error
 }
 
@@ -64,8 +68,8 @@ type Cluster struct {
 	client  kubernetes.Interface
 }
 
-// Start starts a cluster and returns when its API server answers and its controllers run. When it fails half-way, or
-// ctx ends before, everything that was started is gone.
+// Start starts a cluster and returns when its API server answers and its controllers run. If it
+// fails halfway, or ctx ends, it removes everything it started.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Step == nil {
 		options.Step = func(_ string, run func() error) error { return run() }
@@ -99,7 +103,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.options.Step(name, func() error { return c.startControllers(ctx) })
 }
 
-// prepare makes the folders, the certificates and the administrator's kubeconfig.
+// prepare creates the folders, the certificates and the administrator's kubeconfig.
 func (c *Cluster) prepare(port int) error {
 	if err := c.makeFolders(); err != nil {
 		return err
@@ -117,7 +121,7 @@ func (c *Cluster) prepare(port int) error {
 	if c.config, err = clientcmd.BuildConfigFromFlags("", c.admin); err != nil {
 		return fmt.Errorf("reading kubeconfig %s: %w", c.admin, err)
 	}
-	// The administrator is this process: nobody has to be protected from it.
+	// The administrator is this process: the API server does not need protection from it.
 	c.config.QPS = -1
 	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
 		return fmt.Errorf("building a client: %w", err)
@@ -157,12 +161,13 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	})
 }
 
-// await gives up at once when one of the cluster's programs has ended.
+// await polls, but fails at once if one of the cluster's programs has ended.
 func (c *Cluster) await(ctx context.Context, what string, ready func(context.Context) bool) error {
 	return Await(ctx, what, patience, c.Err, ready)
 }
 
-// Await polls until something is ready, within a limit, and gives up at once when something has failed.
+// Await polls until something is ready, within a limit, and fails at once if failed returns an
+// error.
 func Await(ctx context.Context, what string, limit time.Duration, failed func() error, ready func(context.Context) bool) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, limit, true, func(ctx context.Context) (bool, error) { return ready(ctx), failed() })
 	if err != nil {
@@ -171,22 +176,23 @@ func Await(ctx context.Context, what string, limit time.Duration, failed func() 
 	return nil
 }
 
-// Config is a cluster administrator's, without a rate limit.
+// Config returns the configuration of a cluster administrator, without a rate limit.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.admin }
 
-// Address is where the API server listens, HOST:PORT.
+// Address returns the address of the API server, HOST:PORT.
 func (c *Cluster) Address() string { return strings.TrimPrefix(c.server, "https://") }
 
-// Client is the administrator's typed client.
+// Client returns the administrator's typed client.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
 // Stop ends every process of the cluster, and removes its files unless KeepLogs was called. It returns when all are gone.
 func (c *Cluster) Stop() {
 	if c.Processes != nil {
-		// Stopping must work after the caller's context has ended: that is when it is called.
+		// Stop is usually called after the caller's context has ended, so it must not use that
+		// context.
 		ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 		defer cancel()
 		c.Processes.Stop(ctx)
@@ -194,10 +200,11 @@ func (c *Cluster) Stop() {
 	c.removeFolders()
 }
 
-// EtcdAddress is where etcd listens, as a URL.
+// EtcdAddress returns the URL of etcd.
 func (c *Cluster) EtcdAddress() string { return c.etcd }
 
-// Revive starts a program that Kill has ended, with the data it had, and returns when the API server answers.
+// Revive restarts a program that Kill has ended, with its previous data, and returns when the API
+// server answers.
 func (c *Cluster) Revive(ctx context.Context, name string) error {
 	if err := c.again(name); err != nil {
 		return err
@@ -207,7 +214,8 @@ func (c *Cluster) Revive(ctx context.Context, name string) error {
 
 func (c *Cluster) asset(name string) string { return filepath.Join(testenv.Assets(), name) }
 
-// StartServer starts what suites run against: etcd and an API server, with the project's kind and no controller. The caller stops it.
+// StartServer starts etcd and an API server with the project's kind and without controllers, as
+// suites need them. The caller stops it.
 func StartServer(ctx context.Context) (*Cluster, error) {
 	c, err := Start(ctx, Options{ServerOnly: true, Bare: true})
 	if err != nil {
@@ -220,7 +228,8 @@ func StartServer(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// test is a [testing.T], or Ginkgo's: programs use this package, too, and have no business with package testing.
+// test is a [testing.T], or Ginkgo's. Programs use this package too, and should not import package
+// testing.
 type test interface {
 	Helper()
 	Context() context.Context
@@ -228,7 +237,8 @@ type test interface {
 	Fatal(args ...any)
 }
 
-// StartServerFor is StartServer for a test, which ends where it fails, and the API server with it.
+// StartServerFor is StartServer for one test. If it fails, the test ends, and the API server ends
+// with the test.
 func StartServerFor(t test) *Cluster {
 	t.Helper()
 	c, err := StartServer(t.Context())

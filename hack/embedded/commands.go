@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-// ServiceAddress is what pods know the API server by: the first address of the services' range, port 443. Nothing listens
-// there unless somebody forwards it to Cluster.Address.
+// ServiceAddress is the address by which pods know the API server: the first address of the
+// services' range, port 443. Nothing listens there unless somebody forwards it to Cluster.Address.
 const ServiceAddress = "10.0.0.1"
 
 //go:embed audit_policy.yaml
@@ -23,7 +23,8 @@ var auditPolicy []byte
 //go:embed stages.yaml
 var stages []byte
 
-// serverPrograms are etcd and kube-apiserver, with the files they need. Data that is thrown away needs no fsync.
+// serverPrograms returns etcd and kube-apiserver and writes the files they need. Their data is
+// thrown away, so fsync is off.
 func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Program, error) {
 	etcd, peer := fmt.Sprintf("http://127.0.0.1:%d", etcdPort), fmt.Sprintf("http://127.0.0.1:%d", peerPort)
 	c.etcd = etcd
@@ -32,13 +33,13 @@ func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Progra
 		return nil, err
 	}
 	if c.options.Bare {
-		// Nobody would remove the taint that a new Node gets.
+		// Nothing here removes the taint of a new Node.
 		files = append(files, "--disable-admission-plugins=TaintNodesByCondition")
 	} else {
 		files = append(files, "--audit-log-path="+c.auditLog(), "--audit-log-mode=blocking", "--audit-log-maxsize=10000")
 	}
 	if c.options.ServerOnly {
-		files = append(files, "--disable-admission-plugins=ServiceAccount") // Nobody makes them.
+		files = append(files, "--disable-admission-plugins=ServiceAccount") // Nothing here creates ServiceAccounts.
 	}
 	return []process.Program{
 		{Name: Etcd, Path: c.asset("etcd"), Args: []string{
@@ -49,7 +50,7 @@ func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Progra
 		{Name: KubeAPIServer, Path: c.asset("kube-apiserver"), Args: append(files,
 			"--etcd-servers="+etcd,
 			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-			// Nobody reaches services here, and a loopback address is refused as their endpoint.
+			// Nothing here reaches services, and a loopback address is refused as their endpoint.
 			"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16",
 			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 			"--service-account-issuer=https://kubernetes.default.svc",
@@ -57,7 +58,8 @@ func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Progra
 	}, nil
 }
 
-// serverFiles writes the API server's certificates, keys and audit policy, and returns the flags that name them.
+// serverFiles writes the API server's certificates, keys and audit policy, and returns the flags
+// that name them.
 func (c *Cluster) serverFiles() ([]string, error) {
 	serving, err := c.authority.server("kube-apiserver")
 	if err != nil {
@@ -90,7 +92,8 @@ func (c *Cluster) serverFiles() ([]string, error) {
 	return flags, nil
 }
 
-// controllerPrograms are kube-controller-manager, kube-scheduler and kwok, each as a user of its own.
+// controllerPrograms returns kube-controller-manager, kube-scheduler and kwok, each with its own
+// user.
 func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 	var kubeconfigs [3]string
 	for i, user := range []string{"system:kube-controller-manager", "system:kube-scheduler", "kwok"} {
@@ -114,7 +117,8 @@ func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + filepath.Join(c.Dir, "accounts.key"),
 			"--root-ca-file=" + filepath.Join(c.Dir, "ca.crt"),
-			// At the default of 20 requests a second, replacement pods come late and PodDisruptionBudgets look slow.
+			// With the default of 20 requests per second, replacement pods arrive late and
+			// PodDisruptionBudgets look slow.
 			"--kube-api-qps=200", "--kube-api-burst=400",
 			// Simulated nodes have no heartbeat.
 			"--node-monitor-grace-period=" + cmp.Or(c.options.KubeletGrace, never).String(),
@@ -143,14 +147,14 @@ clientConnection: {kubeconfig: %q, qps: 200, burst: 400}
 `, kubeconfig)
 }
 
-// Ports are chosen below the kernel's ephemeral range (32768 and up on Linux). An outgoing connection could take a port of that range
-// before the server binds it.
+// Choose ports below the kernel's ephemeral range (32768 and up on Linux). Otherwise an outgoing
+// connection could take a port before the server binds it.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// FreePort finds a free TCP port on 127.0.0.1.
+// FreePort returns a free TCP port on 127.0.0.1.
 func FreePort(ctx context.Context) (int, error) {
 	ports, err := freePorts(ctx, 1)
 	if err != nil {
@@ -159,7 +163,7 @@ func FreePort(ctx context.Context) (int, error) {
 	return ports[0], nil
 }
 
-// freePorts finds n different free TCP ports on 127.0.0.1.
+// freePorts returns n different free TCP ports on 127.0.0.1.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	var ports []int
 	var listeners []net.Listener

@@ -21,16 +21,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// credentials are by which users the cluster's API server knows its clients.
+// credentials issues the users by which the API server knows its clients.
 type credentials struct {
-	// folder is where kubeconfigs are written.
+	// folder is the folder for kubeconfigs.
 	folder    string
 	server    string
 	authority *authority
 }
 
-// KubeconfigFor writes a kubeconfig NAME.kubeconfig whose user is the token in a file, and returns its path. Clients
-// read the file again as it changes.
+// KubeconfigFor writes a kubeconfig NAME.kubeconfig whose user is the token in a file, and returns
+// its path. Clients read the file again when it changes.
 func (c *credentials) KubeconfigFor(name, tokenFile string) (string, error) {
 	return c.writeKubeconfig(name, &rest.Config{BearerTokenFile: tokenFile})
 }
@@ -50,7 +50,7 @@ func (c *credentials) writeKubeconfig(name string, user *rest.Config) (string, e
 	return path, testenv.WriteKubeconfig(path, user)
 }
 
-// authority issues the certificates of one cluster, from any goroutine.
+// authority issues the certificates of one cluster. It may be used from any goroutine.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -74,7 +74,8 @@ func newAuthority() (*authority, error) {
 	return &authority{certificate: certificate, key: key, pem: text}, err
 }
 
-// server issues the certificate of a server on 127.0.0.1, which pods know by its service's address.
+// server issues the certificate of a server on 127.0.0.1, which pods know by the address of its
+// service.
 func (a *authority) server(name string) (pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -83,7 +84,8 @@ func (a *authority) server(name string) (pair, error) {
 	})
 }
 
-// client issues the certificate of a user: to the API server, the common name is the user and organisations are groups.
+// client issues the certificate of a user. The API server takes the common name as the user and the
+// organizations as groups.
 func (a *authority) client(user string, groups ...string) (pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -104,7 +106,7 @@ func (a *authority) issue(template *x509.Certificate) (pair, error) {
 	return pair{pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), keyPEM}, nil
 }
 
-// newKey makes a key, and its PEM.
+// newKey creates a key and its PEM.
 func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

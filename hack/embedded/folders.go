@@ -9,18 +9,20 @@ import (
 )
 
 const (
-	// prefix begins the name of every folder of a cluster: prefix, the starter's process ID, a dot, something random.
+	// prefix begins the name of every folder of a cluster. The process ID of the starter, a dot and
+	// a random suffix follow.
 	prefix = "reboot-operator."
-	// memory is a file system in memory, where there is one: etcd's data needs no disk here.
+	// memory is an in-memory file system, if there is one: etcd's data does not need a disk here.
 	memory = "/dev/shm"
 )
 
-// folders are a cluster's files.
+// folders holds the paths of a cluster's files.
 type folders struct {
-	// Dir has the logs (NAME.log), the kubeconfigs and the audit log. Stop removes it unless KeepLogs was called.
+	// Dir contains the logs (NAME.log), the kubeconfigs and the audit log. Stop removes it unless
+	// KeepLogs was called.
 	Dir  string
 	kept bool
-	// data is etcd's.
+	// data is the folder of etcd's data.
 	data string
 }
 
@@ -30,8 +32,8 @@ func (f *folders) KeepLogs() string {
 	return f.Dir
 }
 
-// makeFolders makes Dir and the folder for etcd's data. It also removes those of starters that were killed: their
-// processes died with them, their files could not.
+// makeFolders creates Dir and the folder for etcd's data. It also removes the folders of killed
+// starters: their processes died with them, their files did not.
 func (f *folders) makeFolders() error {
 	parent := memory
 	if _, err := os.Stat(memory); err != nil {
@@ -55,7 +57,7 @@ func makeFolder(parent string) (string, error) {
 }
 
 func (f *folders) removeFolders() {
-	// What cannot be removed is swept by the next start.
+	// The next start removes what this one cannot.
 	_ = os.RemoveAll(f.data)
 	if !f.kept {
 		_ = os.RemoveAll(f.Dir)
@@ -64,7 +66,7 @@ func (f *folders) removeFolders() {
 
 func sweep(parents ...string) {
 	for _, parent := range parents {
-		// The pattern is well formed, so there is no error.
+		// The pattern is valid, so Glob cannot fail.
 		folders, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 		for _, folder := range folders {
 			if process.StarterIsGone(prefix, filepath.Base(folder)) {
@@ -74,7 +76,7 @@ func sweep(parents ...string) {
 	}
 }
 
-// write writes a file of Dir and returns its path.
+// write writes a file in Dir and returns its path.
 func (f *folders) write(name string, content []byte) (string, error) {
 	path := filepath.Join(f.Dir, name)
 	if err := os.WriteFile(path, content, 0o600); err != nil {

@@ -32,8 +32,8 @@ func (k *kubectl) ApplyManifest(ctx context.Context, manifest []byte) error {
 // KubectlPath is the path of kubectl.
 func (k *kubectl) KubectlPath() string { return k.path }
 
-// Shell runs a script as an administrator would in a terminal, with this kubectl, in a folder. It returns what the script wrote to
-// standard output; an error holds what it wrote to standard error.
+// Shell runs a script in a folder with this kubectl, as an administrator would in a terminal. It
+// returns the standard output; an error contains the standard error.
 func (k *kubectl) Shell(ctx context.Context, folder, script string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, "sh", "-euc", script)

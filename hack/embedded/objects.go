@@ -20,12 +20,13 @@ import (
 )
 
 const (
-	// fakeNode and its value are the annotation by which kwok knows the nodes that it simulates.
+	// fakeNode and its value are the annotation by which kwok recognizes the nodes that it
+	// simulates.
 	fakeNode      = "kwok.x-k8s.io/node"
 	fakeNodeValue = "fake"
 	// claim is the annotation of a pod that a process represents.
 	claim = "embedded.reboot-operator.io/process"
-	// tokenLife is longer than anybody keeps an embedded cluster running: nobody rotates these tokens.
+	// tokenLife is longer than any embedded cluster runs, because nothing rotates these tokens.
 	tokenLife = 7 * 24 * time.Hour
 )
 
@@ -41,13 +42,14 @@ func (c *Cluster) AddNode(ctx context.Context, name string) error {
 	}
 	return c.await(ctx, "node "+name+" to be Ready", func(ctx context.Context) bool {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
-		// A new Node has the taint of one that is not Ready. It may lose that before kwok has reported anything.
+		// A new Node has the taint of a node that is not Ready. It may lose that taint before kwok
+		// has reported anything.
 		return err == nil && len(node.Spec.Taints) == 0 && node.Status.NodeInfo.BootID != ""
 	})
 }
 
-// ClaimPod marks a pod that a process represents. A deleted pod stays, as with a kubelet, until whoever runs the process deletes it
-// with a grace period of 0.
+// ClaimPod marks a pod that a process represents. As with a kubelet, the pod stays after its
+// deletion until the process's owner deletes it with a grace period of 0.
 func (c *Cluster) ClaimPod(ctx context.Context, pod *corev1.Pod) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, pod.UID, claim)
 	_, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -57,8 +59,9 @@ func (c *Cluster) ClaimPod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Token asks for a token of a ServiceAccount. Bound to a pod, as a kubelet's are, it carries the pod's and the node's name
-// and dies with the pod. A nil pod: bound to nothing.
+// Token requests a token of a ServiceAccount. If it is bound to a pod, as a kubelet's tokens are,
+// it carries the names of the pod and its node, and expires with the pod. If pod is nil, it is not
+// bound.
 func (c *Cluster) Token(ctx context.Context, namespace, serviceAccount string, pod *corev1.Pod) (string, error) {
 	seconds := int64(tokenLife / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
@@ -72,7 +75,8 @@ func (c *Cluster) Token(ctx context.Context, namespace, serviceAccount string, p
 	return answer.Status.Token, nil
 }
 
-// SigningKey is the key that the API server signs tokens of ServiceAccounts with, for tests of tokens that it would not make.
+// SigningKey returns the key that signs ServiceAccount tokens, for tests with tokens that the API
+// server would not issue.
 func (c *Cluster) SigningKey() (*ecdsa.PrivateKey, error) {
 	path := filepath.Join(c.Dir, "accounts.key")
 	key, err := keyutil.PrivateKeyFromFile(path)
@@ -86,7 +90,7 @@ func (c *Cluster) SigningKey() (*ecdsa.PrivateKey, error) {
 	return private, nil
 }
 
-// InstallKind installs the project's kind, and returns when it is served.
+// InstallKind installs the project's kind and returns when it is served.
 func (c *Cluster) InstallKind(ctx context.Context) error {
 	if err := c.Apply(ctx, filepath.Join(testenv.Root(), "config", "crd")); err != nil {
 		return err
@@ -94,8 +98,8 @@ func (c *Cluster) InstallKind(ctx context.Context) error {
 	return c.AwaitKinds(ctx)
 }
 
-// AwaitKinds waits until the API server serves the kinds of all CustomResourceDefinitions. Not by `kubectl wait`, to which it is an
-// error that a new one has no conditions at all.
+// AwaitKinds waits until the API server serves the kinds of all CustomResourceDefinitions. `kubectl
+// wait` cannot be used: it fails for a new one without conditions.
 func (c *Cluster) AwaitKinds(ctx context.Context) error {
 	text, err := c.Kubectl(ctx, nil, "get", "crd", "--output=json")
 	if err != nil {

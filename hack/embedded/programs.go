@@ -15,13 +15,14 @@ const (
 	KubeAPIServer = "kube-apiserver"
 )
 
-// programs are those of a cluster, running or killed.
+// programs holds the programs of a cluster, running or killed.
 type programs struct {
-	// Processes runs the cluster's programs; what is started in it ends with the cluster.
+	// Processes runs the cluster's programs. Everything started in it ends with the cluster.
 	Processes *process.Group
 
 	mu sync.Mutex
-	// running are those that were started and not killed, by name; launched are all, as they were started.
+	// running are the programs that were started and not killed, by name. launched are all of them,
+	// as they were started.
 	running  map[string]*process.Process
 	launched map[string]process.Program
 }
@@ -37,7 +38,7 @@ func (p *programs) start(all ...process.Program) error {
 	return nil
 }
 
-// launch starts a program; the caller holds the lock.
+// launch starts a program. The caller holds the lock.
 func (p *programs) launch(program process.Program) error {
 	is, err := p.Processes.Start(program)
 	if err != nil {
@@ -47,7 +48,7 @@ func (p *programs) launch(program process.Program) error {
 	return nil
 }
 
-// again starts a program that Kill has ended.
+// again restarts a program that Kill has ended.
 func (p *programs) again(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,8 @@ func (p *programs) again(name string) error {
 	return p.launch(p.launched[name])
 }
 
-// Err names a program of the cluster that has ended although nobody stopped it, with the end of its log. Nil: all of them run.
+// Err returns an error for a program that has ended although nobody stopped it, with the end of its
+// log. It returns nil if all programs run.
 func (p *programs) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,15 +70,16 @@ func (p *programs) Err() error {
 	return errors.Join(errs...)
 }
 
-// Program is the process of one of the cluster's programs, such as kube-apiserver; nil where none of that name runs.
+// Program returns the process of one of the cluster's programs, such as kube-apiserver, or nil if
+// it is not running.
 func (p *programs) Program(name string) *process.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running[name]
 }
 
-// Kill ends one of the cluster's programs at once. Until Revive its end is no error of the cluster's. One that is down
-// already stays so.
+// Kill ends one of the cluster's programs at once. Until Revive, Err does not report it. A program
+// that is down stays down.
 func (p *programs) Kill(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

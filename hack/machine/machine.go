@@ -1,5 +1,6 @@
-// Package machine is a host that a harness plays in memory: its power, its boots, what runs and what is staged, and its clock. It is
-// the truth about reboots. How long everything takes, and what the kubelet reports, is the harness's.
+// Package machine plays a host in memory for a harness: its power, boots, staged and running
+// versions, and clock. It is the ground truth about reboots. The harness decides how long
+// everything takes and what the kubelet reports.
 package machine
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// Engine is the name of the update engine of all machines.
+// Engine is the name of the update engine on all machines.
 const Engine = "update-engine"
 
 // Machine is one host. Its methods may be called from any goroutine.
@@ -31,24 +32,26 @@ type Machine struct {
 
 	mu sync.Mutex
 	up bool
-	// leaving: logind has accepted a reboot of this boot.
+	// leaving is true once logind has accepted a reboot of this boot.
 	leaving bool
-	// scrapped: there is no such machine any more.
+	// scrapped is true once the machine was removed.
 	scrapped        bool
 	boots           int
 	running, staged int
 	reports         Reports
 }
 
-// Reports is where an agent receives what the engine reports.
+// Reports delivers the engine's reports to an agent.
 type Reports interface{ Put(report engine.Report) }
 
-// New makes a machine that has no power yet. The file has its boot ID; record is called with all it does.
+// New returns a machine that is powered off. The file has its boot ID. record is called with every
+// event of the machine.
 func New(name, bootIDFile string, record func(event judge.MachineEvent, boot string)) *Machine {
 	return &Machine{name: name, file: bootIDFile, record: record, running: 1, staged: 1}
 }
 
-// Boot lets the machine come up, with what was staged, and returns the ID of the boot. Empty: it is up, or there is none any more.
+// Boot boots the machine with the staged version and returns the ID of the boot. It returns an
+// empty text if the machine is up or was scrapped.
 func (m *Machine) Boot() (id string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,35 +68,36 @@ func (m *Machine) Boot() (id string, err error) {
 
 func (m *Machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.name, m.boots) }
 
-// BootID is that of the boot that the machine is in, or was in last.
+// BootID returns the ID of the current or the last boot.
 func (m *Machine) BootID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.bootID()
 }
 
-// IsIn reports whether the machine is up, in a boot.
+// IsIn reports whether the machine is up in the given boot.
 func (m *Machine) IsIn(boot string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.up && m.bootID() == boot
 }
 
-// IsUp reports whether the machine is up; it may be going down.
+// IsUp reports whether the machine is up. It may be going down.
 func (m *Machine) IsUp() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.up
 }
 
-// IsScrapped reports whether there is no such machine any more.
+// IsScrapped reports whether the machine was removed.
 func (m *Machine) IsScrapped() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.scrapped
 }
 
-// Unfinished is what the machine waits for. Empty: it is up and runs what is staged, or there is none any more.
+// Unfinished returns what the machine waits for. It is empty if the machine runs the staged
+// version, or was scrapped.
 func (m *Machine) Unfinished() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +107,8 @@ func (m *Machine) Unfinished() string {
 	return fmt.Sprintf("runs %d.0, %d.0 is staged, up is %t, going down is %t", m.running, m.staged, m.up, m.leaving)
 }
 
-// Stage installs an update; the engine notifies the agent. False: the machine is down, or going down.
+// Stage installs an update and the engine notifies the agent. It returns false if the machine is
+// down or going down.
 func (m *Machine) Stage() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +123,7 @@ func (m *Machine) Stage() bool {
 	return true
 }
 
-// Listen lets an agent receive what the engine reports, until the boot ends or another one does.
+// Listen delivers the engine's reports to an agent until the boot ends or another agent listens.
 func (m *Machine) Listen(reports Reports) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +143,8 @@ func (m *Machine) report() engine.Report {
 	return r
 }
 
-// Leave is logind that accepts a reboot: of which boot. False: the machine is down, or going down already.
+// Leave plays logind accepting a reboot of the given boot. It returns false if the machine is down
+// or already going down.
 func (m *Machine) Leave() (boot string, accepted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +162,7 @@ func (m *Machine) IsLeaving() bool {
 	return m.leaving || !m.up
 }
 
-// Halt ends a boot, by what is recorded. False: it has ended already.
+// Halt ends a boot and records the event. It returns false if the boot has already ended.
 func (m *Machine) Halt(boot string, event judge.MachineEvent) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +174,7 @@ func (m *Machine) Halt(boot string, event judge.MachineEvent) bool {
 	return true
 }
 
-// Scrap takes the machine away, with what was staged on it.
+// Scrap removes the machine and its staged version.
 func (m *Machine) Scrap() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,20 +186,20 @@ func (m *Machine) Scrap() {
 	m.record(judge.Scrapped, "")
 }
 
-// Provide brings another machine of the same name, with the newest version. It has no power yet.
+// Provide adds another machine of the same name with the newest version. It is powered off.
 func (m *Machine) Provide() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.scrapped = false
 }
 
-// Alone is reboot.HostCoordinators where nothing else reboots the host.
+// Alone is a reboot.HostCoordinators on a host that nothing else reboots.
 type Alone struct{}
 
 // Other implements reboot.HostCoordinators.
 func (Alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
 
-// Clock is the real one, but for what it is set wrong by. What runs for a while runs as long by any clock.
+// Clock is the real clock with an error. Durations are not affected.
 type Clock struct {
 	clock.RealClock
 
@@ -201,13 +207,13 @@ type Clock struct {
 	stopped atomic.Pointer[time.Time]
 }
 
-// Stop stops the clock: from then on it shows another time only after Set and Jump.
+// Stop stops the clock. From then on only Set and Jump change it.
 func (c *Clock) Stop() { c.stopped.Store(new(c.RealClock.Now())) }
 
-// Set sets the clock wrong by so much.
+// Set sets the error of the clock.
 func (c *Clock) Set(by time.Duration) { c.wrong.Store(int64(by)) }
 
-// Jump puts the clock on, or back.
+// Jump moves the clock forwards or backwards.
 func (c *Clock) Jump(by time.Duration) { c.wrong.Add(int64(by)) }
 
 // Now implements clock.PassiveClock.
@@ -222,13 +228,13 @@ func (c *Clock) Now() time.Time {
 // Since implements clock.PassiveClock.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// Gate is what a program passes before each thing it does. It can be held there, as SIGSTOP does.
+// Gate is passed by a program before each of its actions. It can hold the program, as SIGSTOP does.
 type Gate struct {
 	mu   sync.Mutex
 	held chan struct{} // closed when it is let go; nil: it is not held
 }
 
-// Hold stops the program where it passes next.
+// Hold stops the program at its next Pass.
 func (g *Gate) Hold() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -237,7 +243,7 @@ func (g *Gate) Hold() {
 	}
 }
 
-// Release lets it go on.
+// Release lets the program continue.
 func (g *Gate) Release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -247,7 +253,7 @@ func (g *Gate) Release() {
 	}
 }
 
-// Pass waits while the program is held, and reports whether its life lasted.
+// Pass blocks while the program is held, and reports whether the program is still alive.
 func (g *Gate) Pass(life context.Context) bool {
 	for life.Err() == nil {
 		g.mu.Lock()

@@ -18,10 +18,12 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// cgroup is one group in each hierarchy, where a machine's processes are: machines in one group would get in each other's way.
+// cgroup is one group per hierarchy for the processes of one machine. Machines in the same group
+// would disturb each other.
 type cgroup struct {
 	folders []string
-	// unified: this machine has cgroup v2 alone, and folders is one folder with the controllers that a kubelet needs.
+	// unified is true if this machine has cgroup v2 alone. Then folders holds one folder, with the
+	// controllers that a kubelet needs.
 	unified bool
 }
 
@@ -31,7 +33,7 @@ func isUnified() bool {
 	return err == nil
 }
 
-// newCgroup makes a group of a name beside this process, or on cgroup v2 below the group of this process: see delegate.
+// newCgroup makes a group next to that of this process, or on cgroup v2 below it: see delegate.
 func newCgroup(name string) (cgroup, error) {
 	self, err := procfs.Self()
 	if err != nil {
@@ -66,12 +68,13 @@ func newCgroup(name string) (cgroup, error) {
 	return c, nil
 }
 
-// leaf is the group of this process on cgroup v2, once its own group has been divided.
+// leaf is the group of this process on cgroup v2 after its own group was divided.
 const leaf = "supervisor"
 
-// delegate lets the groups of a machine have all controllers of cgroup v2 that this process has. Only a group without processes
-// can hand controllers down, the root excepted. So the processes of this one's group, which is the rack's own as run.sh starts
-// it, move to a leaf of it. They stay there: the group ends with them.
+// delegate gives the groups of machines all cgroup v2 controllers that this process has. Except for
+// the root, only a group without processes can pass controllers down. The processes in this group,
+// which run.sh started for the rack, therefore move to a leaf below it and stay there: the group
+// ends with them.
 func delegate(parent, folder string) error {
 	if _, err := os.Stat(filepath.Join(parent, "cgroup.type")); err == nil { // the root has none
 		if err := moveAll(parent, filepath.Join(parent, leaf)); err != nil {
@@ -92,7 +95,7 @@ func delegate(parent, folder string) error {
 	return nil
 }
 
-// moveAll moves the processes of one group of cgroup v2 to another one.
+// moveAll moves all processes from one cgroup v2 group to another.
 func moveAll(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return fmt.Errorf("making a cgroup: %w", err)
@@ -107,15 +110,16 @@ func moveAll(from, to string) error {
 		}
 		for id := range bytes.FieldsSeq(text) {
 			err := os.WriteFile(filepath.Join(to, "cgroup.procs"), id, 0o600)
-			if err != nil && !errors.Is(err, syscall.ESRCH) { // It has ended.
+			if err != nil && !errors.Is(err, syscall.ESRCH) { // The process has ended.
 				return fmt.Errorf("moving process %s to a cgroup: %w", id, err)
 			}
 		}
 	}
 }
 
-// forBoot are the folders for the processes of one boot. On cgroup v2 systemd-nspawn divides its group and leaves it divided, so that
-// no process can enter it again. Each boot has a group of its own.
+// forBoot returns the folders for the processes of one boot. On cgroup v2 systemd-nspawn divides
+// its group and leaves it divided, so that processes cannot enter it again. Each boot therefore
+// needs its own group.
 func (c cgroup) forBoot(number int) ([]string, error) {
 	if !c.unified {
 		return c.folders, nil
@@ -127,7 +131,7 @@ func (c cgroup) forBoot(number int) ([]string, error) {
 	return []string{folder}, nil
 }
 
-// inheritCPUs fills what a new group of this hierarchy lacks.
+// inheritCPUs sets what a new group of this hierarchy lacks.
 func inheritCPUs(parent, folder string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		text, err := os.ReadFile(filepath.Join(parent, file))
@@ -141,14 +145,14 @@ func inheritCPUs(parent, folder string) error {
 	return nil
 }
 
-// processes are the IDs of all that run in it and below.
+// processes returns the IDs of all processes in the group and below it.
 func (c cgroup) processes() []int {
 	var ids []int
 	for _, folder := range c.folders {
 		for _, group := range below(folder) {
 			text, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 			if err != nil {
-				continue // It has gone meanwhile.
+				continue // It was removed in between.
 			}
 			for field := range bytes.FieldsSeq(text) {
 				if id, err := strconv.Atoi(string(field)); err == nil && !slices.Contains(ids, id) {
@@ -160,7 +164,7 @@ func (c cgroup) processes() []int {
 	return ids
 }
 
-// remove removes it in every hierarchy. All processes in it must have ended.
+// remove removes the group from every hierarchy. All processes in it must have ended.
 func (c cgroup) remove() error {
 	var errs []error
 	for _, folder := range c.folders {
@@ -173,10 +177,10 @@ func (c cgroup) remove() error {
 	return errors.Join(errs...)
 }
 
-// below is a folder and all below it, parents first.
+// below returns a folder and everything below it, parents first.
 func below(folder string) []string {
 	var folders []string
-	// What cannot be read has gone meanwhile.
+	// A folder that cannot be read was removed in between.
 	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			folders = append(folders, path)

@@ -18,7 +18,7 @@ import (
 
 var errOff = errors.New("the machine is off")
 
-// leader is the process that is PID 1 in the machine.
+// leader returns the process that is PID 1 in the machine.
 func (m *Machine) leader() (int, error) {
 	supervisor := m.supervisor.Load()
 	if supervisor == 0 {
@@ -36,7 +36,8 @@ func (m *Machine) leader() (int, error) {
 	return 0, errOff
 }
 
-// isInit reports whether a process is PID 1 in a namespace of its own. Its last ID is the one inside.
+// isInit reports whether a process is PID 1 in a namespace of its own. The last ID in the list is
+// the one inside.
 func isInit(id int) bool {
 	p, err := procfs.NewProc(id)
 	if err != nil {
@@ -46,7 +47,7 @@ func isInit(id int) bool {
 	return err == nil && len(status.NSpids) > 1 && status.NSpids[len(status.NSpids)-1] == 1
 }
 
-// Path is where a file of the running machine can be read by this one, as the machine sees it.
+// Path returns the path on this machine of a file in the running machine.
 func (m *Machine) Path(path string) (string, error) {
 	leader, err := m.leader()
 	if err != nil {
@@ -55,7 +56,7 @@ func (m *Machine) Path(path string) (string, error) {
 	return filepath.Join("/proc", strconv.Itoa(leader), "root", path), nil
 }
 
-// BootID is the boot ID that the machine shows to its own programs.
+// BootID returns the boot ID that the machine shows to its own programs.
 func (m *Machine) BootID() (string, error) {
 	path, err := m.Path("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -68,11 +69,11 @@ func (m *Machine) BootID() (string, error) {
 	return string(bytes.TrimSpace(text)), nil
 }
 
-// answerWithin is how long a program that is run in a machine may take. A systemctl whose systemd replaces itself in a soft reboot
-// may never get an answer.
+// answerWithin limits the time of one program in a machine. A systemctl whose systemd is replaced
+// by a soft reboot may never get an answer.
 const answerWithin = 30 * time.Second
 
-// Run runs a program in the machine, as a login would, and returns what it reports.
+// Run runs a program in the machine, as after a login, and returns its output.
 func (m *Machine) Run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -82,7 +83,7 @@ func (m *Machine) Run(ctx context.Context, args ...string) (string, error) {
 	}
 	enter := []string{"--target", strconv.Itoa(leader), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(append(enter, "--"), args...)...)
-	// The program outlives nsenter, and holds its output.
+	// The program outlives nsenter and keeps its output open.
 	cmd.WaitDelay = time.Second
 	output, err := cmd.CombinedOutput()
 	if err != nil {
@@ -91,7 +92,7 @@ func (m *Machine) Run(ctx context.Context, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// InstallUpdate makes the machine's update_engine look for an update, find one, install it and ask for a reboot.
+// InstallUpdate makes the machine's update_engine find an update, install it and ask for a reboot.
 func (m *Machine) InstallUpdate() error {
 	socket, err := m.Path("/run/dbus/system_bus_socket")
 	if err != nil {

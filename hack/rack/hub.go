@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The addresses of a rack. They are nobody else's: the rack's network is reachable from nowhere.
+// The addresses of a rack. The rack's network cannot be reached from outside, so they cannot
+// collide with others.
 const (
 	hubAddress = "10.98.0.1"
 	hubSubnet  = "/24"
@@ -22,13 +23,15 @@ const (
 	firstHost = 11
 )
 
-// hub is the network between the machines: a bridge, and the API server behind its service's address.
+// hub is the network between the machines: a bridge, and the API server behind the address of its
+// service.
 type hub struct {
 	*network
 	listener net.Listener
 }
 
-// newHub makes the network. Connections to the service's port 443 are carried to the server, an address of this machine.
+// newHub creates the network. Connections to port 443 of the service are forwarded to the server,
+// an address of this machine.
 func newHub(ctx context.Context, service, server string) (*hub, error) {
 	n, err := newNetwork()
 	if err != nil {
@@ -52,7 +55,7 @@ func newHub(ctx context.Context, service, server string) (*hub, error) {
 	return h, nil
 }
 
-// plug connects a machine by number: its address and that of its pods.
+// plug connects the machine with this number: its own address and those of its pods.
 func (h *hub) plug(ctx context.Context, number int) (*network, error) {
 	n, err := newNetwork()
 	if err != nil {
@@ -85,10 +88,10 @@ func (h *hub) close() {
 func addressOf(number int) string { return fmt.Sprintf("10.98.0.%d", firstHost+number) }
 func podsOf(number int) string    { return fmt.Sprintf("10.98.%d.0/24", firstHost+number) }
 
-// network is a network namespace. It has no name: it is gone once nobody holds it.
+// network is a network namespace without a name: it disappears when nothing holds it.
 type network struct{ file *os.File }
 
-// newNetwork makes a network namespace.
+// newNetwork creates a network namespace.
 func newNetwork() (*network, error) {
 	n := &network{}
 	err := onThreadOfItsOwn(func() error {
@@ -102,10 +105,10 @@ func newNetwork() (*network, error) {
 	return n, err
 }
 
-// path names the namespace to other programs while this process lives.
+// path returns the path by which other programs can open the namespace while this process lives.
 func (n *network) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// run runs command lines inside.
+// run runs command lines in the namespace.
 func (n *network) run(ctx context.Context, lines ...string) error {
 	for _, line := range lines {
 		command := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.path()}, strings.Fields(line)...)...)
@@ -116,7 +119,7 @@ func (n *network) run(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-// listen opens a TCP socket inside, which stays inside.
+// listen opens a TCP socket in the namespace.
 func (n *network) listen(address string) (net.Listener, error) {
 	var listener net.Listener
 	err := onThreadOfItsOwn(func() error {
@@ -132,7 +135,8 @@ func (n *network) listen(address string) (net.Listener, error) {
 
 func (n *network) close() { _ = n.file.Close() }
 
-// onThreadOfItsOwn runs f on a thread that ends with it, since nothing else may run in the namespaces it enters.
+// onThreadOfItsOwn runs f on a thread that ends afterwards, because no other code may run in the
+// namespaces that f enters.
 func onThreadOfItsOwn(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -142,8 +146,8 @@ func onThreadOfItsOwn(f func() error) error {
 	return <-done
 }
 
-// forward carries connections that come to a listener on to an address of this machine: what kube-proxy would do for the
-// API server's service. It ends with the listener.
+// forward forwards the connections of a listener to an address of this machine, as kube-proxy does
+// for the API server's service. It ends with the listener.
 func forward(listener net.Listener, address string) {
 	for {
 		from, err := listener.Accept()
@@ -157,13 +161,13 @@ func forward(listener net.Listener, address string) {
 func carry(from net.Conn, address string) {
 	to, err := net.Dial("tcp", address)
 	if err != nil {
-		from.Close() // As if nobody listened there.
+		from.Close() // The client sees a connection without a server.
 		return
 	}
 	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
 		go func() {
 			_, _ = io.Copy(way[1], way[0])
-			// Whoever reads there learns that no more comes.
+			// The reader learns that nothing more comes.
 			way[1].Close()
 			way[0].Close()
 		}()

@@ -19,24 +19,26 @@ import (
 
 // Image is a container image of one static program.
 type Image struct {
-	// Archive is one that exists, which is taken as it is. Empty: it is made of the fields below.
+	// Archive is an existing archive to use as it is. If empty, the image is built from the fields
+	// below.
 	Archive string
 	// Name is its full name, with registry and tag.
 	Name string
 	// Program is the program's file on this machine. In the image it is /NAME.
 	Program string
-	// User is uid:gid. Empty: root.
+	// User is uid:gid, or empty for root.
 	User string
-	// Entrypoint is what runs.
+	// Entrypoint is the command to run.
 	Entrypoint []string
-	// Arch is what the program was built for. Empty: this machine's.
+	// Arch is the architecture of the program, or empty for this machine's.
 	Arch string
-	// Labels name where it is from.
+	// Labels describe the origin of the image.
 	Labels map[string]string
 }
 
-// Write writes the images of one or several architectures as one, with the name of the first. It is a tar archive of the OCI image
-// layout, which containerd imports: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+// Write combines the images of one or more architectures into one image with the name of the first.
+// The result is a tar archive in the OCI image layout, which containerd imports:
+// https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 //
 // go-containerregistry would save some 20 of its 90 lines. It writes a layout as a folder, which
 // would still have to be packed, and adds its dependencies to the operator's module. Archive is
@@ -72,8 +74,8 @@ func Write(path string, images ...Image) error {
 
 func (i Image) arch() string { return cmp.Or(i.Arch, runtime.GOARCH) }
 
-// addTo adds everything of the image but what makes it the archive's. The bits are the program's and these fields': no clock,
-// no folder.
+// addTo adds the image's blobs. Its bytes depend only on the program and the fields: not on a clock
+// or a folder.
 func (i Image) addTo(a *Archive) (descriptor, error) {
 	program, err := os.ReadFile(i.Program)
 	if err != nil {
@@ -96,7 +98,7 @@ func (i Image) addTo(a *Archive) (descriptor, error) {
 	}, "application/vnd.oci.image.manifest.v1+json"), nil
 }
 
-// descriptor reports where something is in the layout.
+// descriptor points to a blob of the layout.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -105,7 +107,8 @@ type descriptor struct {
 	Platform    map[string]string `json:"platform,omitempty"`
 }
 
-// Archive is a tar archive that remembers its first failure. Its bits are those of the files: no clock, no user.
+// Archive is a tar archive that remembers its first error. Its bytes depend only on the files: not
+// on a clock or a user.
 type Archive struct {
 	text bytes.Buffer
 	tar  *tar.Writer
@@ -125,7 +128,7 @@ func (a *Archive) Add(name string, content []byte, mode int64) {
 	}
 }
 
-// blob adds something under the name of its digest.
+// blob adds content under the name of its digest.
 func (a *Archive) blob(content []byte, mediaType string) descriptor {
 	d := digest(content)
 	a.Add("blobs/sha256/"+d[len("sha256:"):], content, 0o644)
@@ -151,7 +154,7 @@ func (a *Archive) end() ([]byte, error) {
 	return a.text.Bytes(), a.err
 }
 
-// Pack ends the archive, and packs it.
+// Pack finishes the archive and compresses it.
 func (a *Archive) Pack() ([]byte, error) {
 	text, err := a.end()
 	if err != nil {
@@ -169,8 +172,9 @@ func digest(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ReadDockerfile makes an image of a stage of a Dockerfile that copies one program. User and entrypoint are those of the stage. The
-// program is the file of that name in a folder. The base image's own files are left out.
+// ReadDockerfile returns the image of a Dockerfile stage that copies one program. The user and
+// entrypoint are the stage's. The program is the file of that name in a folder. Files of the base
+// image are left out.
 func ReadDockerfile(dockerfile, stage, name, programs string) (Image, error) {
 	text, err := os.ReadFile(dockerfile)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// watches is how many inotify instances a user may have. Kubelets and containerds of several machines need more than the
-	// usual 128, and they are all root's.
+	// watches is the number of inotify instances that a user may have. The kubelets and containerds
+	// of several machines all run as root and need more than the usual 128.
 	watches     = "/proc/sys/fs/inotify/max_user_instances"
 	wantWatches = 1024
-	// watchesBefore is the file in a rack's folder that states how many there were.
+	// watchesBefore is the file in a rack's folder with the previous number.
 	watchesBefore = "inotify-max-user-instances"
-	// goneLimit is how long machines whose rack has died have to end.
+	// goneLimit is the time that machines of a dead rack get to end.
 	goneLimit = 40 * time.Second
 )
 
-// moreWatches allows more inotify instances, and notes in a rack's folder how many there were.
+// moreWatches allows more inotify instances and saves the previous number in a rack's folder.
 func moreWatches(folder string) error {
 	before, err := os.ReadFile(watches)
 	if err != nil {
@@ -41,7 +41,7 @@ func moreWatches(folder string) error {
 	return os.WriteFile(watches, []byte(strconv.Itoa(wantWatches)), 0o600)
 }
 
-// restoreWatches puts back what a rack has noted in its folder, if it has.
+// restoreWatches restores the number that a rack has saved in its folder, if any.
 func restoreWatches(folder string) error {
 	before, err := os.ReadFile(filepath.Join(folder, watchesBefore))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,8 +53,8 @@ func restoreWatches(folder string) error {
 	return os.WriteFile(watches, before, 0o600)
 }
 
-// Sweep removes what racks have left behind whose process was killed. Their machines halt by themselves, but folders, cgroups and a
-// setting of the kernel stay.
+// Sweep removes what killed racks left behind. Their machines halt by themselves, but folders,
+// cgroups and a kernel setting remain.
 func Sweep() error {
 	var errs []error
 	for name, c := range orphans() {
@@ -68,7 +68,7 @@ func Sweep() error {
 			errs = append(errs, fmt.Errorf("removing cgroup %s: %w", name, err))
 		}
 	}
-	// The pattern is well formed, so there is no error.
+	// The pattern is valid, so Glob cannot fail.
 	folders, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	for _, folder := range folders {
 		if process.StarterIsGone(prefix, filepath.Base(folder)) {
@@ -78,7 +78,7 @@ func Sweep() error {
 	return errors.Join(errs...)
 }
 
-// orphans are the groups of machines whose rack has died, by name.
+// orphans returns the groups of machines whose rack has died, by name.
 func orphans() map[string]cgroup {
 	found := map[string]cgroup{}
 	for _, folder := range below(cgroups) {
@@ -91,10 +91,10 @@ func orphans() map[string]cgroup {
 	return found
 }
 
-// killAll is the last resort: systemd-nspawn last, because its machine would outlive it.
+// killAll is the last resort. It kills systemd-nspawn last, because the machine would outlive it.
 func killAll(c cgroup) {
 	for _, id := range slices.Backward(c.processes()) {
-		// It may have ended.
+		// The process may have ended already.
 		_ = syscall.Kill(id, syscall.SIGKILL)
 	}
 }

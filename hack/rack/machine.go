@@ -22,34 +22,36 @@ var files embed.FS
 
 // Machine is one machine of the rack. Its methods may be called from any goroutine.
 type Machine struct {
-	// Name is its host name, and that of its Node.
+	// Name is the name of the host and of its Node.
 	Name string
-	// Suite is its Debian: bookworm has systemd 252, trixie 257.
+	// Suite is the Debian release: bookworm has systemd 252, trixie 257.
 	Suite string
-	// Address is its IPv4 address.
+	// Address is the IPv4 address.
 	Address string
 
 	number  int
 	rack    *Rack
 	network *network
 	cgroup  cgroup
-	// done is closed when it has gone down for good, which err explains.
+	// done is closed when the machine has gone down for good; err then holds the cause.
 	done chan struct{}
 	err  error
-	// plug holds the machine down once it has gone down.
+	// plug keeps a machine that went down from booting.
 	plug machine.Gate
-	// supervisor is the process of systemd-nspawn; 0 while the machine is off.
+	// supervisor is the process of systemd-nspawn, or 0 while the machine is off.
 	supervisor atomic.Int64
 	boots      atomic.Int64
 }
 
-// Folder is where it keeps its files on this machine: its disk is changes, its console console.log.
+// Folder is the folder of the machine's files on this machine: changes is its disk, and console.log
+// its console.
 func (m *Machine) Folder() string { return filepath.Join(m.rack.folder, m.Name) }
 
-// Disk is where a file that the machine has written is on this machine. What it has not changed is not there.
+// Disk returns the path on this machine of a file that the machine has written. Unchanged files are
+// not there.
 func (m *Machine) Disk(path string) string { return filepath.Join(m.Folder(), "changes", path) }
 
-// install writes what makes a Debian a node.
+// install writes the files that turn a Debian into a node.
 func (m *Machine) install(kubeconfig []byte) error {
 	for _, folder := range []string{"root", "changes", "work", "containerd", "kubelet"} {
 		if err := os.MkdirAll(filepath.Join(m.Folder(), folder), 0o755); err != nil {
@@ -72,7 +74,8 @@ func (m *Machine) install(kubeconfig []byte) error {
 	return errors.Join(m.installFiles(), m.keepMounts())
 }
 
-// keepMounts keeps what the machine gets from outside mounted in a soft reboot, which unmounts all that nothing mounts again.
+// keepMounts keeps the mounts from outside through a soft reboot, which unmounts everything that no
+// unit mounts again.
 func (m *Machine) keepMounts() error {
 	var errs []error
 	for _, unit := range []string{"opt-rack", "var-lib-containerd", "var-lib-kubelet"} {
@@ -113,8 +116,8 @@ func (m *Machine) installFiles() error {
 	return nil
 }
 
-// fill fills in what differs between machines, and between versions of cgroups. In v2 systemd divides the groups. In v1 kubelet and
-// containerd do so beside the systemd of a container.
+// fill sets what differs between machines and between versions of cgroups. On v2 systemd divides
+// the groups. On v1 kubelet and containerd do so next to the systemd of a container.
 func (m *Machine) fill(content string) string {
 	driver := "cgroupfs"
 	if m.cgroup.unified {
@@ -147,11 +150,11 @@ func (m *Machine) write(path string, content []byte, mode os.FileMode) error {
 	return nil
 }
 
-// wantsReboot is the exit status of systemd-nspawn when the machine has asked for a reboot.
+// wantsReboot is the exit status of systemd-nspawn if the machine asked for a reboot.
 const wantsReboot = 133
 
-// supply is the machine's power supply: it switches it on, and on again whenever it has asked for a reboot. It stays on one
-// thread, because the kernel ends a machine when the thread that started it does.
+// supply switches the machine on, and on again after each reboot. It stays on one thread, because
+// the kernel ends a machine together with the thread that started it.
 func (m *Machine) supply() {
 	runtime.LockOSThread()
 	defer close(m.done)
@@ -168,7 +171,7 @@ func (m *Machine) supply() {
 	}
 }
 
-// boot is one boot of the machine, from on to off.
+// boot runs one boot of the machine, from on to off.
 func (m *Machine) boot() (exitCode int, err error) {
 	script, err := files.ReadFile("files/boot.sh")
 	if err != nil {
@@ -188,7 +191,7 @@ func (m *Machine) boot() (exitCode int, err error) {
 		"CGROUPS="+strings.Join(groups, " "), "BASE="+filepath.Join(m.rack.prepared, m.Suite), "FOLDER="+m.Folder(), "NAME="+m.Name,
 		"NETWORK="+m.network.path(), "RACK="+m.rack.gear())
 	command.Stdout, command.Stderr = console, console
-	// SIGTERM makes it halt the machine in order. SIGKILL would leave the machine's processes behind.
+	// SIGTERM makes the machine shut down in order. SIGKILL would leave its processes behind.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := command.Start(); err != nil {
 		return 0, fmt.Errorf("switching %s on: %w", m.Name, err)
@@ -203,19 +206,20 @@ func (m *Machine) boot() (exitCode int, err error) {
 	return command.ProcessState.ExitCode(), nil
 }
 
-// Unplug lets the machine's next reboot be its last: it goes down and does not come up until it is plugged in again.
+// Unplug makes the machine's next reboot its last: it goes down and stays down until PlugIn.
 func (m *Machine) Unplug() { m.plug.Hold() }
 
-// PlugIn takes Unplug back: where the machine is down it is switched on.
+// PlugIn reverts Unplug. A machine that is down is switched on.
 func (m *Machine) PlugIn() { m.plug.Release() }
 
-// Boots is how often it has been switched on.
+// Boots returns how often the machine was switched on.
 func (m *Machine) Boots() int { return int(m.boots.Load()) }
 
-// IsOn reports whether it is on.
+// IsOn reports whether the machine is on.
 func (m *Machine) IsOn() bool { return m.supervisor.Load() != 0 }
 
-// Err is why it has gone down for good, if that was not a reboot or wanted.
+// Err returns the reason that the machine has gone down for good, unless that was a reboot or
+// intended.
 func (m *Machine) Err() error {
 	select {
 	case <-m.done:

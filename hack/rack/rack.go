@@ -1,9 +1,11 @@
-// Package rack is a rack of real machines in this one, by Debian in systemd-nspawn. Each has a systemd, a logind, a system bus with
-// update_engine on it, containerd and a kubelet of its own. They reboot as machines do, by their logind, and come up with another boot
-// ID. It needs root and what hack/e2e/prepare.sh brings.
+// Package rack runs several real machines in this one: Debian in systemd-nspawn. Each has its own
+// systemd, logind, system bus with update_engine, containerd and kubelet. They reboot through
+// logind as real machines do, and come up with a new boot ID. The package needs root and the output
+// of hack/e2e/prepare.sh.
 //
-// Nothing is shared with this machine's network, and nothing survives. Mounts and network namespaces end with the processes that hold
-// them. A machine is halted when whoever runs the rack dies.
+// It shares nothing with this machine's network and leaves nothing behind. Mounts and network
+// namespaces end with the processes that hold them, and a machine halts when the process that runs
+// the rack dies.
 package rack
 
 import (
@@ -18,45 +20,49 @@ import (
 )
 
 const (
-	// prefix begins the names of folders and cgroups: prefix, the process ID of whoever runs the rack, a dot, something.
+	// prefix begins the names of folders and cgroups. The process ID of the rack's owner, a dot and
+	// a suffix follow.
 	prefix = "reboot-rack."
-	// haltLimit is how long machines have to go down in order when the rack is taken down.
+	// haltLimit is the time that machines get to shut down when the rack stops.
 	haltLimit = 30 * time.Second
-	// haltAgain is how soon a machine that is still on is reported again.
+	// haltAgain is the pause before a machine that is still on is told to halt again.
 	haltAgain = 5 * time.Second
 	// halt is the signal to PID 1 that powers a machine off, SIGRTMIN+4 of the C library.
 	halt = syscall.Signal(38)
 )
 
-// Options states what rack to set up.
+// Options describes the rack to set up.
 type Options struct {
 	// Prepared is the folder that hack/e2e/prepare.sh has filled.
 	Prepared string
-	// Suites are the Debians of the machines, which are node-1 and so on.
+	// Suites are the Debian releases of the machines. The machines are named node-1 and so on.
 	Suites []string
-	// Images are what their containerds hold. One must be localhost/idle:1, which holds pods' namespaces.
+	// Images are loaded into each containerd. One must be localhost/idle:1, which holds the pods'
+	// namespaces.
 	Images []Image
-	// Service is the address that pods know the API server by, Server the address of this machine behind it.
+	// Service is the address by which pods know the API server. Server is the address behind it on
+	// this machine.
 	Service, Server string
-	// Kubeconfig makes the kubeconfig of a node.
+	// Kubeconfig returns the kubeconfig of a node.
 	Kubeconfig func(node string) ([]byte, error)
 }
 
 // Rack is a rack of machines.
 type Rack struct {
-	// Machines are in the order of their names.
+	// Machines are sorted by name.
 	Machines []*Machine
 
 	prepared string
 	folder   string
 	hub      *hub
-	// power ends when the rack is taken down.
+	// power ends when the rack stops.
 	power context.Context //nolint:containedctx // it is the life of all machines
 	cut   context.CancelFunc
 }
 
-// Start sets a rack up and switches its machines on. It first removes what an earlier one has left behind whose process was
-// killed. It does not wait for the machines to be up. When it fails half-way, nothing is left.
+// Start sets up a rack and switches its machines on. It first removes what a killed rack left
+// behind. It does not wait until the machines are up. If it fails halfway, it leaves nothing
+// behind.
 func Start(ctx context.Context, o Options) (*Rack, error) {
 	if err := Sweep(); err != nil {
 		return nil, err
@@ -108,7 +114,7 @@ func (r *Rack) setUp(ctx context.Context, m *Machine, o Options) error {
 	return errors.Join(err, m.install(kubeconfig))
 }
 
-// gear is what every machine gets from outside, read-only.
+// gear is the folder that every machine gets from outside, read-only.
 func (r *Rack) gear() string { return filepath.Join(r.folder, "gear") }
 
 // fillGear links the programs, and packs the images.
@@ -134,7 +140,7 @@ func (r *Rack) fillGear(images []Image) error {
 	return nil
 }
 
-// copyFile makes a second name of a file, or a copy where that is another file system.
+// copyFile links a file, or copies it to another file system.
 func copyFile(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
@@ -149,7 +155,7 @@ func copyFile(from, to string) error {
 	return nil
 }
 
-// Err is what is wrong with machines that went down for good.
+// Err returns what is wrong with machines that went down for good.
 func (r *Rack) Err() error {
 	var errs []error
 	for _, m := range r.Machines {
@@ -158,11 +164,11 @@ func (r *Rack) Err() error {
 	return errors.Join(errs...)
 }
 
-// Stop powers the machines off, removes everything there was, and returns when it is gone.
+// Stop powers off the machines and removes everything. It returns when all is gone.
 func (r *Rack) Stop() error {
 	r.cut()
 	var errs []error
-	// It must work after the caller's context has ended: that is when it is called.
+	// Stop is usually called after the caller's context has ended, so it must not use that context.
 	ctx, cancel := context.WithTimeout(context.Background(), haltLimit)
 	defer cancel()
 	for _, m := range r.Machines {
@@ -179,7 +185,8 @@ func (r *Rack) Stop() error {
 	return errors.Join(append(errs, restoreWatches(r.folder), os.RemoveAll(r.folder))...)
 }
 
-// awaitOff asks again now and then, because a machine that has only just been switched on does not listen yet.
+// awaitOff repeats the request now and then, because a machine that was just switched on does not
+// listen yet.
 func (m *Machine) awaitOff(ctx context.Context) {
 	for {
 		select {
@@ -195,14 +202,14 @@ func (m *Machine) awaitOff(ctx context.Context) {
 	}
 }
 
-// powerOff asks for it; a machine that is off stays off.
+// powerOff tells the machine to power off. A machine that is off stays off.
 func (m *Machine) powerOff() {
 	leader, err := m.leader()
 	if err == nil {
 		err = syscall.Kill(leader, halt)
 	}
 	if supervisor := int(m.supervisor.Load()); err != nil && supervisor != 0 {
-		// It has only just been switched on.
+		// The machine was just switched on.
 		_ = syscall.Kill(supervisor, syscall.SIGTERM)
 	}
 }

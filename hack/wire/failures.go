@@ -11,23 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrLost is what a client sees of an answer that got lost.
+// ErrLost is the error of a client whose answer was lost.
 var ErrLost = errors.New("net/http: request canceled (Client.Timeout exceeded while awaiting headers), by the wire")
 
-// Refuse sends nothing, as a wire that is cut.
+// Refuse sends nothing, like a cut wire.
 func Refuse(r *http.Request, _ http.RoundTripper) (*http.Response, error) {
 	unsent(r)
 	return nil, ErrCut
 }
 
-// Hang leaves a request unanswered, until its client gives up.
+// Hang never answers a request; the client gives up.
 func Hang(r *http.Request, _ http.RoundTripper) (*http.Response, error) {
 	unsent(r)
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
 
-// Lose loses the answer.
+// Lose drops the answer.
 func Lose(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	response, err := next.RoundTrip(r)
 	if err != nil {
@@ -38,10 +38,10 @@ func Lose(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	return nil, ErrLost
 }
 
-// Forbid answers as the API server does where a right is missing.
+// Forbid answers like the API server if a right is missing.
 var Forbid = Fail(metav1.Status{Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "it is forbidden"})
 
-// Fail answers with a failure that no API server gave.
+// Fail answers with a failure that does not come from an API server.
 func Fail(status metav1.Status) Func {
 	return func(r *http.Request, _ http.RoundTripper) (*http.Response, error) {
 		response := Answer(r, int(status.Code), Failure(status))
@@ -52,14 +52,14 @@ func Fail(status metav1.Status) Func {
 	}
 }
 
-// Failure is a status as an API server answers with it.
+// Failure returns a status as an API server sends it.
 func Failure(status metav1.Status) metav1.Status {
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	status.Status = metav1.StatusFailure
 	return status
 }
 
-// Answer is an API server's answer to a request that was not sent.
+// Answer returns an API server's answer to a request that was not sent.
 func Answer(r *http.Request, code int, content any) *http.Response {
 	unsent(r)
 	text, err := json.Marshal(content)

@@ -1,5 +1,5 @@
-// Package wire is the network between programs and the API server. It remembers what is asked, and can fail in every way a network and an
-// API server do.
+// Package wire is the network between programs and the API server. It records requests, and can
+// fail in every way that a network and an API server can.
 package wire
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/machine"
 )
 
-// ErrCut is what a client sees when its wire is cut.
+// ErrCut is the error of a client whose wire is cut.
 var ErrCut = errors.New("connection reset by the wire")
 
-// Func is what becomes of a request, with what sends it.
+// Func handles a request. next passes it on to the API server.
 type Func func(r *http.Request, next http.RoundTripper) (*http.Response, error)
 
-// Wrap is for the config of a client: its requests go to the function.
+// Wrap makes a client's config send its requests to the function.
 func (f Func) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) { return f(r, next) })
 }

@@ -154,7 +154,7 @@ func TestAttention_ManyNodes(t *testing.T) {
 	for i := range 200 {
 		nodes = append(nodes, Node(fmt.Sprintf("n%03d", i), "workers", Needs(2*time.Hour), Granted("workers", int64(i+1), 2*time.Hour), failedDrain(int64(i+1), time.Hour)))
 	}
-	p := Policy("workers", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1000))} }))
+	p := Policy("workers", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = new(int32(1000)) }))
 	p.Status.Seq = 200
 	lines := status.Of(fleet.New([]v1alpha1.RebootPolicy{p}, nodes, Now)).Lines(terminal.Look{Zone: time.UTC})
 	failed := slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "! ") })

@@ -4,11 +4,11 @@ package process
 
 import "syscall"
 
-// attributes: its own process group, so that Ctrl-C in a terminal is the starter's to act on. Only Linux can also tie
-// the program's life to the starter's.
+// attributes gives the process its own process group, so that the starter alone handles Ctrl-C.
+// Only Linux can also end the program together with the starter.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// endGroup does nothing: only Linux can wait for a process and leave it to be waited for.
+// endGroup does nothing: only Linux can wait for a process without reaping it.
 func endGroup(int) {}

@@ -11,27 +11,27 @@ import (
 	"slices"
 )
 
-// ErrStopped is the error of a start after Stop.
+// ErrStopped is returned by a start after Stop.
 var ErrStopped = errors.New("the group of processes has been stopped")
 
-// Group is the processes of one starter. Its methods may be called from any goroutine.
+// Group holds the processes of one starter. Its methods may be called from any goroutine.
 type Group struct {
 	dir  string
 	work chan func()
 	done chan struct{}
-	// processes are those that were started, to whoever works.
+	// processes are the started processes. Only the worker thread uses them.
 	processes []*Process
 }
 
-// NewGroup is an empty group whose logs go to dir. The caller stops it.
+// NewGroup returns an empty group whose logs go to dir. The caller stops it.
 func NewGroup(dir string) *Group {
 	g := &Group{dir: dir, work: make(chan func()), done: make(chan struct{})}
 	go g.run()
 	return g
 }
 
-// run does all work on one thread that lives as long as the group. The kernel kills a child when the thread that started it ends, and
-// Go may end threads unless they are locked.
+// run does all work on one thread that lives as long as the group. The kernel kills a child when
+// the thread that started it ends, and Go may end threads that are not locked.
 func (g *Group) run() {
 	runtime.LockOSThread()
 	for {
@@ -44,7 +44,7 @@ func (g *Group) run() {
 	}
 }
 
-// do works on that thread, unless the group has been stopped.
+// do runs work on that thread, unless the group was stopped.
 func (g *Group) do(work func()) {
 	worked := make(chan struct{})
 	select {
@@ -65,8 +65,8 @@ func (g *Group) Start(program Program) (p *Process, err error) {
 	return p, err
 }
 
-// Stop asks every process to end, the last started first, kills those that are left when ctx ends, and returns when all
-// are gone. Nothing can be started afterwards.
+// Stop asks every process to end, the last one first, kills the remaining ones when ctx ends, and
+// returns when all are gone. Nothing can be started afterwards.
 func (g *Group) Stop(ctx context.Context) {
 	g.do(func() {
 		defer close(g.done)

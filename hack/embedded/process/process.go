@@ -1,5 +1,6 @@
-// Package process starts programs that never outlive the one that started them. Each has its own process group, so that an interrupt
-// typed in a terminal reaches only the starter. The kernel kills it when the starter dies.
+// Package process starts programs that never outlive their starter. Each has its own process group,
+// so that an interrupt typed in a terminal reaches only the starter. The kernel kills it when the
+// starter dies.
 package process
 
 import (
@@ -16,23 +17,23 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Program states what to start.
+// Program describes a program to start.
 type Program struct {
-	// Name is how people call it; its output goes to NAME.log.
+	// Name is the name for people. The output goes to NAME.log.
 	Name string
-	// Path is the program's file.
+	// Path is the file of the program.
 	Path string
-	// Args are its arguments, without the program's name.
+	// Args are the arguments without the program's name.
 	Args []string
 	// Env is added to the starter's environment, as KEY=value.
 	Env []string
 }
 
-// Process is a program that was started.
+// Process is a started program.
 type Process struct {
-	// Name and Path are the program's.
+	// Name and Path are those of the program.
 	Name, Path string
-	// Log is the file its output is appended to.
+	// Log is the file that the output is appended to.
 	Log string
 
 	cmd  *exec.Cmd
@@ -45,7 +46,7 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Alive reports whether the process has not ended.
+// Alive reports whether the process is still running.
 func (p *Process) Alive() bool {
 	select {
 	case <-p.done:
@@ -55,7 +56,8 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// ExitError states how the process ended, with the last lines of its log; nil while it runs.
+// ExitError describes how the process ended, with the last lines of its log. It is nil while the
+// process runs.
 func (p *Process) ExitError() error {
 	if p.Alive() {
 		return nil
@@ -63,7 +65,7 @@ func (p *Process) ExitError() error {
 	return fmt.Errorf("%s ended: %s\n%s", p.Name, p.cmd.ProcessState, p.Tail(5))
 }
 
-// Tail is the last lines of its log, indented; empty when the log cannot be read.
+// Tail returns the last lines of the log, indented, or an empty text if the log cannot be read.
 func (p *Process) Tail(lines int) string {
 	text, err := os.ReadFile(p.Log)
 	if err != nil {
@@ -83,8 +85,8 @@ func (p *Process) Signal(signal os.Signal) error {
 
 // Kill ends the process at once, as a power cut would, and waits until it is gone.
 func (p *Process) Kill() {
-	// The only error is that it has ended already. A signal through os.Process never reaches another process that got
-	// the same ID later.
+	// The only possible error is that it has ended already. A signal through os.Process never
+	// reaches another process that got the same ID later.
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
@@ -105,12 +107,12 @@ func (p *Process) Stop(ctx context.Context) {
 func (p *Process) wait() {
 	defer close(p.done)
 	endGroup(p.Pid())
-	// How it ended is in cmd.ProcessState.
+	// cmd.ProcessState records how it ended.
 	_ = p.cmd.Wait()
 }
 
-// StarterIsGone reports whether the process has ended that made something of this name: the prefix, its process ID, a dot, and
-// something more. It is false of other names.
+// StarterIsGone reports whether the process that created something of this name has ended. Such a
+// name consists of the prefix, the process ID, a dot and a suffix. It is false for other names.
 func StarterIsGone(prefix, name string) bool {
 	rest, ours := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, ".")
@@ -118,7 +120,8 @@ func StarterIsGone(prefix, name string) bool {
 	return ours && err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
-// Children are the names of the processes that another one has started, by process ID; those that have ended are left out.
+// Children returns the names of the running processes that another process has started, by process
+// ID.
 func Children(parent int) (map[int]string, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -126,7 +129,7 @@ func Children(parent int) (map[int]string, error) {
 	}
 	children := map[int]string{}
 	for _, p := range all {
-		// An error: it has ended meanwhile.
+		// An error means that the process has ended in between.
 		if stat, err := p.Stat(); err == nil && stat.PPID == parent && stat.State != "Z" {
 			children[p.PID] = stat.Comm
 		}
@@ -134,8 +137,8 @@ func Children(parent int) (map[int]string, error) {
 	return children, nil
 }
 
-// CPU is the CPU time the process has used since it was started, in all its threads. It is read from /proc, so only Linux
-// can measure.
+// CPU returns the CPU time of all threads since the start. It is read from /proc, so only Linux can
+// measure it.
 func (p *Process) CPU() (time.Duration, error) {
 	var stat procfs.ProcStat
 	proc, err := procfs.NewProc(p.Pid())
@@ -148,17 +151,17 @@ func (p *Process) CPU() (time.Duration, error) {
 	return time.Duration(stat.CPUTime() * float64(time.Second)), nil
 }
 
-// Memory is what a process holds in memory, in bytes.
+// Memory is the memory of a process in bytes.
 type Memory struct {
-	// Resident is all of it, the pages of the program's own file too.
+	// Resident is all resident memory, including pages of the program's file.
 	Resident int64
 	// Anonymous is the part that belongs to no file: heap and stacks.
 	Anonymous int64
-	// Peak is the most that was ever resident.
+	// Peak is the largest Resident so far.
 	Peak int64
 }
 
-// Memory reads what the process holds in memory now. It is read from /proc, so it works on Linux only.
+// Memory reads the current memory of the process. It is read from /proc, so it works on Linux only.
 func (p *Process) Memory() (Memory, error) {
 	var status procfs.ProcStatus
 	proc, err := procfs.NewProc(p.Pid())

@@ -1,5 +1,5 @@
-// This is what pods in the rack run, and what holds their namespaces. It waits for SIGTERM, then as long as its argument states or for
-// a second one, and ends.
+// This program runs in every pod of the rack and holds the pods' namespaces. After SIGTERM it waits
+// for as long as its argument says, or for a second SIGTERM, and exits.
 package main
 
 import (

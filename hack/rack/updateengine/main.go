@@ -1,5 +1,6 @@
-// This is update_engine of a machine in the rack: a service on the machine's own system bus. It uses Flatcar's interface,
-// installs an update when AttemptUpdate is called, and the machine runs that after its next boot.
+// This program plays update_engine on a machine of the rack, as a service on the machine's own
+// system bus with Flatcar's interface. AttemptUpdate installs an update, and the machine runs it
+// after its next boot.
 package main
 
 import (
@@ -14,14 +15,16 @@ import (
 
 const (
 	systemBus = "unix:path=/run/dbus/system_bus_socket"
-	// staged is the version on the other partition. It is on disk, and what booted from it is gone.
+	// staged is the file with the version on the other partition. It is on disk, and is removed
+	// once it has booted.
 	staged = "/var/lib/update-engine/staged"
-	// release is what runs.
+	// release is the file that describes the running version.
 	release = "/etc/os-release"
-	// booted exists once this boot runs what it runs. What is staged after that waits for the next boot, and a restart of the service
-	// or a soft reboot, which keep /run, do not begin one.
+	// booted is a file that exists once this boot has switched partitions. An update that is staged
+	// later waits for the next boot. A restart of the service and a soft reboot keep /run, so they
+	// do not switch.
 	booted = "/run/update-engine/booted"
-	// size is that of a download, in bytes.
+	// size is the size of a download in bytes.
 	size = 201337
 )
 
@@ -51,7 +54,7 @@ func run() error {
 	engine.OnAttempt(func() {
 		select {
 		case attempts <- struct{}{}:
-		default: // One is under way.
+		default: // An update is in progress.
 		}
 	})
 	end := make(chan os.Signal, 1)
@@ -68,7 +71,8 @@ func run() error {
 	}
 }
 
-// install broadcasts what the real one does in the course of one update, and leaves the next version staged.
+// install broadcasts the signals of one update as the real service does, and leaves the next
+// version staged.
 func install(engine *hosttest.UpdateEngine) error {
 	version, err := next()
 	if err != nil {
@@ -95,8 +99,8 @@ func install(engine *hosttest.UpdateEngine) error {
 	return engine.Emit(hosttest.NeedReboot(version))
 }
 
-// boot runs what was staged before this boot, once. It returns the version that is staged and waits for the next boot; empty:
-// none is.
+// boot switches to the version that was staged before this boot, once. It returns the version that
+// is staged for the next boot, or an empty text.
 func boot() (waiting string, err error) {
 	_, err = os.Stat(booted)
 	if err == nil {
@@ -121,7 +125,7 @@ func boot() (waiting string, err error) {
 	return "", nil
 }
 
-// switchPartition runs what is staged.
+// switchPartition makes the staged version the running one.
 func switchPartition() error {
 	version, err := os.ReadFile(staged)
 	if os.IsNotExist(err) {
@@ -140,13 +144,13 @@ func switchPartition() error {
 	return os.Remove(staged)
 }
 
-// osRelease is what runs, with its version twice.
+// osRelease returns the os-release of the running version, which contains the version twice.
 const osRelease = `ID=flatcar
 VERSION_ID=%s
 PRETTY_NAME="Rack %s"
 `
 
-// next is the version after the one that runs.
+// next returns the version after the running one.
 func next() (string, error) {
 	text, err := os.ReadFile(release)
 	if err != nil {
