@@ -21,7 +21,8 @@ var _ = Describe("a mutating policy that stamps each update", Ordered, ContinueO
 	var manager, agent *actor
 
 	BeforeAll(func(ctx SpecContext) {
-		c := start(ctx, "config/overlays/rbac-fallback")
+		c := startServer(ctx)
+		c.populate(ctx, "config/overlays/rbac-fallback")
 		c.createPolicy(ctx)
 		createNodeWithRecord(ctx, c)
 		manager = c.as(c.tokenOf(ctx, managerAccount, nil), "")

@@ -103,7 +103,7 @@ var _ = Describe("Pods that keep their node", func() {
 
 	It("go after the others if a budget is closed, are tried, and cost the policy no failure", func() {
 		f := makeFleet(2)
-		p := f.policy("workers", limit(0), func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} })
+		p := f.policy("workers", limit(0), func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = new(int32(1)) })
 		f.need(f.nodes...)
 		f.reply(f.nodes[0], func(r *protocol.PreflightReport) { r.Closed = onePod("default/db-0") })
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { limit(1)(&p.Spec) })
