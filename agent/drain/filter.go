@@ -1,8 +1,10 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -58,12 +60,12 @@ func compile(q PodRules, self types.NamespacedName) (filter, error) {
 	spec := q.Drain
 	f := filter{
 		self:      self,
-		graceCap:  spec.GracePeriodSeconds,
+		graceCap:  seconds(spec.GracePeriod),
 		unmanaged: spec.UnmanagedPodsOrDefault(),
 		emptyDir:  spec.EmptyDirDataOrDefault(),
 	}
 	for i, r := range spec.Rules {
-		c, err := compileRule(r, spec.GracePeriodSeconds)
+		c, err := compileRule(r, f.graceCap)
 		if err != nil {
 			return filter{}, fmt.Errorf("reading drain rule %d: %w", i, err)
 		}
@@ -99,11 +101,16 @@ func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
 	if err != nil {
 		return rule{}, fmt.Errorf("reading namespaceSelector: %w", err)
 	}
-	seconds := fallback
-	if r.GracePeriodSeconds != nil {
-		seconds = r.GracePeriodSeconds
+	graceCap := cmp.Or(seconds(r.GracePeriod), fallback)
+	return rule{pods: pods, namespaces: namespaces, action: r.ActionOrDefault(), order: r.Order, graceCap: graceCap}, nil
+}
+
+// seconds returns a duration in whole seconds, rounded up, as the API of pods has grace periods.
+func seconds(d *metav1.Duration) *int64 {
+	if d == nil {
+		return nil
 	}
-	return rule{pods: pods, namespaces: namespaces, action: r.ActionOrDefault(), order: r.Order, graceCap: seconds}, nil
+	return new(int64((d.Duration + time.Second - 1) / time.Second))
 }
 
 // decide states what becomes of a pod. namespace is the labels of its namespace, which matter only if f.namespaces.

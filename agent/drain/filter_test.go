@@ -2,6 +2,7 @@ package drain
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -177,46 +178,50 @@ func TestDecide(t *testing.T) {
 			want: stays,
 		},
 		"the cap shortens the grace period": {
-			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
 		"the cap shortens that of a pod that goes already": {
-			pod: makePod("web").terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
+			pod: makePod("web").terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
+		"part of a second of the cap counts as a whole one": {
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 1500 * time.Millisecond}},
+			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 2},
+		},
 		"but not that of one that the policy would not let go": {
-			pod: makePod("bare").bare().terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))}, want: evicted,
+			pod: makePod("bare").bare().terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
 		"and asks for nothing where it is short enough": {
-			pod: makePod("web").terminating().goesIn(5), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))}, want: evicted,
+			pod: makePod("web").terminating().goesIn(5), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
 		"nor where the pod is to be gone at once": {
-			pod: makePod("web").terminating().goesIn(0), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))}, want: evicted,
+			pod: makePod("web").terminating().goesIn(0), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
 		"the cap never lengthens it": {
-			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(600))},
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 600 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 30},
 		},
 		"a capped grace period is at least one second": {
-			pod: makePod("web").grace(new(int64(0))), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
+			pod: makePod("web").grace(new(int64(0))), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 1},
 		},
 		"a pod that names no grace period gets the cap": {
-			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
+			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
 		"a rule's cap wins over the general one": {
 			pod: makePod("db").label("app", "db"),
-			spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5)), Rules: []v1alpha1.DrainRule{{
-				PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriodSeconds: new(int64(20)),
+			spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}, Rules: []v1alpha1.DrainRule{{
+				PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriod: &metav1.Duration{Duration: 20 * time.Second},
 			}}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 20},
 		},
 		"a rule without a cap takes the general one": {
 			pod: makePod("db").label("app", "db"),
 			spec: v1alpha1.Drain{
-				GracePeriodSeconds: new(int64(5)),
-				Rules:              []v1alpha1.DrainRule{rule(v1alpha1.DrainDelete, "app", "db")},
+				GracePeriod: &metav1.Duration{Duration: 5 * time.Second},
+				Rules:       []v1alpha1.DrainRule{rule(v1alpha1.DrainDelete, "app", "db")},
 			},
 			want: decision{action: v1alpha1.DrainDelete, gracePeriod: 5},
 		},

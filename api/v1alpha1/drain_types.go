@@ -40,12 +40,14 @@ type Drain struct {
 	// +optional
 	ExcludeFromLoadBalancers bool `json:"excludeFromLoadBalancers,omitempty"`
 
-	// gracePeriodSeconds caps the termination grace period of the pods, such as 120.
+	// gracePeriod caps the termination grace period of the pods, such as 2m.
+	// Part of a second counts as a whole one.
 	// Absent: each pod's own.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=604800
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="gracePeriod must be a duration of at least 1s and at most 168h, such as 30s or 2m"
+	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 
 	// emptyDirData configures pods with emptyDir volumes, whose data is lost when the pod leaves:
 	// - Delete: the pods leave, and their data is lost.
@@ -130,7 +132,7 @@ const (
 
 // DrainRule handles certain pods differently.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriodSeconds goes with action Evict or Delete only"
+// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriod) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriod goes with action Evict or Delete only"
 type DrainRule struct {
 	// podSelector selects pods by label, such as {matchLabels: {app: db}}.
 	// It must not be empty: the other fields of drain apply to every pod.
@@ -162,12 +164,13 @@ type DrainRule struct {
 	// +kubebuilder:validation:Maximum=1000
 	Order int32 `json:"order,omitempty"`
 
-	// gracePeriodSeconds caps the pods' termination grace period, such as 30.
-	// Absent: drain.gracePeriodSeconds.
+	// gracePeriod caps the pods' termination grace period, such as 30s.
+	// Absent: drain.gracePeriod.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=604800
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="gracePeriod must be a duration of at least 1s and at most 168h, such as 30s or 2m"
+	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 }
 
 // DrainAction states how a pod leaves the node.

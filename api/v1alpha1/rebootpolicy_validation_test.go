@@ -385,11 +385,11 @@ var _ = Describe("spec", func() {
 		const (
 			timeoutSentence  = "timeout must be a duration of more than 0 and at most 168h, such as 20m or 2h"
 			selectorSentence = "podSelector must select something: give matchLabels or matchExpressions"
-			graceSentence    = "gracePeriodSeconds goes with action Evict or Delete only"
+			graceSentence    = "gracePeriod goes with action Evict or Delete only"
 		)
 		DescribeTable("accepts", accepts,
 			Entry("nothing", drain("")),
-			Entry("everything", drain("timeout: 20m, onTimeout: Reboot, gracePeriodSeconds: 60, emptyDirData: Block, unmanagedPods: Delete, closedBudgets: Wait, volumeDetachTimeout: 5m")),
+			Entry("everything", drain("timeout: 20m, onTimeout: Reboot, gracePeriod: 60s, emptyDirData: Block, unmanagedPods: Delete, closedBudgets: Wait, volumeDetachTimeout: 5m")),
 			Entry("a lead time", drain("leadTime: 2m")),
 			Entry("nodes out of load balancers", drain("excludeFromLoadBalancers: true")),
 			Entry("no lead time", drain("leadTime: 0s")),
@@ -397,14 +397,15 @@ var _ = Describe("spec", func() {
 			Entry("a rule by labels", rule("podSelector: {matchLabels: {app: db}}, namespaceSelector: {}, action: Evict, order: 10")),
 			Entry("a rule by expressions", rule("podSelector: {matchExpressions: [{key: app, operator: Exists}]}, action: WaitCompleted")),
 			Entry("a rule that skips", rule("podSelector: {matchLabels: {keep: \"true\"}}, action: Skip")),
-			Entry("a rule that deletes", rule("podSelector: {matchLabels: {stuck: ok}}, action: Delete, gracePeriodSeconds: 30")),
-			Entry("a grace period where eviction is the default", rule("podSelector: {matchLabels: {stuck: ok}}, gracePeriodSeconds: 30, order: -1000")),
+			Entry("a rule that deletes", rule("podSelector: {matchLabels: {stuck: ok}}, action: Delete, gracePeriod: 30s")),
+			Entry("a grace period where eviction is the default", rule("podSelector: {matchLabels: {stuck: ok}}, gracePeriod: 30s, order: -1000")),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("no timeout at all", drain("timeout: 0s"), timeoutSentence),
 			Entry("more than a week", drain("timeout: 169h"), timeoutSentence),
 			Entry("something else on timeout", drain("onTimeout: Force"), `Unsupported value: "Force": supported values: "Abort", "Reboot"`),
-			Entry("no grace, which loses data", drain("gracePeriodSeconds: 0"), "should be greater than or equal to 1"),
+			Entry("no grace, which loses data", drain("gracePeriod: 0s"), "gracePeriod must be a duration of at least 1s and at most 168h"),
+			Entry("a number of seconds for a grace period", drain("gracePeriod: 120"), "spec.drain.gracePeriod in body must be of type string"),
 			Entry("an unknown disposal", drain("emptyDirData: Keep"), `Unsupported value: "Keep": supported values: "Delete", "Block"`),
 			Entry("an unknown policy for closed budgets", drain("closedBudgets: Ignore"), `Unsupported value: "Ignore": supported values: "Try", "Wait"`),
 			Entry("another unknown disposal", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
@@ -425,9 +426,9 @@ var _ = Describe("spec", func() {
 				"podSelector.matchExpressions: Too many: 9: must have at most 8 items"),
 			Entry("an unknown action", rule("podSelector: {matchLabels: {a: b}}, action: Kill"),
 				`Unsupported value: "Kill": supported values: "Evict", "WaitCompleted", "Skip", "Delete"`),
-			Entry("a grace period for pods that stay", rule("podSelector: {matchLabels: {a: b}}, action: Skip, gracePeriodSeconds: 5"), graceSentence),
-			Entry("a grace period for pods that complete", rule("podSelector: {matchLabels: {a: b}}, action: WaitCompleted, gracePeriodSeconds: 5"), graceSentence),
-			Entry("a rule of no grace", rule("podSelector: {matchLabels: {a: b}}, gracePeriodSeconds: 0"), "should be greater than or equal to 1"),
+			Entry("a grace period for pods that stay", rule("podSelector: {matchLabels: {a: b}}, action: Skip, gracePeriod: 5s"), graceSentence),
+			Entry("a grace period for pods that complete", rule("podSelector: {matchLabels: {a: b}}, action: WaitCompleted, gracePeriod: 5s"), graceSentence),
+			Entry("a rule of no grace", rule("podSelector: {matchLabels: {a: b}}, gracePeriod: 0s"), "gracePeriod must be a duration of at least 1s and at most 168h"),
 			Entry("an order beyond all bounds", rule("podSelector: {matchLabels: {a: b}}, order: 1001"), "should be less than or equal to 1000"),
 		)
 	})

@@ -162,9 +162,9 @@ func (in *Drain) DeepCopyInto(out *Drain) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
-	if in.GracePeriodSeconds != nil {
-		in, out := &in.GracePeriodSeconds, &out.GracePeriodSeconds
-		*out = new(int64)
+	if in.GracePeriod != nil {
+		in, out := &in.GracePeriod, &out.GracePeriod
+		*out = new(v1.Duration)
 		**out = **in
 	}
 	if in.VolumeDetachTimeout != nil {
@@ -199,9 +199,9 @@ func (in *DrainRule) DeepCopyInto(out *DrainRule) {
 		in, out := &in.NamespaceSelector, &out.NamespaceSelector
 		*out = (*in).DeepCopy()
 	}
-	if in.GracePeriodSeconds != nil {
-		in, out := &in.GracePeriodSeconds, &out.GracePeriodSeconds
-		*out = new(int64)
+	if in.GracePeriod != nil {
+		in, out := &in.GracePeriod, &out.GracePeriod
+		*out = new(v1.Duration)
 		**out = **in
 	}
 }

@@ -121,8 +121,8 @@ func TestConvert_WhatIsTooMuchIsReported(t *testing.T) {
 		"--drain-timeout=169h":        "drain.timeout: 168h, the longest there is",
 		"--drain-delay=24h":           "drain.leadTime: 24h. ",
 		"--drain-delay=25h":           "drain.leadTime: 24h, the longest there is. ",
-		"--drain-grace-period=604800": "drain.gracePeriodSeconds: 604800. ",
-		"--drain-grace-period=604801": "drain.gracePeriodSeconds: 604800, the longest there is. ",
+		"--drain-grace-period=604800": "drain.gracePeriod: 168h. ",
+		"--drain-grace-period=604801": "drain.gracePeriod: 168h, the longest there is. ",
 	} {
 		t.Run(arg, func(t *testing.T) {
 			c, err := convert(makeInstallation(arg))

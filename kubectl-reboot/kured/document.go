@@ -60,7 +60,7 @@ func writeField(out io.Writer, name string, value any, comments []string) error 
 }
 
 // zeros are those at the end of a duration, such as in 6h0m0s, which people do not write.
-var zeros = regexp.MustCompile(`(?m)^([ -]*(?:settle|spacing|timeout|leadTime|duration): \S*?[hm])(?:0m)?0s$`)
+var zeros = regexp.MustCompile(`(?m)^([ -]*(?:settle|spacing|timeout|gracePeriod|leadTime|duration): \S*?[hm])(?:0m)?0s$`)
 
 // line is one thing of kured's and what became of it.
 type line struct{ what, how string }

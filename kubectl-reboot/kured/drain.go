@@ -2,6 +2,7 @@ package kured
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 const (
 	longestDrain = 168 * time.Hour // drain.timeout
 	longestLead  = 24 * time.Hour  // drain.leadTime
-	longestGrace = 604800          // drain.gracePeriodSeconds
+	longestGrace = 168 * time.Hour // drain.gracePeriod
 	mostRules    = 50              // drain.rules
 )
 
@@ -57,16 +58,14 @@ func leadTime(c *conversion, d *v1alpha1.Drain) {
 }
 
 func gracePeriod(c *conversion, d *v1alpha1.Drain) {
-	seconds, longest := int64(c.flags.drainGracePeriod), ""
-	switch {
-	case seconds < 0:
+	if c.flags.drainGracePeriod < 0 {
 		c.unneeded("drain-grace-period", "each pod has its own, where the policy sets nothing")
 		return
-	case seconds > longestGrace:
-		seconds, longest = longestGrace, ", the longest there is"
 	}
-	d.GracePeriodSeconds = new(max(seconds, 1))
-	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriodSeconds: %d%s. It is a cap: pods that ask for less keep theirs", *d.GracePeriodSeconds, longest))
+	seconds := min(max(c.flags.drainGracePeriod, 1), math.MaxInt32)
+	grace, longest := bounded(time.Duration(seconds)*time.Second, longestGrace)
+	d.GracePeriod = &metav1.Duration{Duration: grace}
+	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriod: %s%s. It is a cap: pods that ask for less keep theirs", moment.Short(grace), longest))
 }
 
 // drainSelector: kured leaves pods that do not match where they are. They are those that miss one of the requirements, so
