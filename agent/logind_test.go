@@ -162,7 +162,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is inhibited, and the policy ignores it", func(ctx SpecContext) {
-		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}})
+		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.ObstacleIgnore}})
 		m.Logind.SetInhibitors(lock)
 		m.rebootsByLogind(ctx)
 		m.start(ctx)

@@ -19,7 +19,7 @@ func noGrace(s *v1alpha1.RebootPolicySpec) {
 
 // noTraffic is a policy that takes nodes out of load balancers.
 func noTraffic(s *v1alpha1.RebootPolicySpec) {
-	s.Drain = &v1alpha1.Drain{ExcludeFromLoadBalancers: true}
+	s.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
 }
 
 var _ = Describe("Node markers", func() {

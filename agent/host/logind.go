@@ -74,7 +74,7 @@ func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 		if blocking, err = m.blockInhibitors(ctx); err != nil || len(blocking) > 0 {
 			return err
 		}
-		refusal, err := m.canReboot(ctx, v1alpha1.InhibitorsRespect)
+		refusal, err := m.canReboot(ctx, v1alpha1.ObstacleBlock)
 		if refusal != nil {
 			blocking = []Inhibitor{{Who: "logind", Why: refusal.Message}}
 		}
@@ -85,7 +85,7 @@ func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 
 // Reboot asks logind to reboot the host. Nil means accepted, or already on its way: not that the host has gone down, so
 // follow it with a deadline. A *RefusedError means no reboot has been started. Any other error leaves it open.
-func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.Obstacle) error {
 	return l.manager(ctx, func(ctx context.Context, m manager) error {
 		refusal, err := m.canReboot(ctx, inhibitors)
 		switch {
@@ -188,7 +188,7 @@ func (m manager) blockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 }
 
 // canReboot turns every answer but a clear yes into a refusal. "challenge" would ask a person for a password.
-func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) (*RefusedError, error) {
+func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.Obstacle) (*RefusedError, error) {
 	var answer string
 	if err := m.call(ctx, logindInterface+".CanReboot", nil, &answer); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPol
 	case "yes":
 		return nil, nil
 	case "inhibitor-blocked": // Newer systemd reports it instead of yes while a block inhibitor is held.
-		if inhibitors == v1alpha1.InhibitorsIgnore {
+		if inhibitors == v1alpha1.ObstacleIgnore {
 			return nil, nil
 		}
 		return &RefusedError{Name: errBlockedByInhibitor, Message: "CanReboot returns " + answer}, nil
@@ -206,9 +206,9 @@ func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPol
 	}
 }
 
-func (m manager) reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+func (m manager) reboot(ctx context.Context, inhibitors v1alpha1.Obstacle) error {
 	flags := flagCheckInhibitors
-	if inhibitors == v1alpha1.InhibitorsIgnore {
+	if inhibitors == v1alpha1.ObstacleIgnore {
 		flags = flagSkipInhibitors
 	}
 	err := m.callUnlessInhibited(ctx, inhibitors, logindInterface+".RebootWithFlags", flags)
@@ -228,8 +228,8 @@ func lacksFlag(err error, flags uint64) bool {
 
 // callUnlessInhibited is how every call is made that reboots the host: right after a look at the block inhibitors. Systemd
 // before 257 does not refuse for those of the caller's own uid, and practically every holder of one is root.
-func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy, method string, arg any) error {
-	if inhibitors != v1alpha1.InhibitorsIgnore {
+func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.Obstacle, method string, arg any) error {
+	if inhibitors != v1alpha1.ObstacleIgnore {
 		blocking, err := m.blockInhibitors(ctx)
 		if err != nil {
 			return err

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	respect = v1alpha1.InhibitorsRespect
-	ignore  = v1alpha1.InhibitorsIgnore
+	respect = v1alpha1.ObstacleBlock
+	ignore  = v1alpha1.ObstacleIgnore
 )
 
 // startLogind starts a bus with a logind on it, and a client.
@@ -32,7 +32,7 @@ func startLogind(t *testing.T) (*hosttest.Logind, Logind) {
 func TestLogind_AnOrdinaryReboot(t *testing.T) {
 	cases := map[string]struct {
 		systemd    hosttest.Systemd
-		inhibitors v1alpha1.InhibitorPolicy
+		inhibitors v1alpha1.Obstacle
 		want       []string
 	}{
 		"current, respecting":       {hosttest.SystemdCurrent, respect, []string{"CanReboot()", "ListInhibitors()", "RebootWithFlags(0x1)"}},
@@ -71,7 +71,7 @@ func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing
 	refused := &RefusedError{"org.freedesktop.login1.BlockedByInhibitorLock", "backup holds a block inhibitor: a snapshot is being taken"}
 	cases := map[string]struct {
 		lock       hosttest.Inhibitor
-		inhibitors v1alpha1.InhibitorPolicy
+		inhibitors v1alpha1.Obstacle
 		want       *RefusedError
 	}{
 		"own uid, respecting":     {own, respect, refused},
@@ -275,7 +275,7 @@ func TestLogind_OnlyAClearYesIsAPermission(t *testing.T) {
 	const locked = "org.freedesktop.login1.BlockedByInhibitorLock"
 	const unclear = "org.freedesktop.login1.Manager.CanReboot"
 	cases := map[string]struct {
-		inhibitors v1alpha1.InhibitorPolicy
+		inhibitors v1alpha1.Obstacle
 		want       *RefusedError
 	}{
 		"no":                          {respect, &RefusedError{unclear, `CanReboot returns "no"`}},

@@ -166,7 +166,7 @@ func (silentHost) GoingDown(ctx context.Context) (bool, error) {
 	return false, ctx.Err()
 }
 
-func (silentHost) Reboot(ctx context.Context, _ v1alpha1.InhibitorPolicy) error {
+func (silentHost) Reboot(ctx context.Context, _ v1alpha1.Obstacle) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

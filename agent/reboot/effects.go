@@ -169,7 +169,7 @@ func (r *Reconciler) reboot(ctx context.Context, next step.CallReboot) error {
 	if !next.Finalize || r.Host.Finalize == nil {
 		return r.Host.Logind.Reboot(ctx, next.Inhibitors)
 	}
-	if next.Inhibitors != v1alpha1.InhibitorsIgnore {
+	if next.Inhibitors != v1alpha1.ObstacleIgnore {
 		blocking, err := r.Host.Logind.BlockInhibitors(ctx)
 		if err != nil {
 			return err

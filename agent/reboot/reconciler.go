@@ -59,7 +59,7 @@ const (
 type Logind interface {
 	BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error)
 	Refuses(ctx context.Context) (why string, err error)
-	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
+	Reboot(ctx context.Context, inhibitors v1alpha1.Obstacle) error
 	GoingDown(ctx context.Context) (bool, error)
 }
 

@@ -150,7 +150,7 @@ func (l *logind) GoingDown(context.Context) (bool, error) { return l.goesDown, n
 
 func (l *logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return l.inhibitors, nil }
 
-func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
+func (l *logind) Reboot(context.Context, v1alpha1.Obstacle) error {
 	l.asked++
 	if l.then != nil {
 		l.then()
@@ -647,7 +647,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 // TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it was when the drain began counts no more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
+	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.ObstacleIgnore}}}
 	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now}}
 	r.observer.host.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {

@@ -35,7 +35,7 @@ func (g *guarded) Refuses(context.Context) (string, error) { return "", nil }
 
 func (g *guarded) GoingDown(context.Context) (bool, error) { return false, g.refuse() }
 
-func (g *guarded) Reboot(context.Context, v1alpha1.InhibitorPolicy) error { return g.refuse() }
+func (g *guarded) Reboot(context.Context, v1alpha1.Obstacle) error { return g.refuse() }
 
 // makeGuarded is a reconciler of such a host whose engine asks for a reboot, on an API server that keeps what is written.
 func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *guarded) {

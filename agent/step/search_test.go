@@ -29,9 +29,9 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.Record.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "begins before the engines have answered once more", o.Confirmed)
-			must(t, o, "begins inhibited", o.Settings().Reboot.Inhibitors == v1alpha1.InhibitorsIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
+			must(t, o, "begins inhibited", o.Settings().Reboot.Inhibitors == v1alpha1.ObstacleIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
 			must(t, o, "begins where logind would refuse", o.Inhibitors.Refusal == "")
-			must(t, o, "begins beside another coordinator", o.Settings().Reboot.Coordinators == v1alpha1.CoordinatorsIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
+			must(t, o, "begins beside another coordinator", o.Settings().Reboot.Coordinators == v1alpha1.ObstacleIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before an engine has reported", o.Engines != nil)
 			must(t, o, "begins without a need in this boot", engine.Merge(o.Engines).State == engine.Needed || o.Requested)
@@ -52,10 +52,10 @@ func TestNext_Safety(t *testing.T) {
 			regardless := underWay && o.Drain.Listed && late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
 			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
 			must(t, o, "commits though a budget refuses", o.Drain.Refused == "" || o.policy() == nil || late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot)
-			ignored := o.Settings().Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
+			ignored := o.Settings().Reboot.Inhibitors == v1alpha1.ObstacleIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
 			must(t, o, "commits where logind would refuse", o.Inhibitors.Refusal == "")
-			beside := o.Settings().Reboot.Coordinators == v1alpha1.CoordinatorsIgnore
+			beside := o.Settings().Reboot.Coordinators == v1alpha1.ObstacleIgnore
 			must(t, o, "commits beside another coordinator", beside || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
 		case CallReboot:
@@ -236,9 +236,9 @@ func policies() []func(*Observation) {
 		for _, onTimeout := range []v1alpha1.DrainTimeoutAction{v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutReboot} {
 			for _, reboot := range []v1alpha1.Reboot{
 				{},
-				{Inhibitors: v1alpha1.InhibitorsIgnore},
-				{Coordinators: v1alpha1.CoordinatorsIgnore},
-				{Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore},
+				{Inhibitors: v1alpha1.ObstacleIgnore},
+				{Coordinators: v1alpha1.ObstacleIgnore},
+				{Inhibitors: v1alpha1.ObstacleIgnore, Coordinators: v1alpha1.ObstacleIgnore},
 			} {
 				changes = append(changes, func(o *Observation) {
 					o.Policy = &Settings{

@@ -74,7 +74,7 @@ type RecordBoot struct{ Progress protocol.Progress }
 
 // CallReboot asks logind to reboot the host.
 type CallReboot struct {
-	Inhibitors v1alpha1.InhibitorPolicy
+	Inhibitors v1alpha1.Obstacle
 	// Finalize has the update finalized first: the FleetLock client that was to do it has not.
 	Finalize bool
 }
@@ -302,11 +302,11 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	reboot := o.Settings().Reboot
 	inhibitors, coordinators := o.Inhibitors, o.Coordinators
 	switch {
-	case reboot.InhibitorsOrDefault() != v1alpha1.InhibitorsIgnore && (!inhibitors.Known || inhibitors.Message != ""):
+	case reboot.InhibitorsOrDefault() != v1alpha1.ObstacleIgnore && (!inhibitors.Known || inhibitors.Message != ""):
 		return protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: inhibitors.Message}, true
 	case inhibitors.Refusal != "":
 		return protocol.Blocker{Reason: v1alpha1.ReasonRebootRefused, Message: inhibitors.Refusal}, true
-	case reboot.CoordinatorsOrDefault() != v1alpha1.CoordinatorsIgnore && (!coordinators.Known || coordinators.Message != ""):
+	case reboot.CoordinatorsOrDefault() != v1alpha1.ObstacleIgnore && (!coordinators.Known || coordinators.Message != ""):
 		return protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
 	}
 	return protocol.Blocker{}, false

@@ -67,7 +67,7 @@ func TestNext_AtRest(t *testing.T) {
 		"a policy may ignore both": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) {
 				o.Inhibitors.Message, o.Coordinators.Message = "A shutdown is blocked by x.", "locksmithd is active."
-				o.Policy.Reboot = v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore}
+				o.Policy.Reboot = v1alpha1.Reboot{Inhibitors: v1alpha1.ObstacleIgnore, Coordinators: v1alpha1.ObstacleIgnore}
 			}), StartDrain{*begin},
 		},
 		"a reboot that happened is the manager's business": {makeObservation(rebootedBefore), Idle{}},
@@ -83,7 +83,7 @@ func TestNext_Draining(t *testing.T) {
 		return CommitReboot{Progress: *p}
 	}
 	as := func(*protocol.Progress) {}
-	settings := func(timeout time.Duration, onTimeout v1alpha1.DrainTimeoutAction, inhibitors v1alpha1.InhibitorPolicy) func(*Observation) {
+	settings := func(timeout time.Duration, onTimeout v1alpha1.DrainTimeoutAction, inhibitors v1alpha1.Obstacle) func(*Observation) {
 		return func(o *Observation) {
 			o.Policy.Drain.Timeout, o.Policy.Drain.OnTimeout = &metav1.Duration{Duration: timeout}, onTimeout
 			o.Policy.Reboot.Inhibitors = inhibitors
@@ -94,7 +94,7 @@ func TestNext_Draining(t *testing.T) {
 	inTime := begun.Add(20 * time.Minute)
 	inhibited := func(o *Observation) { o.Inhibitors.Message = "A shutdown is blocked by x." }
 	rivalled := func(o *Observation) { o.Coordinators.Message = "locksmithd is active." }
-	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore }
+	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.ObstacleIgnore }
 	done, running := drainIs(Drain{State: DrainDone, DoneAt: now}), drainIs(Drain{State: DrainRunning, Listed: true, Message: "1 pod is left."})
 	stopped := drainIs(Drain{State: DrainStopped, Listed: true, Message: "1 pod is left."})
 	forcing := func(deleted, remaining int) func(*Observation) {
@@ -257,7 +257,7 @@ func TestNext_Draining(t *testing.T) {
 			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
 		},
 		"inhibited: ignored": {
-			makeObservation(beingDrained, done, inhibited, settings(time.Hour, "", v1alpha1.InhibitorsIgnore)), commit(as),
+			makeObservation(beingDrained, done, inhibited, settings(time.Hour, "", v1alpha1.ObstacleIgnore)), commit(as),
 		},
 		"another coordinator: waits (behaviour 57)": {makeObservation(beingDrained, done, rivalled), Wait{now.Add(15 * time.Second)}},
 		"another coordinator: given up in the end": {
@@ -270,7 +270,7 @@ func TestNext_Draining(t *testing.T) {
 			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
 		},
 		"inhibitors ignored, and another coordinator": {
-			makeObservation(beingDrained, done, rivalled, inhibited, settings(5*time.Minute, "", v1alpha1.InhibitorsIgnore)),
+			makeObservation(beingDrained, done, rivalled, inhibited, settings(5*time.Minute, "", v1alpha1.ObstacleIgnore)),
 			aborts(v1alpha1.ReasonCoordinatorConflict, "locksmithd is active.", 1),
 		},
 		"nobody looked for coordinators: waits": {makeObservation(beingDrained, done, unseen), Wait{now.Add(15 * time.Second)}},
@@ -332,16 +332,16 @@ func TestNext_RebootingByAFleetLockClient_Behaviour65(t *testing.T) {
 			o.LastPolicy = o.Policy
 		}
 	}
-	finalize := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect, Finalize: true}
+	finalize := CallReboot{Inhibitors: v1alpha1.ObstacleBlock, Finalize: true}
 	cases[Step]{
 		"is waited for":                          {makeObservation(goingDown, zincati, passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
 		"is waited for by a process that starts": {makeObservation(goingDown, recorded(boot), passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
-		"is not, by the record of another boot":  {makeObservation(goingDown, recorded(otherBoot), passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}},
+		"is not, by the record of another boot":  {makeObservation(goingDown, recorded(otherBoot), passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
 		"by reboot.timeout of the policy":        {makeObservation(goingDown, zincati, passed(time.Minute), timeout(4*time.Minute)), Wait{now.Add(time.Minute)}},
 		"has not rebooted in time":               {makeObservation(goingDown, zincati, passed(15*time.Minute)), finalize},
 		"by a clock that was set back":           {makeObservation(goingDown, zincati, passed(-time.Hour), func(o *Observation) { o.SeenAt = now.Add(-15 * time.Minute) }), finalize},
 		"refused: is asked again later":          {makeObservation(goingDown, zincati, passed(time.Hour), called(Call{Refusals: 1, RefusedAt: now})), Wait{now.Add(5 * time.Second)}},
-		"has finalized: the agent follows":       {makeObservation(goingDown, passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}},
+		"has finalized: the agent follows":       {makeObservation(goingDown, passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
 	}.each(t, Next)
 
 	o := makeObservation(goingDown, zincati, passed(time.Minute))

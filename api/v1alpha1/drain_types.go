@@ -31,14 +31,14 @@ type Drain struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="leadTime must be a duration of at most 24h, such as 30s or 2m"
 	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
 
-	// excludeFromLoadBalancers takes a node out of external load balancers, such as those of Services of type LoadBalancer:
-	// - true: the node has label node.kubernetes.io/exclude-from-external-load-balancers from its grant until it is back in service.
-	// - false: the node is not labelled.
+	// loadBalancers configures external load balancers, such as those of Services of type LoadBalancer:
+	// - Exclude: the node has label node.kubernetes.io/exclude-from-external-load-balancers from its grant until it is back in service.
+	// - Ignore: the node is not labelled.
 	// A label that another program has set stays as it is.
-	// Use it with leadTime, so that load balancers have time.
-	// Absent: false.
+	// Use Exclude with leadTime, so that load balancers have time.
+	// Absent: Ignore.
 	// +optional
-	ExcludeFromLoadBalancers bool `json:"excludeFromLoadBalancers,omitempty"`
+	LoadBalancers LoadBalancers `json:"loadBalancers,omitempty"`
 
 	// gracePeriod caps the termination grace period of the pods, such as 2m.
 	// Part of a second counts as a whole one.
@@ -96,6 +96,17 @@ type Drain struct {
 	// +kubebuilder:validation:MaxItems=50
 	Rules []DrainRule `json:"rules,omitempty"`
 }
+
+// LoadBalancers says what external load balancers learn of a reboot.
+// +kubebuilder:validation:Enum=Exclude;Ignore
+type LoadBalancers string
+
+const (
+	// LoadBalancersExclude takes the node out of external load balancers.
+	LoadBalancersExclude LoadBalancers = "Exclude"
+	// LoadBalancersIgnore leaves the node in them.
+	LoadBalancersIgnore LoadBalancers = "Ignore"
+)
 
 // DrainTimeoutAction states what happens when a drain takes too long.
 // +kubebuilder:validation:Enum=Abort;Reboot
@@ -210,41 +221,30 @@ type Reboot struct {
 	Settle *metav1.Duration `json:"settle,omitempty"`
 
 	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
-	// - Respect: no reboot is granted or begun while anything on the host blocks a shutdown.
+	// - Block: no reboot is granted or begun while anything on the host blocks a shutdown.
 	// - Ignore: the host is rebooted regardless.
 	// For example: inhibitors: Ignore.
-	// Absent: Respect.
+	// Absent: Block.
 	// +optional
-	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`
+	Inhibitors Obstacle `json:"inhibitors,omitempty"`
 
 	// coordinators sets what happens if another program may reboot the host.
 	// Examples are an active locksmithd, or another update coordinator that holds /run/update-engine/coordinator.conf.
-	// - Respect: no reboot is granted until no other program may reboot the host.
+	// - Block: no reboot is granted until no other program may reboot the host.
 	// - Ignore: the host is rebooted regardless, by two programs that do not know of each other.
 	// For example: coordinators: Ignore.
-	// Absent: Respect.
+	// Absent: Block.
 	// +optional
-	Coordinators CoordinatorPolicy `json:"coordinators,omitempty"`
+	Coordinators Obstacle `json:"coordinators,omitempty"`
 }
 
-// InhibitorPolicy states what logind block inhibitors mean.
-// +kubebuilder:validation:Enum=Respect;Ignore
-type InhibitorPolicy string
+// Obstacle says whether something that stands in the way of a reboot counts.
+// +kubebuilder:validation:Enum=Block;Ignore
+type Obstacle string
 
 const (
-	// InhibitorsRespect waits until nothing on the host blocks a shutdown.
-	InhibitorsRespect InhibitorPolicy = "Respect"
-	// InhibitorsIgnore reboots all the same.
-	InhibitorsIgnore InhibitorPolicy = "Ignore"
-)
-
-// CoordinatorPolicy is what happens if another program on the host may reboot it.
-// +kubebuilder:validation:Enum=Respect;Ignore
-type CoordinatorPolicy string
-
-const (
-	// CoordinatorsRespect waits until no other program on the host may reboot it.
-	CoordinatorsRespect CoordinatorPolicy = "Respect"
-	// CoordinatorsIgnore reboots all the same: two that do not know of each other then reboot the host.
-	CoordinatorsIgnore CoordinatorPolicy = "Ignore"
+	// ObstacleBlock waits until the obstacle is gone.
+	ObstacleBlock Obstacle = "Block"
+	// ObstacleIgnore reboots regardless of the obstacle.
+	ObstacleIgnore Obstacle = "Ignore"
 )

@@ -91,11 +91,11 @@ type PrometheusGate struct {
 
 	// failurePolicy is what happens while the server cannot be asked:
 	// - Block: no reboot is granted.
-	// - Allow: the gate is ignored.
-	// For example: failurePolicy: Allow.
+	// - Ignore: the gate is ignored.
+	// For example: failurePolicy: Ignore.
 	// Absent: Block.
 	// +optional
-	FailurePolicy GateFailurePolicy `json:"failurePolicy,omitempty"`
+	FailurePolicy Obstacle `json:"failurePolicy,omitempty"`
 
 	// secretRef names a Secret in the operator's namespace with credentials, such as {name: prometheus}.
 	// Its keys are token, or username and password; ca.crt; tls.crt and tls.key.
@@ -103,17 +103,6 @@ type PrometheusGate struct {
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 }
-
-// GateFailurePolicy states what a gate that cannot be asked means.
-// +kubebuilder:validation:Enum=Block;Allow
-type GateFailurePolicy string
-
-const (
-	// GateFailureBlock treats it as a no.
-	GateFailureBlock GateFailurePolicy = "Block"
-	// GateFailureAllow treats it as a yes.
-	GateFailureAllow GateFailurePolicy = "Allow"
-)
 
 // ObjectGate is an expression that must be true of objects of the cluster before a reboot is granted.
 // While a node waits for nothing else, the objects are read every 30 seconds, once for all nodes, within 10 seconds.

@@ -115,7 +115,7 @@ const (
 )
 
 // LabelExcludeFromLoadBalancers on a Node keeps external load balancers off it. The manager sets it to ExcludedByOperator with a
-// grant, if the policy has drain.excludeFromLoadBalancers and nobody has set it already. Grant.Excluded records that. When the
+// grant, if the policy has drain.loadBalancers Exclude and nobody has set it already. Grant.Excluded records that. When the
 // grant ends, the manager removes it, unless it was changed meanwhile. Load balancers ignore the value: it shows whose label it is.
 const (
 	LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"

@@ -84,8 +84,8 @@ func (h Hooks) TimeoutOrDefault() time.Duration { return durationOr(h.Timeout, D
 func (s *RebootPolicySpec) PrometheusGates() []PrometheusGate { return section(s.Gates).Prometheus }
 
 // FailurePolicyOrDefault is what it means when the gate cannot be asked.
-func (g PrometheusGate) FailurePolicyOrDefault() GateFailurePolicy {
-	return cmp.Or(g.FailurePolicy, GateFailureBlock)
+func (g PrometheusGate) FailurePolicyOrDefault() Obstacle {
+	return cmp.Or(g.FailurePolicy, ObstacleBlock)
 }
 
 // ObjectGates are the expressions about objects that are checked before each grant.
@@ -130,6 +130,11 @@ func (d Drain) TriesClosedBudgets() bool {
 	return d.OnTimeoutOrDefault() == DrainTimeoutAbort && d.ClosedBudgetsOrDefault() == ClosedBudgetsTry
 }
 
+// LoadBalancersOrDefault is what external load balancers learn of a reboot.
+func (d Drain) LoadBalancersOrDefault() LoadBalancers {
+	return cmp.Or(d.LoadBalancers, LoadBalancersIgnore)
+}
+
 // EmptyDirDataOrDefault reports whether pods with emptyDir volumes may go.
 func (d Drain) EmptyDirDataOrDefault() PodDisposal { return cmp.Or(d.EmptyDirData, PodDisposalDelete) }
 
@@ -146,11 +151,11 @@ func (r Reboot) TimeoutOrDefault() time.Duration { return durationOr(r.Timeout, 
 func (r Reboot) SettleOrDefault() time.Duration { return durationOr(r.Settle, DefaultSettle) }
 
 // InhibitorsOrDefault is what a block inhibitor means.
-func (r Reboot) InhibitorsOrDefault() InhibitorPolicy { return cmp.Or(r.Inhibitors, InhibitorsRespect) }
+func (r Reboot) InhibitorsOrDefault() Obstacle { return cmp.Or(r.Inhibitors, ObstacleBlock) }
 
 // CoordinatorsOrDefault is what another program means that may reboot the host.
-func (r Reboot) CoordinatorsOrDefault() CoordinatorPolicy {
-	return cmp.Or(r.Coordinators, CoordinatorsRespect)
+func (r Reboot) CoordinatorsOrDefault() Obstacle {
+	return cmp.Or(r.Coordinators, ObstacleBlock)
 }
 
 // SoakOrDefault is how long each rebooted node of the ring must be back in service before a later ring starts. 0: it need not.

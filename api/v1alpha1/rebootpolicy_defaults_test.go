@@ -24,8 +24,8 @@ type inForce struct {
 	UnmanagedPods  v1alpha1.PodDisposal
 	RuleAction     v1alpha1.DrainAction
 	RebootTimeout  time.Duration
-	Inhibitors     v1alpha1.InhibitorPolicy
-	Coordinators   v1alpha1.CoordinatorPolicy
+	Inhibitors     v1alpha1.Obstacle
+	Coordinators   v1alpha1.Obstacle
 	WindowZone     string
 	BlackoutZone   string
 }
@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 		Mode: v1alpha1.ModeEnforce, MaxUnavailable: "1", Settle: time.Minute, MaxFailures: 2,
 		DrainTimeout: 20 * time.Minute, OnTimeout: v1alpha1.DrainTimeoutAbort,
 		EmptyDirData: v1alpha1.PodDisposalDelete, UnmanagedPods: v1alpha1.PodDisposalBlock, RuleAction: v1alpha1.DrainEvict,
-		RebootTimeout: 30 * time.Minute, Inhibitors: v1alpha1.InhibitorsRespect, Coordinators: v1alpha1.CoordinatorsRespect,
+		RebootTimeout: 30 * time.Minute, Inhibitors: v1alpha1.ObstacleBlock, Coordinators: v1alpha1.ObstacleBlock,
 		WindowZone: "UTC", BlackoutZone: "UTC",
 	}
 	cases := map[string]struct {
@@ -62,7 +62,7 @@ func TestDefaults(t *testing.T) {
 					EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete,
 				},
 				Reboot: &v1alpha1.Reboot{
-					Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{}, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
+					Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{}, Inhibitors: v1alpha1.ObstacleIgnore, Coordinators: v1alpha1.ObstacleIgnore,
 				},
 			},
 			rule:     v1alpha1.DrainRule{Action: v1alpha1.DrainSkip},
@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 				Mode: v1alpha1.ModeDryRun, MaxUnavailable: "25%", TopologyKey: "zone", Settle: 0, MaxFailures: 9,
 				DrainTimeout: time.Hour, OnTimeout: v1alpha1.DrainTimeoutReboot,
 				EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete, RuleAction: v1alpha1.DrainSkip,
-				RebootTimeout: time.Second, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
+				RebootTimeout: time.Second, Inhibitors: v1alpha1.ObstacleIgnore, Coordinators: v1alpha1.ObstacleIgnore,
 				WindowZone: "Europe/Berlin", BlackoutZone: "Asia/Tokyo",
 			},
 		},

@@ -178,7 +178,7 @@ var _ = Describe("What kubectl explain shows", func() {
 		limit, drain, reboot := spec.MaxUnavailableOrDefault(), spec.DrainOrDefault(), spec.RebootOrDefault()
 		for path, want := range map[string]any{
 			"mode": spec.ModeOrDefault(), "concurrency.maxUnavailable": limit.String(), "reboot.settle": reboot.SettleOrDefault(), "maxFailures": spec.MaxFailuresOrDefault(),
-			"drain.timeout": drain.TimeoutOrDefault(), "drain.onTimeout": drain.OnTimeoutOrDefault(), "drain.emptyDirData": drain.EmptyDirDataOrDefault(),
+			"drain.timeout": drain.TimeoutOrDefault(), "drain.onTimeout": drain.OnTimeoutOrDefault(), "drain.loadBalancers": drain.LoadBalancersOrDefault(), "drain.emptyDirData": drain.EmptyDirDataOrDefault(),
 			"drain.unmanagedPods": drain.UnmanagedPodsOrDefault(), "drain.closedBudgets": drain.ClosedBudgetsOrDefault(), "drain.volumeDetachTimeout": drain.VolumeDetachTimeoutOrDefault(),
 			"drain.rules.action": v1alpha1.DrainRule{}.ActionOrDefault(), "reboot.timeout": reboot.TimeoutOrDefault(),
 			"reboot.inhibitors": reboot.InhibitorsOrDefault(), "reboot.coordinators": reboot.CoordinatorsOrDefault(),

@@ -71,7 +71,7 @@ func TestAnswerOf(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Answer{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if len(got.Message) > 1024-len("; failurePolicy Allow lets reboots go on") {
+			if len(got.Message) > 1024-len("; failurePolicy Ignore lets reboots go on") {
 				t.Errorf("%d bytes do not fit a status", len(got.Message))
 			}
 		})

@@ -168,7 +168,7 @@ func TestEvaluator(t *testing.T) {
 func TestEvaluator_AsksOnce(t *testing.T) {
 	b := newBench(t)
 	same := up
-	same.Name, same.FailurePolicy = "also-up", v1alpha1.GateFailureAllow
+	same.Name, same.FailurePolicy = "also-up", v1alpha1.ObstacleIgnore
 	for range 100 {
 		b.ask("workers", up)
 		b.ask("databases", same)

@@ -231,9 +231,9 @@ func agentBlocks(v view, n *Node) *Blocked {
 func ignoredBy(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) string {
 	reboot := policy.Spec.RebootOrDefault()
 	switch {
-	case reason == v1alpha1.ReasonInhibited && reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore:
+	case reason == v1alpha1.ReasonInhibited && reboot.InhibitorsOrDefault() == v1alpha1.ObstacleIgnore:
 		return "inhibitors"
-	case reason == v1alpha1.ReasonCoordinatorConflict && reboot.CoordinatorsOrDefault() == v1alpha1.CoordinatorsIgnore:
+	case reason == v1alpha1.ReasonCoordinatorConflict && reboot.CoordinatorsOrDefault() == v1alpha1.ObstacleIgnore:
 		return "coordinators"
 	}
 	return ""

@@ -20,7 +20,7 @@ func gatesOf(spec *v1alpha1.RebootPolicySpec) []policyGate {
 	queries, objects := spec.PrometheusGates(), spec.ObjectGates()
 	all := make([]policyGate, 0, len(queries)+len(objects))
 	for _, g := range queries {
-		all = append(all, policyGate{g.Name, g.FailurePolicyOrDefault() == v1alpha1.GateFailureAllow})
+		all = append(all, policyGate{g.Name, g.FailurePolicyOrDefault() == v1alpha1.ObstacleIgnore})
 	}
 	for _, name := range v1alpha1.ObjectGateNames(objects) {
 		all = append(all, policyGate{name: name})
@@ -47,7 +47,7 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 	return &results[i]
 }
 
-// gateReports is the check for gates that report a state. One that cannot be asked counts for nothing where its failurePolicy is Allow.
+// gateReports is the check for gates that report a state. One that cannot be asked counts for nothing where its failurePolicy is Ignore.
 func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *Node) *Blocked {
 	return func(v view, _ *Node) *Blocked {
 		for _, g := range v.gates {
@@ -79,7 +79,7 @@ func gateUnknown(v view, n *Node) *Blocked {
 }
 
 // allowed is reported of a gate that cannot be asked, where the policy lets reboots go on all the same.
-const allowed = "; failurePolicy Allow lets reboots go on"
+const allowed = "; failurePolicy Ignore lets reboots go on"
 
 // gateStatus is what status.gates should be while a node waits for gates. A gate that is being queried for the first time
 // since a leader took over keeps its status.

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// gated asks gates of these names; "name?" is one with failurePolicy Allow, and ceph a gate of objects.
+// gated asks gates of these names; "name?" is one with failurePolicy Ignore, and ceph a gate of objects.
 func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Gates = &v1alpha1.Gates{}
@@ -27,7 +27,7 @@ func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 			}
 			g := v1alpha1.PrometheusGate{Name: name, URL: "http://prometheus", Query: "up == 0"}
 			if name[len(name)-1] == '?' {
-				g.Name, g.FailurePolicy = name[:len(name)-1], v1alpha1.GateFailureAllow
+				g.Name, g.FailurePolicy = name[:len(name)-1], v1alpha1.ObstacleIgnore
 			}
 			p.Spec.Gates.Prometheus = append(p.Spec.Gates.Prometheus, g)
 		}
@@ -167,7 +167,7 @@ func TestReboots_WaitsForGates(t *testing.T) {
 // TestReboots_GatesReported: status.gates changes with what gates report, and keeps since when they have.
 func TestReboots_GatesReported(t *testing.T) {
 	const before, now = -time.Hour, time.Duration(0)
-	allow := "no answer within 10s; failurePolicy Allow lets reboots go on"
+	allow := "no answer within 10s; failurePolicy Ignore lets reboots go on"
 	for name, tc := range map[string]struct {
 		gate                   string
 		reported, answer, want []v1alpha1.GateStatus

@@ -128,7 +128,7 @@ func leads(d time.Duration) func(*v1alpha1.RebootPolicy) {
 
 // excludes takes nodes out of load balancers.
 func excludes(p *v1alpha1.RebootPolicy) {
-	p.Spec.Drain = &v1alpha1.Drain{ExcludeFromLoadBalancers: true}
+	p.Spec.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
 }
 
 // grace is how long autoscalers are kept from a node after its reboot.
@@ -151,11 +151,11 @@ func maxUptime(p *v1alpha1.RebootPolicy) {
 func urgently(h *host) { annotated(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345")(h) }
 
 func ignoresInhibitors(p *v1alpha1.RebootPolicy) {
-	p.Spec.Reboot = &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}
+	p.Spec.Reboot = &v1alpha1.Reboot{Inhibitors: v1alpha1.ObstacleIgnore}
 }
 
 func ignoresCoordinators(p *v1alpha1.RebootPolicy) {
-	p.Spec.Reboot = &v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}
+	p.Spec.Reboot = &v1alpha1.Reboot{Coordinators: v1alpha1.ObstacleIgnore}
 }
 
 // hosts are machines by name, each with what the options set.

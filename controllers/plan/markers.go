@@ -150,7 +150,7 @@ func (n *Node) AnnotationsToRemove() []string {
 // program has set it, to any value. One that an earlier grant left behind is still the manager's, and passes to the new grant.
 func (n *Node) SetsExclusion(policy *v1alpha1.RebootPolicy) bool {
 	_, there := n.Labels[v1alpha1.LabelExcludeFromLoadBalancers]
-	return policy.Spec.DrainOrDefault().ExcludeFromLoadBalancers && (!there || n.RemovesExclusion())
+	return policy.Spec.DrainOrDefault().LoadBalancersOrDefault() == v1alpha1.LoadBalancersExclude && (!there || n.RemovesExclusion())
 }
 
 // RemovesExclusion reports whether the label goes when the grant that the node shows ends: it has set it, and it has not been

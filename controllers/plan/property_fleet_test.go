@@ -106,7 +106,7 @@ var features = []struct {
 		}
 	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Spec.BlockingPods()) > 0 }},
 	{"leaving gently", func(_ *rapid.T, s *situation) {
-		s.policies[0].Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: minute}, ExcludeFromLoadBalancers: true}
+		s.policies[0].Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: minute}, LoadBalancers: v1alpha1.LoadBalancersExclude}
 	}, func(s plan.Snapshot, _ *plan.Node) bool {
 		return s.Policy.Spec.Drain != nil && s.Policy.Spec.Drain.LeadTime != nil
 	}},

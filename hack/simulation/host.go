@@ -154,7 +154,7 @@ func (l logind) GoingDown(context.Context) (bool, error) {
 }
 
 // Reboot implements reboot.Logind. It may be refused, and the host takes its time.
-func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
+func (l logind) Reboot(context.Context, v1alpha1.Obstacle) error {
 	w := l.world
 	if !l.agent.Pass() {
 		return process.ErrDead

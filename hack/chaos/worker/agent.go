@@ -112,7 +112,7 @@ func (l logind) GoingDown(ctx context.Context) (bool, error) {
 }
 
 // Reboot implements reboot.Logind.
-func (l logind) Reboot(ctx context.Context, _ v1alpha1.InhibitorPolicy) error {
+func (l logind) Reboot(ctx context.Context, _ v1alpha1.Obstacle) error {
 	if err := l.line.Pass(ctx); err != nil {
 		return err
 	}
