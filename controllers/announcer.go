@@ -308,7 +308,7 @@ func (a *announcer) lost(s *state, t plan.Reboot) {
 func cancelledEarly(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
 	return &v1alpha1.PastReboot{
 		Node: t.Entry.Node, Seq: t.Entry.Seq, GrantedAt: t.Entry.At, EndedAt: metav1.NewTime(now), FromVersion: t.Entry.OSVersion,
-		Result: "Cancelled", Reason: t.Reason, Message: t.Message,
+		Result: v1alpha1.RebootCancelled, Reason: t.Reason, Message: t.Message,
 	}
 }
 

@@ -110,8 +110,8 @@ type PastReboot struct {
 	// - Aborted: the drain ended before the reboot, and the node was put back in service.
 	// - Lost: the Node was deleted while it held its grant.
 	// - Withdrawn: the grant could not be published on the Node, which was not disturbed.
+	// - Cancelled: the grant was cancelled before it disturbed the node. Only the log of the manager has such attempts.
 	// +required
-	// +kubebuilder:validation:MaxLength=16
 	Result RebootResult `json:"result"`
 	// reason is what asked for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested, MaxUptime), or why no reboot was confirmed.
 	// +optional
@@ -167,6 +167,7 @@ type PastReboot struct {
 }
 
 // RebootResult is how a reboot ended.
+// +kubebuilder:validation:Enum=Succeeded;Aborted;Lost;Withdrawn;Cancelled
 type RebootResult string
 
 const (
@@ -178,4 +179,6 @@ const (
 	RebootLost RebootResult = "Lost"
 	// RebootWithdrawn means the grant could not be published on the Node, which was not disturbed.
 	RebootWithdrawn RebootResult = "Withdrawn"
+	// RebootCancelled means the grant was cancelled before it disturbed the node.
+	RebootCancelled RebootResult = "Cancelled"
 )
