@@ -50,7 +50,7 @@ func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
 	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, n.Name, t.Entry.Seq)
 	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, n.Name))
-	if due := plan.IgnoresWindowsFrom(s.Policy, n); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
+	if due := plan.IgnoredFrom(s.Policy, n, v1alpha1.UrgentIgnoresWindows); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
 		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
 			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due))
 	}

@@ -21,7 +21,7 @@ var _ = Describe("A deadline", func() {
 		hook := startWebhook("notified-of-deadlines")
 		f := makeFleet(2)
 		paused := func(s *v1alpha1.RebootPolicySpec) {
-			s.Pause, s.Deadline = &v1alpha1.Pause{}, &v1alpha1.Deadline{After: metav1.Duration{Duration: 4 * time.Hour}}
+			s.Pause, s.Deadline = &v1alpha1.Pause{}, &metav1.Duration{Duration: 4 * time.Hour}
 		}
 		p := f.policy("workers", paused, notifies("notified-of-deadlines", v1alpha1.NotifyDeadline))
 		nodes := func() map[string]float64 { return gaugesOf("reboot_operator_nodes", p.Name, "state") }
@@ -52,7 +52,8 @@ var _ = Describe("A deadline", func() {
 	It("that ignores windows lets a node go that is past it, and no other", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(2), closed, func(s *v1alpha1.RebootPolicySpec) {
-			s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 4 * time.Hour}, Action: v1alpha1.DeadlineIgnoresWindows}
+			s.Deadline = &metav1.Duration{Duration: 4 * time.Hour}
+			s.Urgent = &v1alpha1.Urgent{Overdue: &v1alpha1.UrgentNodes{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}}
 		})
 		late, early := f.nodes[0], f.nodes[1]
 		f.needSince(early, now.Now().Add(-time.Hour))

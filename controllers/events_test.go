@@ -275,17 +275,17 @@ func TestGateEvents_NameEachGate(t *testing.T) {
 
 // TestGranted_Urgently: a reboot by an urgent request is reported on node and policy, where the policy allows it.
 func TestGranted_Urgently(t *testing.T) {
-	for allows, want := range map[v1alpha1.UrgentRequestPolicy][]string{
-		v1alpha1.UrgentRequestsAllow: {"Normal RebootGranted", "Normal RebootGranted", "Warning Urgent", "Warning Urgent"},
-		"":                           {"Normal RebootGranted", "Normal RebootGranted"},
+	for requested, want := range map[*v1alpha1.UrgentNodes][]string{
+		{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}: {"Normal RebootGranted", "Normal RebootGranted", "Warning Urgent", "Warning Urgent"},
+		nil: {"Normal RebootGranted", "Normal RebootGranted"},
 	} {
 		r, recorder, s := announcing(t)
 		r.clock = clock.RealClock{}
-		s.Policy.Spec.Requests = &v1alpha1.Requests{Urgent: allows}
+		s.Policy.Spec.Urgent = &v1alpha1.Urgent{Requested: requested}
 		s.Nodes[0].Urgent, s.Nodes[0].UrgentReason = true, "CVE-2026-12345"
 		r.granted(s, s.Nodes[0], plan.Reboot{})
 		if diff := cmp.Diff(want, emitted(recorder)); diff != "" {
-			t.Errorf("urgent requests: %q (-want +got):\n%s", allows, diff)
+			t.Errorf("spec.urgent.requested %+v (-want +got):\n%s", requested, diff)
 		}
 	}
 }

@@ -52,7 +52,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 		hook := startWebhook("notified-of-requests")
 		f := makeFleet(2)
 		p := f.policy("workers", limit(2), closed, notifies("notified-of-requests", v1alpha1.NotifyUrgent), func(s *v1alpha1.RebootPolicySpec) {
-			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+			s.Urgent = &v1alpha1.Urgent{Requested: &v1alpha1.UrgentNodes{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts}}}
 		})
 		f.need(f.nodes...)
 		f.show("False WindowClosed", f.nodes...)
@@ -90,7 +90,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 
 	It("holds all policies up: Stop everything", func(ctx SpecContext) {
 		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) {
-			s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}
+			s.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}}
 		})
 		other := f.policy("others", func(s *v1alpha1.RebootPolicySpec) {
 			s.Priority, s.Pause = -1, &v1alpha1.Pause{Until: &metav1.Time{Time: time.Now().Add(-time.Hour)}}

@@ -165,11 +165,12 @@ func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Conditio
 
 // urgentMessage reports until when the policy is urgent, what it ignores, and why.
 func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
-	ignored := make([]string, len(spec.Urgent.Ignore))
-	for i, what := range spec.Urgent.Ignore {
+	all := spec.UrgentOrDefault().All
+	ignored := make([]string, len(all.Ignore))
+	for i, what := range all.Ignore {
 		ignored[i] = string(what)
 	}
-	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(spec.Urgent.Until.Time), strings.Join(ignored, ", "), spec.Urgent.Reason)
+	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(all.Until.Time), strings.Join(ignored, ", "), all.Reason)
 }
 
 // progressing names who uses up maxUnavailable, and which hooks of the run are waited for.

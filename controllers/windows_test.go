@@ -53,9 +53,9 @@ var _ = Describe("A window", func() {
 		f.need(f.nodes...)
 		f.show("False WindowClosed", f.nodes...)
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) {
-			p.Spec.Urgent = &v1alpha1.Urgent{
+			p.Spec.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{
 				Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE-2026-12345", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows},
-			}
+			}}
 		})
 		Eventually(f.granted).Should(HaveLen(1))
 		Eventually(func() v1alpha1.WindowState { return policyStatus(p).Window.State }).Should(Equal(v1alpha1.WindowUrgent))

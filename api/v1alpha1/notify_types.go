@@ -15,7 +15,7 @@ type Notification struct {
 	// - Finished: a run is over. No reboot is in progress, and none may be granted now.
 	// - Failed: reboots of nodes have failed.
 	// - Halted: the policy halted after failures.
-	// - Urgent: spec.urgent began, or a node has its grant by an urgent request.
+	// - Urgent: spec.urgent.all began, or a node has its grant by an urgent request.
 	// - Deadline: nodes come close to spec.deadline, or are past it.
 	// - Rebooting: a node has its grant, and is drained and rebooted.
 	// - Back: a node is back in service after its reboot.

@@ -168,7 +168,7 @@ const (
 	ReasonAccepted Reason = "Accepted"
 	// ReasonAlwaysOpen means the policy has no windows.
 	ReasonAlwaysOpen Reason = "AlwaysOpen"
-	// ReasonUrgent means reboots may start under spec.urgent.
+	// ReasonUrgent means reboots may start under spec.urgent.all.
 	ReasonUrgent Reason = "Urgent"
 	// ReasonWindowOpen means a window is open.
 	ReasonWindowOpen Reason = "WindowOpen"

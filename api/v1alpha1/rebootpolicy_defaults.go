@@ -74,6 +74,9 @@ func (s *RebootPolicySpec) DrainOrDefault() Drain { return section(s.Drain) }
 // RebootOrDefault is the reboot section; an absent one is the empty one.
 func (s *RebootPolicySpec) RebootOrDefault() Reboot { return section(s.Reboot) }
 
+// UrgentOrDefault is the urgent section; an absent one is the empty one.
+func (s *RebootPolicySpec) UrgentOrDefault() Urgent { return section(s.Urgent) }
+
 // HooksOrDefault is the hooks section; an absent one is the empty one.
 func (s *RebootPolicySpec) HooksOrDefault() Hooks { return section(s.Hooks) }
 

@@ -184,7 +184,7 @@ var _ = Describe("What kubectl explain shows", func() {
 			"reboot.inhibitors": reboot.InhibitorsOrDefault(), "reboot.coordinators": reboot.CoordinatorsOrDefault(),
 			"hooks.timeout": spec.HooksOrDefault().TimeoutOrDefault(), "autoscaler.grace": spec.AutoscalerGraceOrDefault(),
 			"windows.timeZone": v1alpha1.Window{}.TimeZoneOrDefault(), "blackouts.timeZone": v1alpha1.Blackout{}.TimeZoneOrDefault(),
-			"gates.prometheus.failurePolicy": v1alpha1.PrometheusGate{}.FailurePolicyOrDefault(), "deadline.action": new(v1alpha1.Deadline).ActionOrDefault(),
+			"gates.prometheus.failurePolicy": v1alpha1.PrometheusGate{}.FailurePolicyOrDefault(),
 		} {
 			of := crdSchema().Properties["spec"]
 			for name := range strings.SplitSeq(path, ".") {

@@ -76,6 +76,8 @@ const (
 // RebootPolicySpec is the desired behavior of a RebootPolicy.
 // Every field is optional.
 // The empty spec reboots every node that needs a reboot, one at a time, at any hour, after draining it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.urgent) || !has(self.urgent.overdue) || has(self.deadline)",message="urgent.overdue needs deadline: without one no node is overdue"
 type RebootPolicySpec struct {
 	// nodeSelector selects the nodes this policy governs, such as {matchLabels: {pool: blue}}.
 	// Absent or empty: every Node. Windows nodes are never selected: agents cannot run on them.
@@ -106,17 +108,11 @@ type RebootPolicySpec struct {
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
 
-	// urgent lets reboots start although windows, blackouts or a pause forbid it, until an instant.
+	// urgent lists the reboots that may start although windows, blackouts or a pause forbid it.
 	// It never passes maxUnavailable, the guard of control-plane nodes, PodDisruptionBudgets, gates or hooks.
-	// Example: {until: "2026-12-02T06:00:00Z", reason: CVE-2026-12345, ignore: [Windows, Blackouts]}.
-	// Absent: nothing is ignored.
+	// Absent: none.
 	// +optional
 	Urgent *Urgent `json:"urgent,omitempty"`
-
-	// requests configures requests for reboots, such as {urgent: Allow}.
-	// Absent: the defaults of its fields.
-	// +optional
-	Requests *Requests `json:"requests,omitempty"`
 
 	// concurrency limits how many nodes may be down at once, such as {maxUnavailable: 10%}.
 	// Absent: the defaults of its fields.
@@ -156,13 +152,16 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Blackouts []Blackout `json:"blackouts,omitempty"`
 
-	// deadline is how soon a node that needs a reboot should be rebooted.
+	// deadline is how long after its need began a node should be rebooted at the latest, such as 336h.
 	// Condition DeadlineNear reports nodes for which three quarters of that time have passed.
 	// Nodes that are past it go before the others, inside rings and limits.
-	// Example: {after: 336h, action: IgnoreWindows}.
+	// With urgent.overdue they also ignore windows.
 	// Absent: there is none.
 	// +optional
-	Deadline *Deadline `json:"deadline,omitempty"`
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="deadline must be a duration of at least 1h and at most 8760h, such as 336h"
+	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
 	// maxUptime is how long a node may be up before it needs a reboot, such as 720h.
 	// Each node becomes due in the last tenth of it, at an instant that depends on its name.

@@ -199,17 +199,13 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	Describe("requests and maxUptime", func() {
+	Describe("maxUptime", func() {
 		const sentence = "maxUptime must be a duration of at least 24h and at most 87600h"
 		DescribeTable("accepts", accepts,
 			Entry("the shortest uptime", "maxUptime: 24h"),
 			Entry("the longest uptime", "maxUptime: 87600h"),
-			Entry("none of it", "requests: {}"),
-			Entry("urgent ones", "requests: {urgent: Allow}"),
-			Entry("no urgent ones", "requests: {urgent: Refuse}"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("an unknown value", "requests: {urgent: yes please}", `supported values: "Allow", "Refuse"`),
 			Entry("an uptime that all nodes reach each day", "maxUptime: 23h59m59s", sentence),
 			Entry("no uptime", "maxUptime: 0s", sentence),
 			Entry("an uptime below zero", "maxUptime: -720h", sentence),
@@ -221,37 +217,41 @@ var _ = Describe("spec", func() {
 	Describe("urgent", func() {
 		const until = `until: "2026-12-02T06:00:00Z"`
 		DescribeTable("accepts", accepts,
-			Entry("one thing to ignore", `urgent: {`+until+`, reason: CVE-2026-12345, ignore: [Windows]}`),
-			Entry("all of them", `urgent: {`+until+`, reason: CVE-2026-12345, ignore: [Windows, Blackouts, Pause]}`),
+			Entry("one thing to ignore", `urgent: {all: {`+until+`, reason: CVE-2026-12345, ignore: [Windows]}}`),
+			Entry("nothing", "urgent: {}"),
+			Entry("requests of nodes", "urgent: {requested: {ignore: [Windows, Blackouts]}}"),
+			Entry("overdue nodes", "deadline: 336h, urgent: {overdue: {ignore: [Windows]}}"),
+			Entry("all of them", `urgent: {all: {`+until+`, reason: CVE-2026-12345, ignore: [Windows, Blackouts, Pause]}}`),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("no end", `urgent: {reason: CVE, ignore: [Windows]}`, "spec.urgent.until: Required value"),
-			Entry("a date for a time", `urgent: {until: "2026-12-01", reason: CVE, ignore: [Windows]}`, "must be of type date-time"),
-			Entry("small letters in a time", `urgent: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}`, "until must be a time such as 2026-12-02T06:00:00Z"),
-			Entry("no reason", `urgent: {`+until+`, ignore: [Windows]}`, "spec.urgent.reason: Required value"),
-			Entry("an empty reason", `urgent: {`+until+`, reason: " ", ignore: [Windows]}`, "urgent needs a reason"),
-			Entry("a novel", `urgent: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
-			Entry("nothing to ignore", `urgent: {`+until+`, reason: CVE, ignore: []}`, "should have at least 1 items"),
-			Entry("a thing twice", `urgent: {`+until+`, reason: CVE, ignore: [Pause, Pause]}`, "Duplicate value"),
-			Entry("the limit", `urgent: {`+until+`, reason: CVE, ignore: [Concurrency]}`, `supported values: "Windows", "Blackouts", "Pause"`),
+			Entry("no end", `urgent: {all: {reason: CVE, ignore: [Windows]}}`, "spec.urgent.all.until: Required value"),
+			Entry("a date for a time", `urgent: {all: {until: "2026-12-01", reason: CVE, ignore: [Windows]}}`, "must be of type date-time"),
+			Entry("small letters in a time", `urgent: {all: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}}`, "until must be a time such as 2026-12-02T06:00:00Z"),
+			Entry("overdue nodes without a deadline", "urgent: {overdue: {ignore: [Windows]}}", "urgent.overdue needs deadline: without one no node is overdue"),
+			Entry("a pause for requests", "urgent: {requested: {ignore: [Windows, Pause]}}", `supported values: "Windows", "Blackouts"`),
+			Entry("blackouts alone for requests", "urgent: {requested: {ignore: [Blackouts]}}", "ignore must be [Windows] or [Windows, Blackouts]"),
+			Entry("requests that ignore nothing", "urgent: {requested: {}}", "spec.urgent.requested.ignore: Required value"),
+			Entry("overdue nodes that ignore nothing", "deadline: 336h, urgent: {overdue: {ignore: []}}", "should have at least 1 items"),
+			Entry("no reason", `urgent: {all: {`+until+`, ignore: [Windows]}}`, "spec.urgent.all.reason: Required value"),
+			Entry("an empty reason", `urgent: {all: {`+until+`, reason: " ", ignore: [Windows]}}`, "reason must not be empty"),
+			Entry("a novel", `urgent: {all: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}}`, "Too long: may not be more than 256 bytes"),
+			Entry("nothing to ignore", `urgent: {all: {`+until+`, reason: CVE, ignore: []}}`, "should have at least 1 items"),
+			Entry("a thing twice", `urgent: {all: {`+until+`, reason: CVE, ignore: [Pause, Pause]}}`, "Duplicate value"),
+			Entry("the limit", `urgent: {all: {`+until+`, reason: CVE, ignore: [Concurrency]}}`, `supported values: "Windows", "Blackouts", "Pause"`),
 		)
 	})
 
 	Describe("deadline", func() {
-		const sentence = "after must be a duration of at least 1h and at most 8760h"
+		const sentence = "deadline must be a duration of at least 1h and at most 8760h"
 		DescribeTable("accepts", accepts,
-			Entry("the shortest", "deadline: {after: 1h}"),
-			Entry("the longest, which only reports", "deadline: {after: 8760h, action: Report}"),
-			Entry("one that passes windows", "deadline: {after: 336h, action: IgnoreWindows}"),
+			Entry("the shortest", "deadline: 1h"),
+			Entry("the longest", "deadline: 8760h"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("nothing", "deadline: {}", "spec.deadline.after: Required value"),
-			Entry("an action alone", "deadline: {action: Report}", "spec.deadline.after: Required value"),
-			Entry("less than an hour", "deadline: {after: 59m59s}", sentence),
-			Entry("more than a year", "deadline: {after: 8761h}", sentence),
-			Entry("a time below zero", "deadline: {after: -336h}", sentence),
-			Entry("days", "deadline: {after: 14d}", sentence),
-			Entry("an unknown action", "deadline: {after: 336h, action: Reboot}", `supported values: "Report", "IgnoreWindows"`),
+			Entry("less than an hour", "deadline: 59m59s", sentence),
+			Entry("more than a year", "deadline: 8761h", sentence),
+			Entry("a time below zero", "deadline: -336h", sentence),
+			Entry("days", "deadline: 14d", sentence),
 		)
 	})
 

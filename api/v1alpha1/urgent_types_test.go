@@ -38,7 +38,7 @@ func TestRebootPolicySpec_MaxUptimeOf_SpreadsAFleet(t *testing.T) {
 func TestRebootPolicySpec_MaxUptimeOf_IsForeverWhereNothingCanBeMeant(t *testing.T) {
 	for name, spec := range map[string]*v1alpha1.RebootPolicySpec{
 		"no requests":     {},
-		"no maximum":      {Requests: &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}},
+		"no maximum":      {Urgent: &v1alpha1.Urgent{}},
 		"zero":            upFor(0),
 		"below zero":      upFor(-time.Hour),
 		"less than a day": upFor(24*time.Hour - 1),

@@ -135,7 +135,7 @@ type WindowStatus struct {
 	// - Open: a window is open.
 	// - Closed: no window is open, or a blackout is in force.
 	// - Paused: the policy is paused, regardless of the windows.
-	// - Urgent: reboots may begin by spec.urgent.
+	// - Urgent: reboots may begin by spec.urgent.all.
 	// - Halted: the policy halted after failures, regardless of the windows.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
@@ -169,7 +169,7 @@ const (
 	WindowClosed WindowState = "Closed"
 	// WindowPaused means the policy is paused, regardless of the windows.
 	WindowPaused WindowState = "Paused"
-	// WindowUrgent means reboots may start under spec.urgent.
+	// WindowUrgent means reboots may start under spec.urgent.all.
 	WindowUrgent WindowState = "Urgent"
 	// WindowHalted means the policy halted after failures, regardless of the windows.
 	WindowHalted WindowState = "Halted"

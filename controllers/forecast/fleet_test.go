@@ -54,11 +54,19 @@ func rings(p *v1alpha1.RebootPolicy) {
 	}
 }
 
-// deadline is how soon a node should have had its reboot.
-func deadline(after time.Duration, action v1alpha1.DeadlineAction) func(*v1alpha1.RebootPolicy) {
+// deadline is how soon a node should have had its reboot, and what it ignores then.
+func deadline(after time.Duration, ignore ...v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: after}, Action: action}
+		p.Spec.Deadline = &metav1.Duration{Duration: after}
+		if len(ignore) > 0 {
+			p.Spec.Urgent = &v1alpha1.Urgent{Overdue: &v1alpha1.UrgentNodes{Ignore: ignore}}
+		}
 	}
+}
+
+// allowsUrgent lets urgent requests ignore windows and blackouts.
+func allowsUrgent(p *v1alpha1.RebootPolicy) {
+	p.Spec.Urgent = &v1alpha1.Urgent{Requested: &v1alpha1.UrgentNodes{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts}}}
 }
 
 // since is for how long a node has needed its reboot.

@@ -166,14 +166,11 @@ func TestOf(t *testing.T) {
 			goes:   []string{"a -2–5"}, stays: []string{"b Paused"},
 		},
 		"an urgent request goes before the window opens, and the other in it": {
-			policy: policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
-			})),
-			nodes: []*plan.Node{needy("a"), needy("b", urgently)}, goes: []string{"b 0–6", "a 60–66"},
+			policy: policy(weeknights, allowsUrgent),
+			nodes:  []*plan.Node{needy("a"), needy("b", urgently)}, goes: []string{"b 0–6", "a 60–66"},
 		},
 		"urgent requests go one after the other where no window opens, and all others stay": {
-			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+			policy: policy(allowsUrgent, spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Blackouts = []v1alpha1.Blackout{{Name: "frozen", From: "2026-11-01", To: "2028-11-01"}}
 			})),
 			nodes: []*plan.Node{needy("a"), needy("b", urgently), needy("c", urgently)}, goes: []string{"b 0–6", "c 6–12"}, stays: []string{"a Blackout"},
@@ -227,18 +224,18 @@ func TestOf(t *testing.T) {
 			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},
 		},
 		"a node past its deadline goes first, wherever it is": {
-			policy: policy(zones, deadline(2*time.Hour, "")), nodes: append(pool(9, labelled("zone", "a")), needy("z", since(115*minute), labelled("zone", "b"))),
+			policy: policy(zones, deadline(2*time.Hour)), nodes: append(pool(9, labelled("zone", "a")), needy("z", since(115*minute), labelled("zone", "b"))),
 			goes: []string{"node-00001 0–6", "z 6–12", "node-00002 12–18", "node-00003 18–24", "node-00004 24–30", "node-00005 30–36", "node-00006 36–42", "node-00007 42–48", "node-00008 48–54", "node-00009 54–60"},
 		},
 		"at its deadline a node goes before the window opens, which is in an hour, and the others in it": {
-			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.DeadlineIgnoresWindows)), nodes: []*plan.Node{needy("a", since(minute)), needy("b", since(110*minute)), needy("c", since(3*time.Hour))},
+			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows)), nodes: []*plan.Node{needy("a", since(minute)), needy("b", since(110*minute)), needy("c", since(3*time.Hour))},
 			goes: []string{"c 0–6", "b 10–16", "a 60–66"},
 		},
 		"but none does where that only reports": {
-			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.DeadlineReports)), nodes: []*plan.Node{needy("a", since(3*time.Hour))}, goes: []string{"a 60–66"},
+			policy: policy(weeknights, deadline(2*time.Hour)), nodes: []*plan.Node{needy("a", since(3*time.Hour))}, goes: []string{"a 60–66"},
 		},
 		"nor in a pause": {
-			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.DeadlineIgnoresWindows), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
+			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
 			nodes:  []*plan.Node{needy("a", since(3*time.Hour))}, stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused",
 		},
 		"the policy has halted": {
@@ -558,14 +555,12 @@ func TestOf_Extrapolates(t *testing.T) {
 		"one at a time": policy(), "windows": policy(weeknights), "five": policy(weeknights, atMost("5")), "zones": policy(weeknights, atMost("7"), zones),
 		"an urgent policy that is paused again in the middle": policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Pause = &v1alpha1.Pause{}
-			s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(monday.Add(20 * time.Hour)), Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}
+			s.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(monday.Add(20 * time.Hour)), Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}}
 		})),
 		"spacing":            policy(spaced),
 		"spacing of several": policy(weeknights, spaced, atMost("5")),
 		"rings":              policy(atMost("10"), stages),
-		"urgent requests": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
-		})),
+		"urgent requests":    policy(weeknights, allowsUrgent),
 		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: 2 * minute}}
 		})),

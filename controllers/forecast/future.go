@@ -91,8 +91,9 @@ func (u *future) apply(p plan.Plan) (again bool) {
 // idle reports whether nothing can be granted any more, as far as the horizon: what is in progress is all there is.
 func (u *future) idle(p plan.Plan) bool {
 	w := u.fleet.Window
-	spec := &u.fleet.Policy.Spec
-	never := !w.Open && w.OpensAt.IsZero() && !spec.Deadline.IgnoresWindows() && !spec.AllowsUrgentRequests()
+	const windows = v1alpha1.UrgentIgnoresWindows
+	urgent := u.fleet.Policy.Spec.UrgentOrDefault()
+	never := !w.Open && w.OpensAt.IsZero() && !urgent.Overdue.Ignores(windows) && !urgent.Requested.Ignores(windows)
 	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 
@@ -278,28 +279,26 @@ func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve 
 
 // opening is the first instant from t on at which windows and pauses let the reboot of a node begin. Zero: none before the end.
 func (f *fleet) opening(n *plan.Node, t, end time.Time, reserve time.Duration) time.Time {
-	urgent, ignores := plan.Urgent(f.Policy, n), plan.IgnoresWindowsFrom(f.Policy, n)
+	windows, blackouts := plan.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresWindows), plan.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresBlackouts)
 	for !t.IsZero() && t.Before(end) {
 		f.Now = t
-		if f.Policy.Spec.PausedAt(t) { // spec.urgent may have ignored the pause until now
+		if f.Policy.Spec.PausedAt(t) { // spec.urgent.all may have ignored the pause until now
 			t = f.Policy.Spec.Pause.End()
 			continue
 		}
 		f.look()
-		ignored := !ignores.IsZero() && !t.Before(ignores)
+		reached := func(from time.Time) bool { return !from.IsZero() && !t.Before(from) }
 		switch w := f.Window; {
-		case urgent:
-			return t
-		case ignored && w.Blackout:
-			t = w.Next
-		case ignored:
+		case w.Blackout && reached(windows) && !reached(blackouts):
+			t = timing.Earliest(w.Next, blackouts)
+		case reached(windows):
 			return t
 		case !w.Open:
-			t = timing.Earliest(w.OpensAt, ignores)
+			t = timing.Earliest(w.OpensAt, windows)
 		case w.ClosesAt.IsZero() || !t.Add(reserve).After(w.ClosesAt):
 			return t
 		default:
-			t = timing.Earliest(w.ClosesAt, ignores)
+			t = timing.Earliest(w.ClosesAt, windows)
 		}
 	}
 	return time.Time{}

@@ -46,7 +46,8 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 		rings(p)
 	}
 	if oneIn(t, 3, "deadline") {
-		deadline(minutes(t, 0, 2000, "after"), rapid.SampledFrom([]v1alpha1.DeadlineAction{"", v1alpha1.DeadlineIgnoresWindows}).Draw(t, "action"))(p)
+		ignore := []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts}[:rapid.IntRange(0, 2).Draw(t, "ignore")]
+		deadline(minutes(t, 0, 2000, "after"), ignore...)(p)
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "windows") {
 		p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
@@ -143,11 +144,12 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 	})
 }
 
-// passes reports whether a reboot may start although no window is open: its node is past a deadline that ignores windows.
+// passes reports whether a reboot may start although no window is open: its node is past its deadline, and ignores that then.
 func passes(s plan.Snapshot, r forecast.Reboot, w window.State) bool {
 	i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == r.Node })
-	d := s.Policy.Spec.Deadline
-	return d != nil && d.Action == v1alpha1.DeadlineIgnoresWindows && !w.Blackout && !r.StartsAt.Before(s.Nodes[i].RequiredSince.Add(d.After.Duration))
+	d, overdue := s.Policy.Spec.Deadline, s.Policy.Spec.UrgentOrDefault().Overdue
+	return overdue.Ignores(v1alpha1.UrgentIgnoresWindows) && (!w.Blackout || overdue.Ignores(v1alpha1.UrgentIgnoresBlackouts)) &&
+		!r.StartsAt.Before(s.Nodes[i].RequiredSince.Add(d.Duration))
 }
 
 // Exactly those nodes miss their deadline that are not back before it.
@@ -160,7 +162,7 @@ func TestOf_ReportsWhoMissesTheDeadline(t *testing.T) {
 			if s.Policy.Spec.Deadline == nil || !n.NeedsReboot() {
 				continue
 			}
-			due := n.RequiredSince.Add(s.Policy.Spec.Deadline.After.Duration)
+			due := n.RequiredSince.Add(s.Policy.Spec.Deadline.Duration)
 			if !slices.ContainsFunc(f.Reboots, func(r forecast.Reboot) bool { return r.Node == n.Name && !r.EndsAt.After(due) }) {
 				want = append(want, n.Name)
 			}

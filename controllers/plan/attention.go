@@ -139,9 +139,9 @@ func (a *attention) ofPolicy() {
 		a.add(AttentionHalted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message),
 			fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was fixed"`, name))
 	}
-	if u := spec.Urgent; u != nil && a.now.Before(u.Until.Time) {
+	if u := spec.UrgentOrDefault().All; u != nil && a.now.Before(u.Until.Time) {
 		a.add(AttentionUrgent, fmt.Sprintf("policy %s is urgent until %s: %s", name, timing.Instant(u.Until.Time), u.Reason),
-			"kubectl patch rbp "+name+` --type merge -p '{"spec":{"urgent":null}}'`)
+			"kubectl patch rbp "+name+` --type merge -p '{"spec":{"urgent":{"all":null}}}'`)
 	}
 	if spec.PausedAt(a.now) {
 		text := "policy " + name + " is paused"

@@ -93,7 +93,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"closed window, and an urgent request that the policy does not allow": {
 			one(policy("workers"), needy("worker-1", urgently)).in(closed),
 			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC; " +
-				"the request is urgent, but policy workers does not allow that: spec.requests.urgent is not Allow",
+				"the request is urgent, but spec.urgent.requested of policy workers does not ignore windows",
 		},
 		"closed window, and a request that is not urgent": {
 			one(policy("workers", allowsUrgent), needy("worker-1", annotated(v1alpha1.AnnotationRebootRequested, "firmware"))).in(closed),

@@ -250,29 +250,30 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 	}
 	n, spec, w := f.governed[i], &f.Policy.Spec, f.Window
 	urgently := func(what string, ignores v1alpha1.UrgentIgnore) string {
-		if !spec.Urgent.Ignores(ignores, f.Now) {
+		all := spec.UrgentOrDefault().All
+		if !all.Ignores(ignores, f.Now) {
 			return ""
 		}
-		return what + " until " + f.instant(spec.Urgent.Until.Time)
+		return what + " until " + f.instant(all.Until.Time)
 	}
 	switch reason {
 	case v1alpha1.ReasonPaused:
 		if spec.Pause.InForce(f.Now) {
-			return urgently("the policy is paused; spec.urgent ignores that", v1alpha1.UrgentIgnoresPause)
+			return urgently("the policy is paused; spec.urgent.all ignores that", v1alpha1.UrgentIgnoresPause)
 		}
 	case v1alpha1.ReasonBlackout:
 		if w.Blackout {
-			return "blackout " + w.Name + " is in force; " + f.ignoresHours(n)
+			return "blackout " + w.Name + " is in force; " + f.ignoresHours(n, v1alpha1.UrgentIgnoresBlackouts)
 		}
-		return urgently("spec.urgent ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
+		return urgently("spec.urgent.all ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
 	case v1alpha1.ReasonWindowClosed, v1alpha1.ReasonWindowTooShort:
 		switch {
 		case !w.Open:
-			return "no window is open; " + f.ignoresHours(n)
+			return "no window is open; " + f.ignoresHours(n, v1alpha1.UrgentIgnoresWindows)
 		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.reserve).After(w.ClosesAt):
-			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.ignoresHours(n)
+			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.ignoresHours(n, v1alpha1.UrgentIgnoresWindows)
 		}
-		return urgently("spec.urgent ignores windows", v1alpha1.UrgentIgnoresWindows)
+		return urgently("spec.urgent.all ignores windows", v1alpha1.UrgentIgnoresWindows)
 	case v1alpha1.ReasonUndrainablePod:
 		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
 			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can go (spec.drain.closedBudgets)"
@@ -287,12 +288,13 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 	return ""
 }
 
-// ignoresHours states why windows or blackouts do not count for a node, and until when.
-func (f *fleet) ignoresHours(n *Node) string {
-	if Urgent(f.Policy, n) {
+// ignoresHours explains why windows or blackouts do not count for a node, and until when.
+func (f *fleet) ignoresHours(n *Node, hours v1alpha1.UrgentIgnore) string {
+	from := IgnoredFrom(f.Policy, n, hours)
+	if from.Equal(atOnce) {
 		return "the urgent request ignores that until the node is rebooted"
 	}
-	return "spec.deadline ignores that since " + f.instant(IgnoresWindowsFrom(f.Policy, n)) + ", until the node is rebooted"
+	return "spec.urgent.overdue ignores that since " + f.instant(from) + ", until the node is rebooted"
 }
 
 func decisionFor(decisions []Decision, node string) Decision {

@@ -274,9 +274,9 @@ func TestExplain_Ignored(t *testing.T) {
 			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or there are none",
 		}},
 		"an urgent policy that is paused": {policy("workers", paused(nil, ""), urgent(until, "Pause", "Windows", "Blackouts")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
-			v1alpha1.ReasonPaused:       "the policy is paused; spec.urgent ignores that until Mon 2026-06-01 23:00:00 UTC",
-			v1alpha1.ReasonBlackout:     "spec.urgent ignores blackouts until Mon 2026-06-01 23:00:00 UTC",
-			v1alpha1.ReasonWindowClosed: "spec.urgent ignores windows until Mon 2026-06-01 23:00:00 UTC",
+			v1alpha1.ReasonPaused:       "the policy is paused; spec.urgent.all ignores that until Mon 2026-06-01 23:00:00 UTC",
+			v1alpha1.ReasonBlackout:     "spec.urgent.all ignores blackouts until Mon 2026-06-01 23:00:00 UTC",
+			v1alpha1.ReasonWindowClosed: "spec.urgent.all ignores windows until Mon 2026-06-01 23:00:00 UTC",
 		}},
 		"an urgent policy that ignores no pause": {policy("workers", urgent(until, "Windows")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
 			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force",
@@ -294,7 +294,7 @@ func TestExplain_Ignored(t *testing.T) {
 			v1alpha1.ReasonWindowTooShort: "the window closes Mon 2026-06-01 22:01:00 UTC; the urgent request ignores that until the node is rebooted",
 		}},
 		"a node past its deadline": {policy("workers", deadline(time.Hour), ignoresWindows), needy("worker-1", needsSince(2*time.Hour)), closed, map[v1alpha1.Reason]string{
-			v1alpha1.ReasonWindowClosed: "no window is open; spec.deadline ignores that since Mon 2026-06-01 21:00:00 UTC, until the node is rebooted",
+			v1alpha1.ReasonWindowClosed: "no window is open; spec.urgent.overdue ignores that since Mon 2026-06-01 21:00:00 UTC, until the node is rebooted",
 		}},
 		"an inhibitor that the policy ignores": {policy("workers", ignoresInhibitors), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)), nil, map[v1alpha1.Reason]string{
 			v1alpha1.ReasonInhibited: "dpkg; spec.reboot.inhibitors ignores that", v1alpha1.ReasonCoordinatorConflict: "no other program may reboot the host",

@@ -159,7 +159,7 @@ func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
 	return t.Reboot
 }
 
-// paused reports whether the policy's pause is in force, and not ignored by spec.urgent.
+// paused reports whether the policy's pause is in force, and not ignored by spec.urgent.all.
 func (f *fleet) paused() bool { return f.Policy.Spec.PausedAt(f.Now) }
 
 // windowState is status.window: a halt and a pause come before windows.

@@ -50,13 +50,24 @@ func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
 // deadline is how soon a node should have had its reboot.
 func deadline(after time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: after}}
+		p.Spec.Deadline = &metav1.Duration{Duration: after}
 	}
 }
 
-// ignoresWindows goes after deadline.
+// ignoresWindows lets overdue nodes ignore windows.
 func ignoresWindows(p *v1alpha1.RebootPolicy) {
-	p.Spec.Deadline.Action = v1alpha1.DeadlineIgnoresWindows
+	urgentOf(p).Overdue = ignoring(v1alpha1.UrgentIgnoresWindows)
+}
+
+func urgentOf(p *v1alpha1.RebootPolicy) *v1alpha1.Urgent {
+	if p.Spec.Urgent == nil {
+		p.Spec.Urgent = &v1alpha1.Urgent{}
+	}
+	return p.Spec.Urgent
+}
+
+func ignoring(hours ...v1alpha1.UrgentIgnore) *v1alpha1.UrgentNodes {
+	return &v1alpha1.UrgentNodes{Ignore: hours}
 }
 
 // sharing makes the limit of another policy count. It goes after atMost, which sets the whole of concurrency.
@@ -139,7 +150,7 @@ func grace(d time.Duration) func(*v1alpha1.RebootPolicy) {
 }
 
 func allowsUrgent(p *v1alpha1.RebootPolicy) {
-	p.Spec.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+	urgentOf(p).Requested = ignoring(v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts)
 }
 
 // maxUptime lets nodes be up for a month.

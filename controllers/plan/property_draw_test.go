@@ -50,7 +50,7 @@ func drawSituation(t *rapid.T) situation {
 	if oneIn(t, 3, "window") {
 		s.window = drawWindow(t)
 	}
-	if u := s.policies[0].Spec.Urgent; u != nil && evening.Before(u.Until.Time) {
+	if u := s.policies[0].Spec.UrgentOrDefault().All; u != nil && evening.Before(u.Until.Time) {
 		s.window = endsUrgently(s.window, u.Until.Time)
 	}
 	if oneIn(t, 4, "gates") {

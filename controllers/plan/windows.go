@@ -13,11 +13,15 @@ import (
 
 func blackout(v view, n *Node) *Blocked {
 	w := v.Window
-	if !w.Blackout || Urgent(v.Policy, n) {
+	if !w.Blackout || v.ignores(n, v1alpha1.UrgentIgnoresBlackouts) {
 		return nil
 	}
-	o, until, due := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt, IgnoresWindowsFrom(v.Policy, n)
-	switch {
+	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
+	due := IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
+	switch passes := IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresBlackouts); {
+	case !passes.IsZero() && timing.Earliest(w.OpensAt, passes).Equal(passes) && (due.Equal(passes) || passes.Before(w.Next)):
+		o.Message += v.atDeadline(passes)
+		until = passes
 	case due.IsZero() || w.Next.IsZero() || !w.OpensAt.IsZero() && w.OpensAt.Before(due):
 		o.Message += v.opening(until)
 	case !w.Next.Before(due): // windows do not count any more when this blackout ends
@@ -30,34 +34,33 @@ func blackout(v view, n *Node) *Blocked {
 	if w.BlackoutReason != "" {
 		o.Message += ": " + w.BlackoutReason
 	}
-	o.Message += notUrgent(v, n)
+	o.Message += notUrgent(v, n, "blackouts")
 	return o.until(until)
 }
 
 func windowClosed(v view, n *Node) *Blocked {
-	if v.Window.Open || Urgent(v.Policy, n) || v.ignoresWindows(n) {
+	if v.Window.Open || v.ignores(n, v1alpha1.UrgentIgnoresWindows) {
 		return nil
 	}
-	opens, due := v.opening(v.Window.OpensAt), IgnoresWindowsFrom(v.Policy, n)
+	opens, due := v.opening(v.Window.OpensAt), IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
 	until := timing.Earliest(v.Window.OpensAt, due)
 	if !due.IsZero() && until.Equal(due) {
 		opens = v.atDeadline(due)
 	}
-	return blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n)).until(until)
+	return blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n, "windows")).until(until)
 }
 
-// Urgent reports whether windows and blackouts do not count for the node: its reboot was requested as urgent, and the policy
-// allows that.
+// Urgent reports whether the node has an urgent request that the policy allows.
 func Urgent(policy *v1alpha1.RebootPolicy, n *Node) bool {
-	return n.Urgent && policy.Spec.AllowsUrgentRequests()
+	return n.Urgent && policy.Spec.UrgentOrDefault().Requested != nil
 }
 
-// notUrgent states why an urgent request waits like any other.
-func notUrgent(v view, n *Node) string {
+// notUrgent explains why an urgent request waits like any other.
+func notUrgent(v view, n *Node, hours string) string {
 	if !n.Urgent {
 		return ""
 	}
-	return fmt.Sprintf("; the request is urgent, but policy %s does not allow that: spec.requests.urgent is not Allow", v.name)
+	return fmt.Sprintf("; the request is urgent, but spec.urgent.requested of policy %s does not ignore %s", v.name, hours)
 }
 
 func (v view) atDeadline(due time.Time) string {
@@ -111,7 +114,7 @@ func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duratio
 // window was long enough then, and hooks may have taken their time since.
 func windowTooShort(v view, n *Node) *Blocked {
 	closes := v.Window.ClosesAt
-	if closes.IsZero() || v.held(n) || Urgent(v.Policy, n) || v.ignoresWindows(n) || !v.Now.Add(v.reserve).After(closes) {
+	if closes.IsZero() || v.held(n) || v.ignores(n, v1alpha1.UrgentIgnoresWindows) || !v.Now.Add(v.reserve).After(closes) {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
@@ -124,23 +127,36 @@ func DueAt(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 	if !n.NeedsReboot() {
 		return time.Time{}
 	}
-	return policy.Spec.Deadline.Ends(n.WaitsSince())
+	began := n.WaitsSince()
+	if policy.Spec.Deadline == nil || began.UTC().Year() < v1alpha1.FirstYear { // a clock that shows an earlier year was never set
+		return time.Time{}
+	}
+	return began.Add(policy.Spec.Deadline.Duration)
 }
 
 // reached reports whether an instant is known and has come.
 func reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
 
-// IgnoresWindowsFrom is when windows cease to count for the node: at the end of its deadline, if the policy ignores them from then
-// on. Zero: they always count.
-func IgnoresWindowsFrom(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
-	if policy.Spec.Deadline.IgnoresWindows() {
+// atOnce is before every time that a plan is made at.
+var atOnce = time.Unix(0, 0)
+
+// IgnoredFrom returns when windows or blackouts cease to count for the node: at once for an urgent request, or at its deadline, as far
+// as spec.urgent allows it. It returns the zero time if they always count.
+func IgnoredFrom(policy *v1alpha1.RebootPolicy, n *Node, hours v1alpha1.UrgentIgnore) time.Time {
+	urgent := policy.Spec.UrgentOrDefault()
+	switch {
+	case n.Urgent && urgent.Requested.Ignores(hours):
+		return atOnce
+	case urgent.Overdue.Ignores(hours):
 		return DueAt(policy, n)
 	}
 	return time.Time{}
 }
 
-// ignoresWindows reports whether windows do not count for the node now.
-func (v view) ignoresWindows(n *Node) bool { return reached(IgnoresWindowsFrom(v.Policy, n), v.Now) }
+// ignores reports whether windows or blackouts do not count for the node now.
+func (v view) ignores(n *Node, hours v1alpha1.UrgentIgnore) bool {
+	return reached(IgnoredFrom(v.Policy, n, hours), v.Now)
+}
 
 // DeadlinesHealth is what is known of the deadlines of a policy's nodes.
 type DeadlinesHealth struct {
@@ -173,7 +189,7 @@ func deadlinesOf(f *fleet) *DeadlinesHealth {
 		if due.IsZero() {
 			continue
 		}
-		switch near := deadline.NearFrom(due); {
+		switch near := due.Add(-deadline.Duration / 4); {
 		case f.Now.Before(near):
 			r.Next = timing.Earliest(r.Next, near)
 			continue

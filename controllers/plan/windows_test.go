@@ -46,7 +46,7 @@ func TestReboots_Window(t *testing.T) {
 // urgent ignores windows, blackouts or a pause until an instant.
 func urgent(until time.Time, ignore ...v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(until), Reason: "CVE-2026-12345", Ignore: ignore}
+		urgentOf(p).All = &v1alpha1.UrgentPeriod{Until: metav1.NewTime(until), Reason: "CVE-2026-12345", Ignore: ignore}
 	}
 }
 

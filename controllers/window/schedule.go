@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// urgentName is the name of the window that spec.urgent opens.
+// urgentName is the name of the window that spec.urgent.all opens.
 const urgentName = "urgent"
 
 // horizon is how far ahead State reports openings and closings. What lies beyond is reported when it comes nearer.
@@ -20,7 +20,7 @@ type Schedule struct {
 	compiled  bool
 	rules     []rule
 	blackouts []span
-	// urgency is the schedule of spec.urgent. Nil: there is none.
+	// urgency is the schedule of spec.urgent.all. Nil: there is none.
 	urgency *urgency
 }
 
@@ -30,21 +30,22 @@ type urgency struct {
 	schedule Schedule
 }
 
-// Of compiles the windows and blackouts of a policy, and what spec.urgent ignores of them. An error in one that is ignored is
+// Of compiles the windows and blackouts of a policy, and what spec.urgent.all ignores of them. An error in one that is ignored is
 // an error, too.
 func Of(spec *v1alpha1.RebootPolicySpec) (Schedule, error) {
 	schedule, err := Compile(spec.Windows, spec.Blackouts)
-	if err != nil || spec.Urgent == nil {
+	all := spec.UrgentOrDefault().All
+	if err != nil || all == nil {
 		return schedule, err
 	}
 	other := Schedule{compiled: true, rules: schedule.rules, blackouts: schedule.blackouts}
-	if slices.Contains(spec.Urgent.Ignore, v1alpha1.UrgentIgnoresWindows) {
+	if slices.Contains(all.Ignore, v1alpha1.UrgentIgnoresWindows) {
 		other.rules = nil
 	}
-	if slices.Contains(spec.Urgent.Ignore, v1alpha1.UrgentIgnoresBlackouts) {
+	if slices.Contains(all.Ignore, v1alpha1.UrgentIgnoresBlackouts) {
 		other.blackouts = nil
 	}
-	schedule.urgency = &urgency{until: spec.Urgent.Until.UTC(), schedule: other}
+	schedule.urgency = &urgency{until: all.Until.UTC(), schedule: other}
 	return schedule, nil
 }
 
@@ -90,7 +91,7 @@ type State struct {
 	ClosesAt time.Time
 	// OpensAt is the next opening. Zero: open, or closed for 400 days and more.
 	OpensAt time.Time
-	// Urgent reports whether it is open under spec.urgent.
+	// Urgent reports whether it is open under spec.urgent.all.
 	Urgent bool
 	// Next is the next instant at which anything above changes. Zero: nothing does within 400 days.
 	Next time.Time
@@ -143,7 +144,7 @@ func open(state State, now, closing, next time.Time) State {
 	return state
 }
 
-// urgently is the state while spec.urgent is in force. Its openings and closings take the schedule after it into account.
+// urgently is the state while spec.urgent.all is in force. Its openings and closings take the schedule after it into account.
 func (s Schedule) urgently(now time.Time) State {
 	until, after := s.urgency.until, s.regular(s.urgency.until)
 	state := s.urgency.schedule.regular(now)

@@ -260,9 +260,9 @@ func TestAt_Blackouts(t *testing.T) {
 // urgent is the schedule of a spec that is urgent until an instant.
 func urgent(t testing.TB, until string, windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, ignore ...v1alpha1.UrgentIgnore) window.Schedule {
 	t.Helper()
-	s, err := window.Of(&v1alpha1.RebootPolicySpec{Windows: windows, Blackouts: blackouts, Urgent: &v1alpha1.Urgent{
+	s, err := window.Of(&v1alpha1.RebootPolicySpec{Windows: windows, Blackouts: blackouts, Urgent: &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{
 		Until: metav1.NewTime(at(until)), Reason: "CVE", Ignore: ignore,
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestAt_UrgentKeepsItsPromises(t *testing.T) {
 		}).Draw(t, "ignore")
 		until := now.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(30*24*time.Hour)).Draw(t, "until")))
 		s, err := window.Of(&v1alpha1.RebootPolicySpec{
-			Windows: windows, Blackouts: blackouts, Urgent: &v1alpha1.Urgent{Until: metav1.NewTime(until), Ignore: ignore},
+			Windows: windows, Blackouts: blackouts, Urgent: &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(until), Ignore: ignore}},
 		})
 		if err != nil {
 			t.Fatal(err)

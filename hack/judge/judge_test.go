@@ -391,18 +391,20 @@ func TestTake(t *testing.T) {
 		"a grant of a policy that only reports":                 {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }), grant("a", 1)}, []Rule{Window}},
 		"a grant in a blackout":                                 {[]func(*story){blackout("2000-03-26", "2000-03-27"), passes(time.Hour), grant("a", 1)}, []Rule{Window}},
 	}
-	ignores := func(action v1alpha1.DeadlineAction) func(*story) {
+	ignores := func(hours ...v1alpha1.UrgentIgnore) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 24 * time.Hour}, Action: action}
+			s.Deadline = &metav1.Duration{Duration: 24 * time.Hour}
+			s.Urgent = &v1alpha1.Urgent{Overdue: &v1alpha1.UrgentNodes{Ignore: hours}}
 		})
 	}
-	late, day := v1alpha1.DeadlineIgnoresWindows, 24*time.Hour
+	late, day := v1alpha1.UrgentIgnoresWindows, 24*time.Hour
 	hour := window("00:00", time.Hour, "UTC")
 	maps.Copy(cases, histories{
 		"a grant outside a window, past the deadline that ignores it": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, nil},
 		"right before the deadline":                                   {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day - 10*time.Second), grant("a", 1)}, []Rule{Window}},
-		"past a deadline that only reports":                           {[]func(*story){hour, ignores(v1alpha1.DeadlineReports), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
+		"past a deadline that only reports":                           {[]func(*story){hour, ignores(), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
 		"past a deadline, in a blackout":                              {[]func(*story){ignores(late), blackout("2000-03-27", "2000-03-28"), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
+		"past a deadline that ignores blackouts, in one":              {[]func(*story){ignores(late, v1alpha1.UrgentIgnoresBlackouts), blackout("2000-03-27", "2000-03-28"), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, nil},
 		"the deadline of another node":                                {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("b"), passes(day), grant("a", 1)}, []Rule{Window}},
 		"a need that counts from its last reboot": {[]func(*story){
 			hour, ignores(late), needing("a"), passes(30 * time.Minute), grant("a", 1), carries("a", 1), drains("a", 1), commits("a", 1), joins("a", "again"), finishes("a", 1),

@@ -207,7 +207,7 @@ func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.Ledger
 		return "while it is being deleted"
 	case spec.ModeOrDefault() == v1alpha1.ModeDryRun:
 		return "in mode DryRun"
-	case spec.Pause != nil && (spec.Pause.Until == nil || at.Before(spec.Pause.Until.Time)) && !ignores(spec.Urgent, v1alpha1.UrgentIgnoresPause, at):
+	case spec.Pause != nil && (spec.Pause.Until == nil || at.Before(spec.Pause.Until.Time)) && !ignores(spec, v1alpha1.UrgentIgnoresPause, at):
 		return "in a pause"
 	case !j.isOpen(r, spec, e):
 		return "outside of its windows"
@@ -220,38 +220,44 @@ func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.Ledger
 // isOpen reports whether an entry was made in a window and in no blackout, as far as those count for its node.
 func (j *Judge) isOpen(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	at, windows, blackouts := e.At.Time, spec.Windows, spec.Blackouts
-	if oracle.Open(windows, blackouts, at) || j.isUrgent(r, spec, e) {
+	if oracle.Open(windows, blackouts, at) {
 		return true
 	}
-	if ignores(spec.Urgent, v1alpha1.UrgentIgnoresWindows, at) || j.ignoresWindows(r, spec, e) {
+	if j.ignored(r, spec, e, v1alpha1.UrgentIgnoresWindows) {
 		windows = nil
 	}
-	if ignores(spec.Urgent, v1alpha1.UrgentIgnoresBlackouts, at) {
+	if j.ignored(r, spec, e, v1alpha1.UrgentIgnoresBlackouts) {
 		blackouts = nil
 	}
 	return oracle.Open(windows, blackouts, at)
 }
 
-// ignores reports whether something does not count under spec.urgent.
-func ignores(u *v1alpha1.Urgent, what v1alpha1.UrgentIgnore, at time.Time) bool {
-	return u != nil && at.Before(u.Until.Time) && slices.Contains(u.Ignore, what)
+// ignores reports whether something does not count under spec.urgent.all.
+func ignores(spec *v1alpha1.RebootPolicySpec, what v1alpha1.UrgentIgnore, at time.Time) bool {
+	return spec.Urgent != nil && spec.Urgent.All != nil && at.Before(spec.Urgent.All.Until.Time) && slices.Contains(spec.Urgent.All.Ignore, what)
 }
 
-// isUrgent reports whether the node of an entry has an urgent request, or had one a moment ago, and the policy allows those.
-func (j *Judge) isUrgent(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+// ignored reports whether windows or blackouts did not count for an entry: for all nodes, by an urgent request, or past the deadline.
+func (j *Judge) ignored(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry, what v1alpha1.UrgentIgnore) bool {
+	listed := func(nodes *v1alpha1.UrgentNodes) bool { return nodes != nil && slices.Contains(nodes.Ignore, what) }
+	return ignores(spec, what, e.At.Time) || spec.Urgent != nil &&
+		(listed(spec.Urgent.Requested) && j.isUrgent(r, e) || listed(spec.Urgent.Overdue) && j.isOverdue(r, spec, e))
+}
+
+// isUrgent reports whether the node of an entry has an urgent request, or had one a moment ago.
+func (j *Judge) isUrgent(r Change, e v1alpha1.LedgerEntry) bool {
 	n := j.nodes[e.Node]
-	allowed := spec.Requests != nil && spec.Requests.Urgent == v1alpha1.UrgentRequestsAllow
-	return allowed && n != nil && (n.isUrgent() || !n.urgentUntil.IsZero() && r.At.Sub(n.urgentUntil) <= j.ago(Slack))
+	return n != nil && (n.isUrgent() || !n.urgentUntil.IsZero() && r.At.Sub(n.urgentUntil) <= j.ago(Slack))
 }
 
-// ignoresWindows reports whether the node of an entry was past its deadline when the entry was made, and the policy ignores windows
-// then. What the node showed a moment ago counts, too: a manager may not have seen the change.
-func (j *Judge) ignoresWindows(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+// isOverdue reports whether the node of an entry was past its deadline when the entry was made. What the node showed a moment ago
+// counts, too: a manager may not have seen the change.
+func (j *Judge) isOverdue(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	n, d := j.nodes[e.Node], spec.Deadline
-	if n == nil || d == nil || d.Action != v1alpha1.DeadlineIgnoresWindows {
+	if n == nil || d == nil {
 		return false
 	}
-	passed := func(since time.Time) bool { return !since.IsZero() && !e.At.Time.Before(since.Add(d.After.Duration)) }
+	passed := func(since time.Time) bool { return !since.IsZero() && !e.At.Time.Before(since.Add(d.Duration)) }
 	return passed(n.needs.since) || passed(n.needs.before) && r.At.Sub(n.needs.changed) <= j.ago(Slack)
 }
 

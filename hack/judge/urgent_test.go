@@ -27,17 +27,19 @@ func TestTake_Urgent(t *testing.T) {
 	until := metav1.NewTime(began.Add(time.Hour))
 	urgent := func(ignore ...v1alpha1.UrgentIgnore) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Urgent = &v1alpha1.Urgent{Until: until, Reason: "CVE", Ignore: ignore}
+			s.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: until, Reason: "CVE", Ignore: ignore}}
 		})
 	}
-	allows := func(p v1alpha1.UrgentRequestPolicy) func(*story) {
-		return spec(func(s *v1alpha1.RebootPolicySpec) { s.Requests = &v1alpha1.Requests{Urgent: p} })
+	allows := func(ignore ...v1alpha1.UrgentIgnore) func(*story) {
+		return spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Urgent = &v1alpha1.Urgent{Requested: &v1alpha1.UrgentNodes{Ignore: ignore}}
+		})
 	}
 	closed, frozen := window("12:00", time.Hour, "UTC"), blackout("2000-03-26", "2000-03-27")
 	paused := spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })
 	dryRun := spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
 	const windows, blackouts, pause = v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts, v1alpha1.UrgentIgnoresPause
-	allow, a := allows(v1alpha1.UrgentRequestsAllow), grant("a", 1)
+	allow, a := allows(windows, blackouts), grant("a", 1)
 	both := all(grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2))
 	histories{
 		"outside the windows":                            {[]func(*story){closed, urgent(windows), a}, nil},
@@ -57,7 +59,8 @@ func TestTake_Urgent(t *testing.T) {
 		"over the limit":                                 {[]func(*story){urgent(windows, blackouts, pause), both}, []Rule{Unavailable, Limit}},
 
 		"a request, outside the windows in a blackout":        {[]func(*story){closed, frozen, allow, requestsUrgently("a"), a}, nil},
-		"a request that the policy refuses":                   {[]func(*story){closed, allows(v1alpha1.UrgentRequestsRefuse), requestsUrgently("a"), a}, []Rule{Window}},
+		"a request that ignores windows alone, in a blackout": {[]func(*story){frozen, allows(windows), requestsUrgently("a"), a}, []Rule{Window}},
+		"a request that ignores windows alone, outside them":  {[]func(*story){closed, allows(windows), requestsUrgently("a"), a}, nil},
 		"a request where the policy has no field":             {[]func(*story){closed, requestsUrgently("a"), a}, []Rule{Window}},
 		"a request that is not urgent":                        {[]func(*story){closed, allow, asksFor("a"), a}, []Rule{Window}},
 		"the request of another node":                         {[]func(*story){closed, allow, requestsUrgently("b"), a}, []Rule{Window}},

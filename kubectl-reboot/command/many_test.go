@@ -130,7 +130,7 @@ var _ = Describe("request", func() {
 var _ = Describe("request --urgent", func() {
 	It("makes the request of nodes urgent whose policy allows it, and refuses others", func() {
 		allows := func(p *v1alpha1.RebootPolicy) {
-			p.Spec.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+			p.Spec.Urgent = &v1alpha1.Urgent{Requested: &v1alpha1.UrgentNodes{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}}
 		}
 		p, other := newPool(2, paused, allows), newPool(1, paused)
 		Expect(ok("request", p.nodes[0], "--reason=firmware")).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
@@ -166,10 +166,10 @@ var _ = Describe("pause --all", func() {
 		Expect(held.get().Spec.Pause).To(BeNil())
 	})
 
-	It("ends spec.urgent where that would ignore the pause", func() {
+	It("ends spec.urgent.all if that would ignore the pause", func() {
 		urgent := func(ignore v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
 			return fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{ignore}}
+				s.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{ignore}}}
 			})
 		}
 		pauses, windows := newPool(0, urgent(v1alpha1.UrgentIgnoresPause)), newPool(0, urgent(v1alpha1.UrgentIgnoresWindows))
@@ -177,10 +177,10 @@ var _ = Describe("pause --all", func() {
 		Expect(ok("status", pauses.policy)).To(ContainSubstring("! policy " + pauses.policy + " is urgent until "))
 		Expect(ok("pause", "--all", "--reason=incident", "--until=2h")).To(And(MatchRegexp(pauses.policy+" paused until .*, no longer urgent\n"),
 			ContainSubstring(held.policy+" already paused (test), no longer urgent\n")))
-		Expect(pauses.get().Spec.Urgent).To(BeNil())
-		Expect(held.get().Spec.Urgent).To(BeNil())
+		Expect(pauses.get().Spec.Urgent.All).To(BeNil())
+		Expect(held.get().Spec.Urgent.All).To(BeNil())
 		Expect(held.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "test"}), "it lasts longer")
-		Expect(windows.get().Spec.Urgent).NotTo(BeNil(), "the pause counts")
+		Expect(windows.get().Spec.Urgent.All).NotTo(BeNil(), "the pause counts")
 	})
 
 	It("waits until nothing is disrupted any more", func() {

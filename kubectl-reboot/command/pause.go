@@ -70,7 +70,7 @@ type pausing struct {
 	now time.Time
 }
 
-// policy writes spec.pause. It removes a spec.urgent that would ignore the pause.
+// policy writes spec.pause. It removes a spec.urgent.all that would ignore the pause.
 func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	done := "paused"
 	if r.pause.Until != nil {
@@ -78,15 +78,16 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	}
 	there := p.Spec.Pause
 	stays := r.all && there.InForce(r.now) && (there.Until == nil || r.pause.Until != nil && !there.Until.Before(r.pause.Until))
-	overridden := p.Spec.Urgent != nil && slices.Contains(p.Spec.Urgent.Ignore, v1alpha1.UrgentIgnoresPause)
+	all := p.Spec.UrgentOrDefault().All
+	overridden := all != nil && slices.Contains(all.Ignore, v1alpha1.UrgentIgnoresPause)
 	switch {
 	case stays && p.Spec.PausedAt(r.now):
 		return "already " + pauseOf(p, r.now), nil
 	case stays:
-		p.Spec.Urgent = nil
+		p.Spec.Urgent.All = nil
 		return "already " + pauseOf(p, r.now) + ", no longer urgent", nil
 	case overridden:
-		p.Spec.Urgent = nil
+		p.Spec.Urgent.All = nil
 		done += ", no longer urgent"
 	case equality.Semantic.DeepEqual(there, &r.pause):
 		return "already " + done, nil

@@ -27,7 +27,7 @@ func requestCommand(s *Session) *cobra.Command {
 their turn like any other; the agent takes the annotation away after one confirmed reboot.
 
 With --urgent they go before the others, and windows and blackouts do not count for them, where their policy has
-spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisruptionBudgets, gates and hooks.
+spec.urgent.requested. All else counts: a pause, maxUnavailable, PodDisruptionBudgets, gates and hooks.
 
 --cancel takes requests back, also one by label. A node that waits for nothing else then needs no reboot. One whose drain has
 begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
@@ -72,7 +72,7 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "Take the requests of the nodes back.")
 	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
 	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", notInService)
-	cmd.Flags().BoolVar(&urgent, "urgent", false, "Outside the windows, too, and before other nodes. Only where the policy has spec.requests.urgent: Allow.")
+	cmd.Flags().BoolVar(&urgent, "urgent", false, "Outside the windows, too, and before other nodes. Only if the policy has spec.urgent.requested.")
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the request is reported. Required.")
 	return cmd
 }
@@ -115,9 +115,9 @@ func requestUrgently(ctx context.Context, w *writeOptions, arguments []string, r
 		switch why, there := v1alpha1.RequestIn(n.Annotations); {
 		case i < 0:
 			return "", errors.New("no policy governs the node: see " + w.session.command("kubectl reboot explain %s", n.Name))
-		case !policies[i].Spec.AllowsUrgentRequests():
+		case policies[i].Spec.UrgentOrDefault().Requested == nil:
 			return "", fmt.Errorf("policy %s does not allow urgent requests: %s", name,
-				w.session.command(`kubectl patch rbp %s --type merge -p '{"spec":{"requests":{"urgent":"Allow"}}}'`, name))
+				w.session.command(`kubectl patch rbp %s --type merge -p '{"spec":{"urgent":{"requested":{"ignore":["Windows","Blackouts"]}}}}'`, name))
 		case there && strings.HasPrefix(why, v1alpha1.UrgentPrefix):
 			return fmt.Sprintf("reboot already requested (%s)", why), nil
 		}

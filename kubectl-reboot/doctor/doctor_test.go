@@ -205,7 +205,7 @@ func TestExamine(t *testing.T) {
 		"a pause":            {func(c *installed) { c.policies[0].Spec.Pause = &v1alpha1.Pause{} }, []string{"Policies Warning [] policy workers is paused"}},
 		"an urgent policy": {
 			func(c *installed) {
-				c.policies[0].Spec.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(Now.Add(time.Hour)), Reason: "CVE-2026-12345", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}
+				c.policies[0].Spec.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(Now.Add(time.Hour)), Reason: "CVE-2026-12345", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}}
 			}, []string{"Policies Warning [] policy workers is urgent until"},
 		},
 		"a halt": {func(c *installed) { Halted("2 nodes failed")(&c.policies[0]) }, []string{"Policies Problem [] policy workers has halted"}},
@@ -424,7 +424,7 @@ func TestLines(t *testing.T) {
 	sick.Minor = 34
 	sick.other("kured", "ghcr.io/kubereboot/kured:1.17.0")
 	sick.nodes = append(sick.nodes, Node("n3", "none"))
-	sick.policies[0].Spec.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(Now.Add(time.Hour)), Reason: "CVE-2026-12345"}
+	sick.policies[0].Spec.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(Now.Add(time.Hour)), Reason: "CVE-2026-12345"}}
 	sick.Unread = map[doctor.Check]error{doctor.Rights: fmt.Errorf("asking what the ServiceAccounts may do: %w", forbidden)}
 	for name, tc := range map[string]struct {
 		c    *installed

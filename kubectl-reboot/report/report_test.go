@@ -34,7 +34,7 @@ func finished(ago time.Duration) func(*corev1.Node) {
 // rows are of a fleet in which nodes wait, are rebooted, are up to date, and belong to no policy.
 func rows() []report.Row {
 	deadline := Spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 7 * 24 * time.Hour}}
+		s.Deadline = &metav1.Duration{Duration: 7 * 24 * time.Hour}
 	})
 	remembers := func(p *v1alpha1.RebootPolicy) {
 		p.Status.History = []v1alpha1.PastReboot{

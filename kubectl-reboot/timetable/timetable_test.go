@@ -72,7 +72,7 @@ func TestLines(t *testing.T) {
 		"deadline": {
 			nodes: append(needy(3, "node-%d"), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))),
 			policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 70 * time.Minute}}
+				s.Deadline = &metav1.Duration{Duration: 70 * time.Minute}
 			})},
 		},
 		"comes-due": {nodes: append(needy(1, "node-%d"), upFor("node-2", 29*24*time.Hour), upFor("node-3", 20*24*time.Hour)), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
