@@ -94,7 +94,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		OS:            v.os(ctx),
 	}
 	o.Engines = v.reports.all()
-	o.MaxUptime, o.BootedAt = v1alpha1.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
+	o.MaxUptime, o.BootedAt = protocol.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
 	o.Uptime = v.uptime(ctx, o.MaxUptime)
 	if o.Asked, err = protocol.ParsePreflight(node.Annotations); err != nil {
 		o.Asked = nil

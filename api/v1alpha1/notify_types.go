@@ -1,7 +1,5 @@
 package v1alpha1
 
-import "slices"
-
 // Notification is a service and the events that it receives.
 type Notification struct {
 	// secretRef names a Secret in the operator's namespace whose key url holds the address of a service.
@@ -59,11 +57,3 @@ const (
 	// NotifyBack means that a node is back in service after its reboot.
 	NotifyBack NotifyEvent = "Back"
 )
-
-// Wants reports whether the service is notified of an event.
-func (n Notification) Wants(event NotifyEvent) bool {
-	if len(n.Events) == 0 {
-		return event != NotifyRebooting && event != NotifyBack
-	}
-	return slices.Contains(n.Events, event)
-}

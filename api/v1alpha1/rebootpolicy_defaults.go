@@ -2,9 +2,6 @@ package v1alpha1
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"hash/fnv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,13 +180,4 @@ func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {
 		return fallback
 	}
 	return d.Duration
-}
-
-// PodsRevision represents what the spec specifies about pods: it is another one where the answer to a Preflight may be.
-func (s *RebootPolicySpec) PodsRevision() string {
-	drain := s.DrainOrDefault()
-	hash := fnv.New64a()
-	// Numbers and strings: they can always be marshalled and written.
-	_ = json.NewEncoder(hash).Encode([]any{drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, s.BlockingPods()})
-	return fmt.Sprintf("%016x", hash.Sum64())
 }

@@ -1,8 +1,6 @@
 package v1alpha1
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 	"strings"
 	"time"
@@ -112,32 +110,4 @@ const UrgentPrefix = "urgent:"
 func UrgentlyRequested(node *corev1.Node) (why string, urgent bool) {
 	why, urgent = strings.CutPrefix(node.Annotations[AnnotationRebootRequested], UrgentPrefix)
 	return strings.TrimSpace(why), urgent
-}
-
-const (
-	// minMaxUptime is the least that maxUptime may be.
-	minMaxUptime = 24 * time.Hour
-	// uptimeSpread is over which part of maxUptime nodes become due: the last tenth.
-	uptimeSpread = 10
-)
-
-// MaxUptimeOf is how long a node may be up before it needs a reboot. It is maxUptime less up to a tenth, by a hash of the node's
-// name. 0: for ever.
-func (s *RebootPolicySpec) MaxUptimeOf(node string) time.Duration {
-	if s.MaxUptime == nil || s.MaxUptime.Duration < minMaxUptime {
-		return 0
-	}
-	most := s.MaxUptime.Round(time.Second)
-	sum := sha256.Sum256([]byte(node)) // unlike fnv, it spreads names that differ in their last digit
-	share := float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32)
-	return most - time.Duration(share*float64(most/uptimeSpread)).Truncate(time.Second)
-}
-
-// ParseMaxUptime is how long AnnotationMaxUptime lets the node be up. 0: for ever, also for a value that no manager writes.
-func ParseMaxUptime(annotations map[string]string) time.Duration {
-	most, err := time.ParseDuration(annotations[AnnotationMaxUptime])
-	if err != nil || most < minMaxUptime-minMaxUptime/uptimeSpread {
-		return 0
-	}
-	return most
 }

@@ -208,7 +208,7 @@ func foremost(stays []Stay) string {
 func due(s plan.Snapshot, end time.Time) []Due {
 	var all []Due
 	for _, n := range s.Nodes {
-		most, booted := v1alpha1.ParseMaxUptime(n.Annotations), v1alpha1.BootedAt(n.Annotations)
+		most, booted := protocol.ParseMaxUptime(n.Annotations), v1alpha1.BootedAt(n.Annotations)
 		at := timing.Latest(booted.Add(most), s.Now)
 		if most == 0 || booted.IsZero() || at.After(end) || n.NeedsReboot() || n.Outstanding() {
 			continue

@@ -88,11 +88,19 @@ func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r R
 // text. What a template adds is the administrator's, and stays.
 var plain = strings.NewReplacer("<", "‹", ">", "›", "@", "＠", "://", "[:]//", "](", "] (")
 
+// wants reports whether a service is notified of an event.
+func wants(n v1alpha1.Notification, event v1alpha1.NotifyEvent) bool {
+	if len(n.Events) == 0 {
+		return event != v1alpha1.NotifyRebooting && event != v1alpha1.NotifyBack
+	}
+	return slices.Contains(n.Events, event)
+}
+
 // Notify puts a message into the queue of each Secret that wants it, and never waits.
 func (n *Notifier) Notify(to []v1alpha1.Notification, m Message) {
 	m.Text = plain.Replace(m.Text)
 	for _, t := range to {
-		if t.Wants(m.Event) {
+		if wants(t, m.Event) {
 			n.enqueue(n.inbox, delivery{Message: m.by(t.Template), secret: t.SecretRef.Name})
 		}
 	}

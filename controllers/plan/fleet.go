@@ -310,7 +310,7 @@ func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
 
 // maxUptime is what annotation max-uptime of a governed node should be.
 func (f *fleet) maxUptime(n *Node) string {
-	if most := f.Policy.Spec.MaxUptimeOf(n.Name); most > 0 {
+	if most := MaxUptime(&f.Policy.Spec, n.Name); most > 0 {
 		return most.String()
 	}
 	return ""

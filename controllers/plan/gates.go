@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -130,8 +133,17 @@ type podCheck struct {
 }
 
 func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
-	request := protocol.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}
+	request := protocol.Preflight{Policy: policy.Name, Revision: podsRevision(&policy.Spec)}
 	return podCheck{request: request, annotation: request.String()}
+}
+
+// podsRevision returns a hash of what the spec says about pods. If it changes, the answer to a Preflight may change, too.
+func podsRevision(spec *v1alpha1.RebootPolicySpec) string {
+	drain := spec.DrainOrDefault()
+	hash := fnv.New64a()
+	// Numbers and strings: they can always be marshalled and written.
+	_ = json.NewEncoder(hash).Encode([]any{drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, spec.BlockingPods()})
+	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
 // requestFor is the annotation on a node that waits. An agent checks once its node's turn may come. While an earlier check holds the
@@ -167,7 +179,7 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 		other := *n
 		other.BlockedBy = slices.DeleteFunc(slices.Clone(n.BlockedBy), justBooted)
 		if silent {
-			other.PreflightReport = &protocol.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
+			other.PreflightReport = &protocol.PreflightReport{Policy: policy.Name, Revision: podsRevision(&policy.Spec), BootID: n.BootID}
 		}
 		supposed[i] = &other
 	}

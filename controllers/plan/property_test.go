@@ -235,7 +235,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 				inGrace = !p.Next.IsZero() && !p.Next.After(n.Grant.At.Add(longest))
 			}
 			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || showsHooks(n) || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
-				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
+				protocol.ParseMaxUptime(n.Annotations) != plan.MaxUptime(&snapshot.Policy.Spec, name)
 			if decided(p, name).RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
 			}
