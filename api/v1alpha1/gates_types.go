@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Gates are conditions that are checked before each grant.
@@ -173,45 +172,6 @@ func ObjectGateNames(gates []ObjectGate) []string {
 
 // LabelAggregateToManager with value "true" on a ClusterRole gives its rights to the manager: gates of objects read with them.
 const LabelAggregateToManager = "rbac.reboot-operator.io/aggregate-to-manager"
-
-// GateStatus is what one gate of gates.prometheus or gates.objects reported last.
-type GateStatus struct {
-	// name of the gate; of gates.objects the kind and the object, such as CephCluster/rook-ceph.
-	// +required
-	// +kubebuilder:validation:MaxLength=330
-	Name string `json:"name"`
-	// state is one of:
-	// - Clear: the query has no result, or the expression is true of every object.
-	// - Firing: the query has a result.
-	// - NotReady: the expression is false of an object.
-	// - Unreachable: it is not known, and permits nothing.
-	// +required
-	State GateState `json:"state"`
-	// message names a series that blocks, with its value at that time, or an object of which the expression is false.
-	// Otherwise it states why the gate could not be asked.
-	// Absent: it is clear.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message,omitempty"`
-	// at is since when the gate has reported it.
-	// +required
-	At metav1.Time `json:"at"`
-}
-
-// GateState is what a gate reported last.
-// +kubebuilder:validation:Enum=Clear;Firing;NotReady;Unreachable
-type GateState string
-
-const (
-	// GateClear means that the query has no result, or that the expression is true of every object.
-	GateClear GateState = "Clear"
-	// GateFiring means that the query has a result.
-	GateFiring GateState = "Firing"
-	// GateNotReady means that the expression is false of an object.
-	GateNotReady GateState = "NotReady"
-	// GateUnreachable means that it is not known.
-	GateUnreachable GateState = "Unreachable"
-)
 
 // SecretReference names a Secret in the operator's namespace.
 type SecretReference struct {

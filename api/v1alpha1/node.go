@@ -194,3 +194,13 @@ const FieldOwnerAgent = "reboot-operator-agent"
 
 // FieldOwnerManager is the field manager of the manager's writes.
 const FieldOwnerManager = "reboot-operator-manager"
+
+// UrgentPrefix begins the value of AnnotationRebootRequested where the request is urgent. The reason follows it.
+const UrgentPrefix = "urgent:"
+
+// UrgentlyRequested reports whether the annotation of the node asks for an urgent reboot, and why. A label cannot: it has no
+// place for the prefix.
+func UrgentlyRequested(node *corev1.Node) (why string, urgent bool) {
+	why, urgent = strings.CutPrefix(node.Annotations[AnnotationRebootRequested], UrgentPrefix)
+	return strings.TrimSpace(why), urgent
+}

@@ -225,3 +225,89 @@ type VersionNodes struct {
 	// +required
 	WithoutNeed int32 `json:"withoutNeed"`
 }
+
+// WindowStatus is the state of the windows.
+type WindowStatus struct {
+	// state is one of:
+	// - Always: there are no windows, so reboots may begin at any hour.
+	// - Open: a window is open.
+	// - Closed: no window is open, or a blackout is in force.
+	// - Paused: the policy is paused, regardless of the windows.
+	// - Urgent: reboots may begin by spec.urgent.all.
+	// - Halted: the policy halted after failures, regardless of the windows.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	State WindowState `json:"state"`
+	// open is whether windows and blackouts allow a reboot to start now.
+	// +required
+	Open bool `json:"open"`
+	// name of the open window, or of the blackout in force.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+	// closesAt is when the open window closes.
+	// Absent: not within 400 days, or closed.
+	// +optional
+	ClosesAt *metav1.Time `json:"closesAt,omitempty"`
+	// opensAt is the next opening.
+	// Absent: open, or none within 400 days.
+	// +optional
+	OpensAt *metav1.Time `json:"opensAt,omitempty"`
+}
+
+// WindowState is the state of the windows.
+type WindowState string
+
+const (
+	// WindowAlways means there are no windows: always open.
+	WindowAlways WindowState = "Always"
+	// WindowOpen means a window is open.
+	WindowOpen WindowState = "Open"
+	// WindowClosed means no window is open, or a blackout is in force.
+	WindowClosed WindowState = "Closed"
+	// WindowPaused means the policy is paused, regardless of the windows.
+	WindowPaused WindowState = "Paused"
+	// WindowUrgent means reboots may start under spec.urgent.all.
+	WindowUrgent WindowState = "Urgent"
+	// WindowHalted means the policy halted after failures, regardless of the windows.
+	WindowHalted WindowState = "Halted"
+)
+
+// GateStatus is what one gate of gates.prometheus or gates.objects reported last.
+type GateStatus struct {
+	// name of the gate; of gates.objects the kind and the object, such as CephCluster/rook-ceph.
+	// +required
+	// +kubebuilder:validation:MaxLength=330
+	Name string `json:"name"`
+	// state is one of:
+	// - Clear: the query has no result, or the expression is true of every object.
+	// - Firing: the query has a result.
+	// - NotReady: the expression is false of an object.
+	// - Unreachable: it is not known, and permits nothing.
+	// +required
+	State GateState `json:"state"`
+	// message names a series that blocks, with its value at that time, or an object of which the expression is false.
+	// Otherwise it states why the gate could not be asked.
+	// Absent: it is clear.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// at is since when the gate has reported it.
+	// +required
+	At metav1.Time `json:"at"`
+}
+
+// GateState is what a gate reported last.
+// +kubebuilder:validation:Enum=Clear;Firing;NotReady;Unreachable
+type GateState string
+
+const (
+	// GateClear means that the query has no result, or that the expression is true of every object.
+	GateClear GateState = "Clear"
+	// GateFiring means that the query has a result.
+	GateFiring GateState = "Firing"
+	// GateNotReady means that the expression is false of an object.
+	GateNotReady GateState = "NotReady"
+	// GateUnreachable means that it is not known.
+	GateUnreachable GateState = "Unreachable"
+)

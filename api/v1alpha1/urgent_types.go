@@ -2,10 +2,8 @@ package v1alpha1
 
 import (
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -95,19 +93,4 @@ func (u *UrgentPeriod) Ignores(what UrgentIgnore, now time.Time) bool {
 // Ignores reports whether the reboots of these nodes ignore something. An absent UrgentNodes ignores nothing.
 func (u *UrgentNodes) Ignores(what UrgentIgnore) bool {
 	return u != nil && slices.Contains(u.Ignore, what)
-}
-
-// PausedAt reports whether the pause of the policy stops new grants at a time.
-func (s *RebootPolicySpec) PausedAt(now time.Time) bool {
-	return s.Pause.InForce(now) && !s.UrgentOrDefault().All.Ignores(UrgentIgnoresPause, now)
-}
-
-// UrgentPrefix begins the value of AnnotationRebootRequested where the request is urgent. The reason follows it.
-const UrgentPrefix = "urgent:"
-
-// UrgentlyRequested reports whether the annotation of the node asks for an urgent reboot, and why. A label cannot: it has no
-// place for the prefix.
-func UrgentlyRequested(node *corev1.Node) (why string, urgent bool) {
-	why, urgent = strings.CutPrefix(node.Annotations[AnnotationRebootRequested], UrgentPrefix)
-	return strings.TrimSpace(why), urgent
 }

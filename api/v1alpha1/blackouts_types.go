@@ -1,0 +1,38 @@
+package v1alpha1
+
+// Blackout is a range of civil dates on which no reboot starts.
+//
+// +kubebuilder:validation:XValidation:rule="self.to > self.from",message="to must be after from: it is the first day on which reboots may start again"
+type Blackout struct {
+	// name identifies the blackout in status and messages, such as year-end.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as year-end"
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// from is the first day of the blackout, from its first instant in timeZone, such as "2026-12-19".
+	// +required
+	// +kubebuilder:validation:Format=date
+	// +kubebuilder:validation:MaxLength=32
+	From string `json:"from"`
+
+	// to is the day after the last day of the blackout, such as "2027-01-04".
+	// The blackout ends with the first instant of that day.
+	// +required
+	// +kubebuilder:validation:Format=date
+	// +kubebuilder:validation:MaxLength=32
+	To string `json:"to"`
+
+	// timeZone is an IANA name such as Europe/Berlin.
+	// Absent: UTC.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name such as UTC or Europe/Berlin"
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// reason is shown wherever the blackout is reported, such as year-end freeze.
+	// Absent: no reason is shown.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+}
