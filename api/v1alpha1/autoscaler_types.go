@@ -5,10 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node that is being rebooted.
 type Autoscaler struct {
 	// grace is how long a node keeps the annotations for autoscalers after its granted reboot has ended, such as 30m.
-	// The node is empty then, and looks unused.
-	// It also counts from the end of an attempt without a reboot.
-	// 0s removes them with the uncordon.
-	// Absent: 15m.
+	// The node is empty then and looks unused.
+	// Defaults to 15m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

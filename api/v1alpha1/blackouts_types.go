@@ -2,11 +2,11 @@ package v1alpha1
 
 // Blackout is a range of civil dates on which no reboot starts.
 //
-// +kubebuilder:validation:XValidation:rule="self.to > self.from",message="to must be after from: it is the first day on which reboots may start again"
+// +kubebuilder:validation:XValidation:rule="self.to > self.from",message="to must be after from, because it is the first day on which reboots may start again: set it to the day after the last day"
 type Blackout struct {
 	// name identifies the blackout in status and messages, such as year-end.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as year-end"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower-case letters, digits and -, and begin and end with a letter or digit, such as year-end"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
@@ -23,15 +23,15 @@ type Blackout struct {
 	// +kubebuilder:validation:MaxLength=32
 	To string `json:"to"`
 
-	// timeZone is an IANA name such as Europe/Berlin.
-	// Absent: UTC.
+	// timeZone is an IANA name, such as Europe/Berlin.
+	// Defaults to UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name such as UTC or Europe/Berlin"
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name, such as UTC or Europe/Berlin"
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// reason is shown wherever the blackout is reported, such as year-end freeze.
-	// Absent: no reason is shown.
+	// If it is absent, no reason is shown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`

@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // DaemonSet pods, mirror pods and completed pods stay.
 type Drain struct {
 	// timeout is how long the drain may take before onTimeout applies, such as 20m or 2h.
-	// Absent: 20m.
+	// Defaults to 20m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -15,16 +15,15 @@ type Drain struct {
 
 	// onTimeout is what happens when the drain has taken longer than timeout:
 	// - Abort: the node is uncordoned at once, the attempt counts as failed, and the next one follows after a back-off.
-	// - Reboot: the node is rebooted with the pods that are left on it. An inhibitor or a coordinator still ends the attempt.
-	// For example: onTimeout: Reboot.
-	// Absent: Abort.
+	// - Reboot: the node is rebooted with the remaining pods on it. An inhibitor or a coordinator still ends the attempt.
+	// Defaults to Abort.
+	// Example: Reboot.
 	// +optional
 	OnTimeout DrainTimeoutAction `json:"onTimeout,omitempty"`
 
-	// leadTime is how long a node is cordoned before the first pod is asked to leave, such as 2m.
-	// Load balancers, storage and others that watch nodes can use it to move away.
-	// timeout counts from its end.
-	// Absent: pods are asked to leave at once.
+	// leadTime is how long a node is cordoned before the first eviction, such as 2m.
+	// Load balancers, storage and other programs that watch nodes can move away in that time, and timeout counts from its end.
+	// If it is absent, evictions begin at once.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -34,15 +33,13 @@ type Drain struct {
 	// loadBalancers configures external load balancers, such as those of Services of type LoadBalancer:
 	// - Exclude: the node has label node.kubernetes.io/exclude-from-external-load-balancers from its grant until it is back in service.
 	// - Ignore: the node is not labelled.
-	// A label that another program has set stays as it is.
-	// Use Exclude with leadTime, so that load balancers have time.
-	// Absent: Ignore.
+	// With Exclude, set leadTime too, so that load balancers have time to react.
+	// Defaults to Ignore.
 	// +optional
 	LoadBalancers LoadBalancers `json:"loadBalancers,omitempty"`
 
-	// gracePeriod caps the termination grace period of the pods, such as 2m.
-	// Part of a second counts as a whole one.
-	// Absent: each pod's own.
+	// gracePeriod is the longest termination grace period that a pod gets, such as 2m. Fractions of a second are rounded up.
+	// If it is absent, each pod's own grace period applies.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -52,16 +49,16 @@ type Drain struct {
 	// emptyDirData configures pods with emptyDir volumes, whose data is lost when the pod leaves:
 	// - Delete: the pods leave, and their data is lost.
 	// - Block: the pods stay, which blocks the drain.
-	// For example: emptyDirData: Block.
-	// Absent: Delete.
+	// Defaults to Delete.
+	// Example: Block.
 	// +optional
 	EmptyDirData PodDisposal `json:"emptyDirData,omitempty"`
 
 	// unmanagedPods configures pods without a controller, which nothing creates again:
-	// - Delete: the pods leave for good.
+	// - Delete: the pods are gone for good.
 	// - Block: the pods stay, which blocks the drain.
-	// For example: unmanagedPods: Delete.
-	// Absent: Block.
+	// Defaults to Block.
+	// Example: Delete.
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
@@ -76,21 +73,18 @@ type Drain struct {
 	// +optional
 	ClosedBudgets ClosedBudgetPolicy `json:"closedBudgets,omitempty"`
 
-	// volumeDetachTimeout is how long to wait after the drain until the volumes of the evicted pods are detached, such as 10m.
-	// It reads status.volumesInUse of the node, without the volumes of pods that stay.
+	// volumeDetachTimeout is how long to wait after the drain for the volumes of the evicted pods to detach, such as 10m.
 	// When the time has passed, the reboot goes on.
-	// 0s does not wait.
-	// Absent: 5m.
+	// Defaults to 5m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('168h')",message="volumeDetachTimeout must be a duration of at most 168h, such as 5m; 0s does not wait"
 	VolumeDetachTimeout *metav1.Duration `json:"volumeDetachTimeout,omitempty"`
 
-	// rules handle certain pods differently.
-	// The first rule that matches a pod applies.
-	// For example: {podSelector: {matchLabels: {app: batch}}, action: WaitCompleted}.
-	// Absent: all pods are evicted together.
+	// rules handle some pods differently: the first rule that matches a pod applies.
+	// If the list is absent, all pods are evicted together.
+	// Example: [{podSelector: {matchLabels: {app: batch}}, action: WaitCompleted}].
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
@@ -108,25 +102,25 @@ const (
 	LoadBalancersIgnore LoadBalancers = "Ignore"
 )
 
-// DrainTimeoutAction states what happens when a drain takes too long.
+// DrainTimeoutAction says what happens when a drain takes too long.
 // +kubebuilder:validation:Enum=Abort;Reboot
 type DrainTimeoutAction string
 
 const (
 	// DrainTimeoutAbort uncordons the node at once and backs off: 5 minutes, doubling to 6 hours.
 	DrainTimeoutAbort DrainTimeoutAction = "Abort"
-	// DrainTimeoutReboot reboots the node with the pods that are left on it.
+	// DrainTimeoutReboot reboots the node with the remaining pods on it.
 	DrainTimeoutReboot DrainTimeoutAction = "Reboot"
 )
 
-// PodDisposal states what happens to pods that lose something by leaving.
+// PodDisposal says what happens to pods that lose something if they leave.
 // +kubebuilder:validation:Enum=Delete;Block
 type PodDisposal string
 
 const (
-	// PodDisposalDelete lets them go.
+	// PodDisposalDelete lets the pods leave.
 	PodDisposalDelete PodDisposal = "Delete"
-	// PodDisposalBlock keeps them, which blocks the drain.
+	// PodDisposalBlock keeps the pods on the node, which blocks the drain.
 	PodDisposalBlock PodDisposal = "Block"
 )
 
@@ -141,18 +135,18 @@ const (
 	ClosedBudgetsWait ClosedBudgetPolicy = "Wait"
 )
 
-// DrainRule handles certain pods differently.
+// DrainRule handles some pods differently.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriod) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriod goes with action Evict or Delete only"
+// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriod) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriod works only with action Evict or Delete: remove it, or change action"
 type DrainRule struct {
 	// podSelector selects pods by label, such as {matchLabels: {app: db}}.
-	// It must not be empty: the other fields of drain apply to every pod.
+	// It must not be empty, because the other fields of drain apply to every pod.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must not be empty: give it matchLabels or matchExpressions"
 	PodSelector LabelSelector `json:"podSelector"`
 
 	// namespaceSelector selects the pods' namespaces by label, such as {matchLabels: {team: data}}.
-	// Absent or empty: every namespace.
+	// If it is absent or empty, pods of every namespace match.
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
@@ -161,22 +155,21 @@ type DrainRule struct {
 	// - WaitCompleted: waits until the pod has completed by itself.
 	// - Skip: leaves the pod on the node.
 	// - Delete: deletes the pod, regardless of its PodDisruptionBudgets.
-	// For example: action: WaitCompleted.
-	// Absent: Evict.
+	// Defaults to Evict.
+	// Example: WaitCompleted.
 	// +optional
 	Action DrainAction `json:"action,omitempty"`
 
-	// order puts the pods in a sequence, such as 10 for a database after its clients.
+	// order puts the pods in a sequence, such as 10 for a database that leaves after its clients.
 	// Pods with a lower order leave first, and the next ones only after all of these are gone.
-	// Pods without a rule have order 0.
-	// Absent: 0.
+	// Defaults to 0, which pods without a rule have too.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	Order int32 `json:"order,omitempty"`
 
-	// gracePeriod caps the pods' termination grace period, such as 30s.
-	// Absent: drain.gracePeriod.
+	// gracePeriod is the longest termination grace period that these pods get, such as 30s.
+	// If it is absent, drain.gracePeriod applies.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -184,17 +177,17 @@ type DrainRule struct {
 	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 }
 
-// DrainAction states how a pod leaves the node.
+// DrainAction says how a pod leaves the node.
 // +kubebuilder:validation:Enum=Evict;WaitCompleted;Skip;Delete
 type DrainAction string
 
 const (
-	// DrainEvict evicts the pod; PodDisruptionBudgets are respected.
+	// DrainEvict evicts the pod and respects its PodDisruptionBudgets.
 	DrainEvict DrainAction = "Evict"
 	// DrainWaitCompleted waits until the pod has completed by itself.
 	DrainWaitCompleted DrainAction = "WaitCompleted"
 	// DrainSkip leaves the pod on the node.
 	DrainSkip DrainAction = "Skip"
-	// DrainDelete deletes the pod: the one way round a PodDisruptionBudget.
+	// DrainDelete deletes the pod, regardless of its PodDisruptionBudgets.
 	DrainDelete DrainAction = "Delete"
 )

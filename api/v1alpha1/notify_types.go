@@ -2,9 +2,8 @@ package v1alpha1
 
 // Notification is a service and the events that it receives.
 type Notification struct {
-	// secretRef names a Secret in the operator's namespace whose key url holds the address of a service.
-	// The address has the form of shoutrrr, such as slack://hook:TOKEN@webhook or generic://example.com/path.
-	// Several lines are several services.
+	// secretRef names a Secret in the operator's namespace whose key url holds the addresses of services, one a line.
+	// They are URLs of shoutrrr, such as slack://hook:TOKEN@webhook or generic://example.com/path.
 	// +required
 	SecretRef SecretReference `json:"secretRef"`
 
@@ -17,7 +16,7 @@ type Notification struct {
 	// - Deadline: nodes come close to spec.deadline, or are past it.
 	// - Rebooting: a node has its grant, and is drained and rebooted.
 	// - Back: a node is back in service after its reboot.
-	// Absent: all but Rebooting and Back, of which there are as many as nodes.
+	// If the list is absent, the service receives all but Rebooting and Back, which come once for each node.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -25,13 +24,12 @@ type Notification struct {
 	Events []NotifyEvent `json:"events,omitempty"`
 
 	// template is the text of each message, such as "[prod] {event} {node}: {text}".
-	// {text} is the text without a template, {event} is one of events, and {policy} is the name of the policy.
-	// {node} is the name of the node that the message is about, and empty where it is about the policy.
-	// Absent: the same as {text}.
+	// {text} is the default text, {event} one of events, {policy} the policy, and {node} the node, or empty in messages about the policy.
+	// Defaults to {text}.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([^{}]|[{](text|event|policy|node)[}])*$')",message="braces are for {text}, {event}, {policy} and {node}"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([^{}]|[{](text|event|policy|node)[}])*$')",message="template may use braces only for {text}, {event}, {policy} and {node}"
 	Template string `json:"template,omitempty"`
 }
 
@@ -48,7 +46,7 @@ const (
 	NotifyFailed NotifyEvent = "Failed"
 	// NotifyHalted means that the policy halted after failures.
 	NotifyHalted NotifyEvent = "Halted"
-	// NotifyUrgent means that reboots may start at hours that are forbidden otherwise, or that one was granted then.
+	// NotifyUrgent means that spec.urgent.all began, or that a node got its grant by an urgent request.
 	NotifyUrgent NotifyEvent = "Urgent"
 	// NotifyDeadline means that nodes come close to spec.deadline, or are past it.
 	NotifyDeadline NotifyEvent = "Deadline"

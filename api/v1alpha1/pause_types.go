@@ -9,24 +9,25 @@ import (
 // Pause stops new grants.
 type Pause struct {
 	// reason is shown wherever the pause is reported, such as Black Friday.
-	// Absent: no reason is shown.
+	// If it is absent, no reason is shown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
 
 	// until is when the pause ends by itself, such as 2026-12-27T00:00:00Z.
-	// Absent: the pause lasts until you remove it.
+	// If it is absent, the pause lasts until you remove it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-27T00:00:00Z"
+	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time, such as 2026-12-27T00:00:00Z"
 	Until *metav1.Time `json:"until,omitempty"` // the format allows times that Go cannot read; the rule refuses them
 }
 
-// InForce reports whether the pause stops new grants at an instant. An absent one does not.
+// InForce reports whether the pause stops new grants at a time. An absent pause does not.
 func (p *Pause) InForce(now time.Time) bool {
 	return p != nil && (p.Until == nil || now.Before(p.Until.Time))
 }
 
-// End is when the pause ends by itself. Zero: it does not, or only beyond the year 9999, which JSON cannot write.
+// End returns when the pause ends by itself, or the zero time if it does not, or only after the year
+// 9999, which JSON cannot write.
 func (p *Pause) End() time.Time {
 	if p.Until == nil || p.Until.UTC().Year() > LastYear {
 		return time.Time{}

@@ -2,21 +2,20 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Reboot states how the node is rebooted.
+// Reboot configures how the node is rebooted.
 type Reboot struct {
-	// timeout is how long a node may take to be Ready on a new boot ID, such as 30m.
-	// It counts from the point of no return.
+	// timeout is how long after the point of no return a node may take to be Ready on a new boot ID, such as 1h.
 	// After that, the node counts as failed and keeps its slot.
-	// Absent: 30m.
+	// Defaults to 30m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// settle is how long a rebooted node must stay Ready before it is back in service, such as 90s or 5m.
+	// settle is how long a rebooted node must stay Ready before it is back in service, such as 5m.
 	// 0s does not wait.
-	// Absent: 60s.
+	// Defaults to 60s.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -26,17 +25,16 @@ type Reboot struct {
 	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
 	// - Block: no reboot is granted or begun while anything on the host blocks a shutdown.
 	// - Ignore: the host is rebooted regardless.
-	// For example: inhibitors: Ignore.
-	// Absent: Block.
+	// Defaults to Block.
+	// Example: Ignore.
 	// +optional
 	Inhibitors Obstacle `json:"inhibitors,omitempty"`
 
-	// coordinators sets what happens if another program may reboot the host.
-	// Examples are an active locksmithd, or another update coordinator that holds /run/update-engine/coordinator.conf.
+	// coordinators configures what happens if another program may reboot the host, such as an active locksmithd:
 	// - Block: no reboot is granted until no other program may reboot the host.
 	// - Ignore: the host is rebooted regardless, by two programs that do not know of each other.
-	// For example: coordinators: Ignore.
-	// Absent: Block.
+	// Defaults to Block.
+	// Example: Ignore.
 	// +optional
 	Coordinators Obstacle `json:"coordinators,omitempty"`
 }

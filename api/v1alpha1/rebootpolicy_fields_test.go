@@ -143,14 +143,23 @@ var _ = Describe("What kubectl explain shows", func() {
 		})
 	})
 
-	It("states what it means where a field of the spec is absent", func() {
+	It("has at most three sentences for a field of the spec, and one example", func() {
+		aside := regexp.MustCompile(`(?m)^(- |Example: ).*$`) // the values of the field, and the example
+		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
+			prose := aside.ReplaceAllString(s.Description, "")
+			Expect(len(regexp.MustCompile(`\.(\s|$)`).FindAllString(prose, -1))).To(BeNumerically("<=", 3), "%s: %s", path, s.Description)
+			Expect(strings.Count(s.Description, "Example: ")).To(BeNumerically("<=", 1), path)
+		})
+	})
+
+	It("says what it means if a field of the spec is absent", func() {
 		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			if _, selector := s.Properties["matchLabels"]; selector { // as Kubernetes has them
 				return
 			}
 			for name, inner := range s.Properties {
 				if !slices.Contains(s.Required, name) && !strings.Contains(path, ".matchExpressions") {
-					Expect(inner.Description).To(ContainSubstring("\nAbsent"), path+"."+name)
+					Expect(inner.Description).To(MatchRegexp(`\nDefaults to |\nIf (the list|\w+) is absent`), path+"."+name)
 				}
 			}
 		})
@@ -160,7 +169,7 @@ var _ = Describe("What kubectl explain shows", func() {
 		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			_, selector := s.Properties["matchLabels"]
 			if section := len(s.Properties) > 0 && !selector; !section && !strings.HasSuffix(path, "[]") {
-				Expect(s.Description).To(MatchRegexp(`For example|Example: |Examples are |such as `), path)
+				Expect(s.Description).To(MatchRegexp(`For example|Example: |such as `), path)
 			}
 		})
 	})
@@ -193,7 +202,7 @@ var _ = Describe("What kubectl explain shows", func() {
 				}
 				of = of.Properties[name]
 			}
-			stated := regexp.MustCompile(`(?m)^Absent(?: or empty)?: (\w+)`).FindStringSubmatch(of.Description)
+			stated := regexp.MustCompile(`(?m)^Defaults to (\w+)`).FindStringSubmatch(of.Description)
 			Expect(stated).NotTo(BeNil(), path)
 			if is, err := time.ParseDuration(stated[1]); err == nil {
 				Expect(is).To(Equal(want), path)

@@ -74,23 +74,23 @@ var _ = Describe("status, the ledger", func() {
 	},
 		Entry("a grant over the limit", "1", int32(1), []int64{9}, func(s *status) {
 			s.Grants, s.Seq = grants(9, 11), 11
-		}, "no new grant while the ledger is at or over status.limit"),
+		}, "status.grants has as many entries as status.limit allows"),
 		Entry("a grant under limit 0", "0", int32(0), nil, func(s *status) {
 			s.Grants, s.Seq = grants(11), 11
-		}, "no new grant while the ledger is at or over status.limit"),
+		}, "status.grants has as many entries as status.limit allows"),
 		Entry("one release and one grant while above a lowered limit", "3", int32(1), []int64{7, 8, 9}, func(s *status) {
 			s.Grants, s.Seq = grants(7, 8, 11), 11
-		}, "no new grant while the ledger is at or over status.limit"),
+		}, "status.grants has as many entries as status.limit allows"),
 		Entry("a grant whose number the ledger does not cover", "2", int32(2), nil, func(s *status) {
 			s.Grants = grants(11)
 		}, "status.seq must be at least the seq of every grant"),
-		Entry("a number that goes back", "1", int32(1), nil, func(s *status) { s.Seq = 9 }, "status.seq may not shrink"),
-		Entry("a status that was wiped", "1", int32(1), []int64{9}, func(s *status) { *s = status{} }, "status.seq may not shrink"),
+		Entry("a number that goes back", "1", int32(1), nil, func(s *status) { s.Seq = 9 }, "status.seq must not decrease"),
+		Entry("a status that was wiped", "1", int32(1), []int64{9}, func(s *status) { *s = status{} }, "status.seq must not decrease"),
 		Entry("a limit above the spec", "2", int32(2), nil, func(s *status) { s.Limit = 3 },
-			"status.limit may not be raised above spec.concurrency.maxUnavailable"),
+			"status.limit must not be more than spec.concurrency.maxUnavailable"),
 		Entry("limit and grant above the spec at once", "1", int32(1), []int64{9}, func(s *status) {
 			s.Limit, s.Grants, s.Seq = 2, grants(9, 11), 11
-		}, "status.limit may not be raised above spec.concurrency.maxUnavailable"),
+		}, "status.limit must not be more than spec.concurrency.maxUnavailable"),
 		Entry("a node twice", "2", int32(2), nil, func(s *status) {
 			s.Grants, s.Seq = append(grants(11), grants(11)...), 11
 		}, "Duplicate value"),

@@ -6,16 +6,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // It sets how many nodes reboot at a time, when they reboot, and how they are drained first.
 // Its status is the ledger of the granted reboots that are not finished.
 //
-// The rules on the root let the API server refuse what a paused or stale manager might still write.
-// That is a grant over the limit, a sequence number that decreases, or a limit above the one in the spec.
+// With the rules on the root the API server refuses what a paused or stale manager might still write:
+// a grant over the limit, a sequence number that decreases, or a limit above the one in the spec.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=rebootpolicies,singular=rebootpolicy,shortName=rbp,categories=reboot-operator
-// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`,description="Enforce, or DryRun: decide and report, grant nothing"
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`,description="Enforce, or DryRun, which decides and reports but grants nothing"
 // +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.window.state`,description="Always, Open, Closed, Paused, Urgent or Halted"
-// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes this policy governs"
-// +kubebuilder:printcolumn:name="Agents",type=string,JSONPath=`.status.agents.summary`,description="Nodes whose agent works, of all"
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes that this policy governs"
+// +kubebuilder:printcolumn:name="Agents",type=string,JSONPath=`.status.agents.summary`,description="Nodes whose agent works, and all nodes"
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.rebootRequired`,description="Nodes that need a reboot"
 // +kubebuilder:printcolumn:name="Granted",type=integer,JSONPath=`.status.nodes.granted`,description="Nodes in the ledger: they wait for hooks, are drained or are rebooted"
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.nodes.failed`,description="Nodes whose hooks, drain or reboot failed"
@@ -24,26 +24,33 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Max",type=integer,priority=1,JSONPath=`.status.limit`,description="maxUnavailable in nodes"
 // +kubebuilder:printcolumn:name="Next-Open",type=string,priority=1,JSONPath=`.status.window.opensAt`,description="Next opening while the window is closed"
 // +kubebuilder:printcolumn:name="Closes",type=string,priority=1,JSONPath=`.status.window.closesAt`,description="When the open window closes"
-// +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Why nodes wait: the first reason that needs an action, else the most frequent one"
+// +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Reasons why nodes wait, those that need an action first"
 // +kubebuilder:printcolumn:name="ETA",type=string,priority=1,JSONPath=`.status.estimatedCompletionAt`,description="When the last pending node is expected back"
-// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.all(g, g.seq <= self.status.?seq.orValue(0))",message="status.seq must be at least the seq of every grant"
-// +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq may not shrink: a manager that has read an older status may not write"
-// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.size() <= self.status.?limit.orValue(0) || self.status.grants.all(g, g.seq <= oldSelf.?status.?seq.orValue(0))",message="no new grant while the ledger is at or over status.limit"
-// +kubebuilder:validation:XValidation:rule="self.?status.?limit.orValue(0) == oldSelf.?status.?limit.orValue(0) || (type(self.?spec.?concurrency.?maxUnavailable.orValue(1)) == int ? self.?status.?limit.orValue(0) <= self.?spec.?concurrency.?maxUnavailable.orValue(1) : true) || (self.?spec.?concurrency.?shared.hasValue() && !self.?spec.?concurrency.?maxUnavailable.hasValue())",message="status.limit may not be raised above spec.concurrency.maxUnavailable"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.concurrency) || !has(self.spec.concurrency.shared) || self.spec.concurrency.shared != self.metadata.name",message="spec.concurrency.shared must name another RebootPolicy"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of a RebootPolicy may have at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.all(g, g.seq <= self.status.?seq.orValue(0))",message="status.seq must be at least the seq of every grant: read the status again before you write it"
+// +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq must not decrease: read the status again before you write it"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.size() <= self.status.?limit.orValue(0) || self.status.grants.all(g, g.seq <= oldSelf.?status.?seq.orValue(0))",message="status.grants has as many entries as status.limit allows: wait until a reboot ends before you add one"
+// +kubebuilder:validation:XValidation:rule="self.?status.?limit.orValue(0) == oldSelf.?status.?limit.orValue(0) || (type(self.?spec.?concurrency.?maxUnavailable.orValue(1)) == int ? self.?status.?limit.orValue(0) <= self.?spec.?concurrency.?maxUnavailable.orValue(1) : true) || (self.?spec.?concurrency.?shared.hasValue() && !self.?spec.?concurrency.?maxUnavailable.hasValue())",message="status.limit must not be more than spec.concurrency.maxUnavailable: raise maxUnavailable first"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.concurrency) || !has(self.spec.concurrency.shared) || self.spec.concurrency.shared != self.metadata.name",message="spec.concurrency.shared must name another RebootPolicy: a policy cannot share its own limit"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of a RebootPolicy may have at most 63 characters: choose a shorter one"
 type RebootPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is the metadata that every object has.
+	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user asks for.
+	// spec is the desired behavior. A first policy needs no more than these fields, read in this order:
+	// - nodeSelector: which nodes.
+	// - mode: DryRun to see what would happen, or Enforce.
+	// - concurrency: how many nodes at a time.
+	// - windows: the hours in which reboots may start.
+	// - blackouts: the dates on which no reboot starts.
+	// - pause: stops new reboots until you remove it.
+	// - drain: how pods leave a node.
 	// +optional
 	Spec RebootPolicySpec `json:"spec,omitempty"`
 
-	// status is what the manager observed, decided and granted.
+	// status holds what the manager observed, decided and granted.
 	// +optional
 	Status RebootPolicyStatus `json:"status,omitempty"`
 }
@@ -59,7 +66,7 @@ type RebootPolicyList struct {
 	Items []RebootPolicy `json:"items"`
 }
 
-// Mode reports whether a policy acts.
+// Mode says whether a policy grants reboots.
 // +kubebuilder:validation:Enum=Enforce;DryRun
 type Mode string
 
@@ -76,15 +83,16 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.urgent) || !has(self.urgent.overdue) || has(self.deadline)",message="urgent.overdue needs deadline: without one no node is overdue"
 type RebootPolicySpec struct {
-	// nodeSelector selects the nodes this policy governs, such as {matchLabels: {pool: blue}}.
-	// Absent or empty: every Node. Windows nodes are never selected: agents cannot run on them.
+	// nodeSelector selects the nodes that this policy governs, such as {matchLabels: {pool: blue}}.
+	// If it is absent or empty, the policy governs every Node.
+	// Windows nodes are never selected, because agents cannot run on them.
 	// +optional
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
 	// priority decides which policy governs a node that several policies select: the one with the highest priority.
 	// If several have that priority, the node is not rebooted, and condition Accepted of these policies reports the conflict.
-	// For example: priority: 10.
-	// Absent: 0.
+	// Defaults to 0.
+	// Example: 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000000
 	// +kubebuilder:validation:Maximum=1000000
@@ -93,47 +101,44 @@ type RebootPolicySpec struct {
 	// mode is one of:
 	// - Enforce: grants reboots.
 	// - DryRun: decides and reports everything, and grants nothing.
-	// For example: mode: DryRun.
-	// Absent: Enforce.
+	// Defaults to Enforce.
+	// Example: DryRun.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// pause stops new grants until its until, or until you remove it.
-	// A grant that no agent has begun to use is cancelled. Reboots in progress finish.
+	// pause stops new grants until the time in it, or until you remove it.
+	// Grants that no agent has begun to use are cancelled, and reboots in progress finish.
+	// If it is absent, the policy is not paused.
 	// Example: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}.
-	// Absent: the policy is not paused.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
 
 	// urgent lists the reboots that may start although windows, blackouts or a pause forbid it.
-	// It never passes maxUnavailable, the guard of control-plane nodes, PodDisruptionBudgets, gates or hooks.
-	// Absent: none.
+	// Limits, the guard of control-plane nodes, PodDisruptionBudgets, gates and hooks always count.
+	// If it is absent, no reboot is urgent.
 	// +optional
 	Urgent *Urgent `json:"urgent,omitempty"`
 
 	// concurrency limits how many nodes may be down at once, such as {maxUnavailable: 10%}.
-	// Absent: the defaults of its fields.
+	// If it is absent, its fields have their defaults.
 	// +optional
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
 
-	// rings split the nodes into rings, which reboot one after the other: at most 10.
-	// A node is in the first ring whose nodeSelector matches it.
-	// The nodes that match none come last.
-	// A node waits with reason RingWaits until the nodes of all earlier rings are done.
+	// rings are groups of nodes that reboot one after the other.
+	// A node is in the first ring that selects it, and nodes that no ring selects come last.
+	// If the list is absent or empty, all nodes are equal.
 	// Example: [{name: canary, nodeSelector: {matchLabels: {stage: canary}}, soak: 24h}].
-	// Absent or empty: all nodes are equal.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10
-	// +kubebuilder:validation:XValidation:rule="self.all(r, r.name == self[size(self) - 1].name || has(r.nodeSelector.matchLabels) && size(r.nodeSelector.matchLabels) > 0 || has(r.nodeSelector.matchExpressions) && size(r.nodeSelector.matchExpressions) > 0)",message="only the last ring may have an empty nodeSelector: it takes all nodes that are left"
+	// +kubebuilder:validation:XValidation:rule="self.all(r, r.name == self[size(self) - 1].name || has(r.nodeSelector.matchLabels) && size(r.nodeSelector.matchLabels) > 0 || has(r.nodeSelector.matchExpressions) && size(r.nodeSelector.matchExpressions) > 0)",message="only the last ring may have an empty nodeSelector, because it takes all remaining nodes: move it to the end, or give it labels"
 	Rings []Ring `json:"rings,omitempty"`
 
-	// windows are the hours in which reboots may start.
-	// Several windows form a union.
-	// A reboot in progress when a window closes is finished.
+	// windows are the hours in which reboots may start: those of any window in the list.
+	// A reboot that is in progress when a window closes is finished.
+	// If the list is absent or empty, reboots may start at any time.
 	// Example: [{name: nights, days: [Mon, Tue], start: "22:00", duration: 6h}].
-	// Absent or empty: reboots may start at any time.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -141,8 +146,8 @@ type RebootPolicySpec struct {
 	Windows []Window `json:"windows,omitempty"`
 
 	// blackouts are dates on which no reboot starts, even if a window is open.
+	// If the list is absent, there are none.
 	// Example: [{name: year-end, from: "2026-12-19", to: "2027-01-04"}].
-	// Absent: none.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -150,10 +155,8 @@ type RebootPolicySpec struct {
 	Blackouts []Blackout `json:"blackouts,omitempty"`
 
 	// deadline is how long after its need began a node should be rebooted at the latest, such as 336h.
-	// Condition DeadlineNear reports nodes for which three quarters of that time have passed.
-	// Nodes that are past it go before the others, inside rings and limits.
-	// With urgent.overdue they also ignore windows.
-	// Absent: there is none.
+	// Nodes past their deadline go before the others in their ring, and condition DeadlineNear reports them after three quarters of that time.
+	// If it is absent, there is no deadline.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -161,10 +164,8 @@ type RebootPolicySpec struct {
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
 	// maxUptime is how long a node may be up before it needs a reboot, such as 720h.
-	// Each node becomes due in the last tenth of it, at an instant that depends on its name.
-	// This keeps a fleet from becoming due at once.
-	// The need waits like any other, and condition RebootRequired has reason MaxUptime.
-	// Absent: no node needs a reboot because of its uptime.
+	// Each node becomes due in the last tenth of that time, depending on its name, so that not all become due at once.
+	// If it is absent, no node needs a reboot because of its uptime.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -172,43 +173,42 @@ type RebootPolicySpec struct {
 	MaxUptime *metav1.Duration `json:"maxUptime,omitempty"`
 
 	// drain configures how pods leave the node.
-	// Absent: the defaults of its fields.
+	// If it is absent, its fields have their defaults.
 	// +optional
 	Drain *Drain `json:"drain,omitempty"`
 
 	// reboot configures how the node is rebooted.
-	// Absent: the defaults of its fields.
+	// If it is absent, its fields have their defaults.
 	// +optional
 	Reboot *Reboot `json:"reboot,omitempty"`
 
 	// autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node, such as {grace: 30m}.
-	// Absent: the defaults of its fields.
+	// If it is absent, its fields have their defaults.
 	// +optional
 	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
 
-	// hooks are checks of your own, before the drain and after the boot of each node, or before and after each run.
+	// hooks are your own checks, before the drain and after the boot of each node, or before and after each run.
 	// A run lasts from the first grant until no node holds a grant and none may be granted.
-	// Absent: none.
+	// If it is absent, there are none.
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`
 
 	// gates are conditions that are checked before each grant.
-	// Absent: none.
+	// If it is absent, there are none.
 	// +optional
 	Gates *Gates `json:"gates,omitempty"`
 
 	// notify lists services that receive notifications of runs, failures and halts.
+	// If the list is absent, there are none.
 	// Example: [{secretRef: {name: chat}, events: [Failed, Halted]}].
-	// Absent: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Notify []Notification `json:"notify,omitempty"`
 
-	// maxFailures is how many failed nodes since the last success halt the policy, such as 1.
-	// A halted policy has condition Halted and grants nothing.
-	// To resume it, run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
-	// Absent: 2.
+	// maxFailures is how many nodes may fail since the last success before the policy halts, such as 1.
+	// A halted policy grants nothing until you run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
+	// Defaults to 2.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000

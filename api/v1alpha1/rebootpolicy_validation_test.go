@@ -58,7 +58,7 @@ var _ = Describe("spec", func() {
 			Entry("a label that is not there", "nodeSelector: {matchExpressions: [{key: pool, operator: DoesNotExist}]}"),
 			Entry("values", "nodeSelector: {matchExpressions: [{key: pool, operator: In, values: [a, b]}]}"),
 		)
-		const sentence = "matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
+		const sentence = "operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
 		DescribeTable("refuses", refuses,
 			Entry("an unknown operator", "nodeSelector: {matchExpressions: [{key: pool, operator: Is, values: [a]}]}", sentence),
 			Entry("In without values", "nodeSelector: {matchExpressions: [{key: pool, operator: In}]}", sentence),
@@ -87,12 +87,12 @@ var _ = Describe("spec", func() {
 				`matchLabels: {a: "b c"}`:                                     "must be a label value",
 				`matchLabels: {a: -b}`:                                        "must be a label value",
 				`matchLabels: {a: "` + long + `v"}`:                           "Too long: may not be more than 63",
-				"matchLabels: {a: }":                                          `matchLabels may not be empty: write a label that has no value as node-role.kubernetes.io/worker: ""`,
-				`matchLabels: {"a b": c}`:                                     "keys of matchLabels must be label keys such as kubernetes.io/os",
-				`matchLabels: {"": c}`:                                        "keys of matchLabels must be label keys such as kubernetes.io/os",
-				"matchLabels: {" + key + "k: c}":                              "keys of matchLabels must be label keys such as kubernetes.io/os",
-				"matchLabels: {" + strings.Repeat("d", 254) + "/k: c}":        "keys of matchLabels must be label keys such as kubernetes.io/os",
-				`matchExpressions: [{key: "a b", operator: Exists}]`:          "key must be a label key such as kubernetes.io/os",
+				"matchLabels: {a: }":                                          `matchLabels must not be empty: remove it, or write a label without a value as node-role.kubernetes.io/worker: ""`,
+				`matchLabels: {"a b": c}`:                                     "keys of matchLabels must be label keys, such as kubernetes.io/os",
+				`matchLabels: {"": c}`:                                        "keys of matchLabels must be label keys, such as kubernetes.io/os",
+				"matchLabels: {" + key + "k: c}":                              "keys of matchLabels must be label keys, such as kubernetes.io/os",
+				"matchLabels: {" + strings.Repeat("d", 254) + "/k: c}":        "keys of matchLabels must be label keys, such as kubernetes.io/os",
+				`matchExpressions: [{key: "a b", operator: Exists}]`:          "key must be a label key, such as kubernetes.io/os",
 				`matchExpressions: [{key: a, operator: In, values: ["b c"]}]`: "must be a label value",
 			} {
 				refused = append(refused, Entry(where+": "+labels, fmt.Sprintf(selector, labels), sentence))
@@ -122,8 +122,8 @@ var _ = Describe("spec", func() {
 		)
 		DescribeTable("refuses", refuses,
 			Entry("a date for a time", `pause: {until: "2026-12-01"}`, "must be of type date-time"),
-			Entry("small letters in a time", `pause: {until: "2026-12-01t00:00:00z"}`, "until must be a time such as 2026-12-27T00:00:00Z"),
-			Entry("a time zone too far away", `pause: {until: "2026-12-01T00:00:00+25:00"}`, "until must be a time such as 2026-12-27T00:00:00Z"),
+			Entry("small letters in a time", `pause: {until: "2026-12-01t00:00:00z"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
+			Entry("a time zone too far away", `pause: {until: "2026-12-01T00:00:00+25:00"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
 			Entry("a novel", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
 		)
 	})
@@ -226,7 +226,7 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("no end", `urgent: {all: {reason: CVE, ignore: [Windows]}}`, "spec.urgent.all.until: Required value"),
 			Entry("a date for a time", `urgent: {all: {until: "2026-12-01", reason: CVE, ignore: [Windows]}}`, "must be of type date-time"),
-			Entry("small letters in a time", `urgent: {all: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}}`, "until must be a time such as 2026-12-02T06:00:00Z"),
+			Entry("small letters in a time", `urgent: {all: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}}`, "until must be a time, such as 2026-12-02T06:00:00Z"),
 			Entry("overdue nodes without a deadline", "urgent: {overdue: {ignore: [Windows]}}", "urgent.overdue needs deadline: without one no node is overdue"),
 			Entry("a pause for requests", "urgent: {requested: {ignore: [Windows, Pause]}}", `supported values: "Windows", "Blackouts"`),
 			Entry("blackouts alone for requests", "urgent: {requested: {ignore: [Blackouts]}}", "ignore must be [Windows] or [Windows, Blackouts]"),
@@ -280,7 +280,7 @@ var _ = Describe("spec", func() {
 	})
 
 	Describe("concurrency.topologyKey", func() {
-		const sentence = "topologyKey must be a label key such as topology.kubernetes.io/zone"
+		const sentence = "topologyKey must be a label key, such as topology.kubernetes.io/zone"
 		topologyKey := func(value string) string { return "concurrency: {topologyKey: " + value + "}" }
 		DescribeTable("accepts", accepts,
 			Entry("a well-known label", topologyKey("topology.kubernetes.io/zone")),
@@ -303,7 +303,7 @@ var _ = Describe("spec", func() {
 		const (
 			startSentence    = "start must be a time of day as HH:MM, from 00:00 to 23:59"
 			durationSentence = "duration must be more than 0 and at most 168h, such as 90m or 6h"
-			zoneSentence     = "timeZone must be an IANA name such as UTC or Europe/Berlin"
+			zoneSentence     = "timeZone must be an IANA name, such as UTC or Europe/Berlin"
 			weeksSentence    = "weeksOfMonth must be 1 to 5, or -1 for the last"
 		)
 		DescribeTable("accepts", accepts,
@@ -354,7 +354,7 @@ var _ = Describe("spec", func() {
 
 	Describe("blackouts", func() {
 		blackout := func(fields string) string { return "blackouts: [{name: b, " + fields + "}]" }
-		const sentence = "to must be after from: it is the first day on which reboots may start again"
+		const sentence = "to must be after from, because it is the first day on which reboots may start again"
 		DescribeTable("accepts", accepts,
 			Entry("one day", blackout(`from: "2026-12-24", to: "2026-12-25"`)),
 			Entry("a turn of the year in a zone", blackout(`from: "2026-12-19", to: "2027-01-04", timeZone: Europe/Berlin, reason: holidays`)),
@@ -371,11 +371,11 @@ var _ = Describe("spec", func() {
 			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
 			Entry("an unknown zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
-				"timeZone must be an IANA name such as UTC or Europe/Berlin"),
+				"timeZone must be an IANA name, such as UTC or Europe/Berlin"),
 			Entry("an empty zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: ""`),
-				"timeZone must be an IANA name such as UTC or Europe/Berlin"),
+				"timeZone must be an IANA name, such as UTC or Europe/Berlin"),
 			Entry("an offset for a zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: "01:00"`),
-				"timeZone must be an IANA name such as UTC or Europe/Berlin"),
+				"timeZone must be an IANA name, such as UTC or Europe/Berlin"),
 		)
 	})
 
@@ -384,8 +384,8 @@ var _ = Describe("spec", func() {
 		rule := func(fields string) string { return "drain: {rules: [{" + fields + "}]}" }
 		const (
 			timeoutSentence  = "timeout must be a duration of more than 0 and at most 168h, such as 20m or 2h"
-			selectorSentence = "podSelector must select something: give matchLabels or matchExpressions"
-			graceSentence    = "gracePeriod goes with action Evict or Delete only"
+			selectorSentence = "podSelector must not be empty: give it matchLabels or matchExpressions"
+			graceSentence    = "gracePeriod works only with action Evict or Delete"
 		)
 		DescribeTable("accepts", accepts,
 			Entry("nothing", drain("")),
@@ -417,11 +417,11 @@ var _ = Describe("spec", func() {
 			Entry("a rule for every pod", rule("podSelector: {}, action: Skip"), selectorSentence),
 			Entry("a rule for every pod, by an empty map", rule("podSelector: {matchLabels: {}}"), selectorSentence),
 			Entry("a selector that is not one", rule("podSelector: {matchExpressions: [{key: app, operator: Like}]}"),
-				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
 			Entry("a namespace selector that is not one", rule("podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}"),
-				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
 			Entry("an eighth expression that is none", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 7)+"{key: app, operator: In}]}"),
-				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
 			Entry("nine expressions", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 9)+"]}"),
 				"podSelector.matchExpressions: Too many: 9: must have at most 8 items"),
 			Entry("an unknown action", rule("podSelector: {matchLabels: {a: b}}, action: Kill"),
@@ -458,8 +458,8 @@ var _ = Describe("spec", func() {
 			Entry("each node, by the user's template", `notify: [{secretRef: {name: slack}, events: [Rebooting, Back], template: "{event}: {node} of {policy} (100%), {text}"}]`),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a template with another name in braces", `notify: [{secretRef: {name: slack}, template: "{node} {reason}"}]`, "braces are for {text}, {event}, {policy} and {node}"),
-			Entry("a template of another language", `notify: [{secretRef: {name: slack}, template: "{{.Node}}"}]`, "braces are for {text}, {event}, {policy} and {node}"),
+			Entry("a template with another name in braces", `notify: [{secretRef: {name: slack}, template: "{node} {reason}"}]`, "template may use braces only for {text}, {event}, {policy} and {node}"),
+			Entry("a template of another language", `notify: [{secretRef: {name: slack}, template: "{{.Node}}"}]`, "template may use braces only for {text}, {event}, {policy} and {node}"),
 			Entry("an empty template", `notify: [{secretRef: {name: slack}, template: ""}]`, "should be at least 1 chars long"),
 			Entry("nobody", "notify: [{events: [Halted]}]", "secretRef: Required value"),
 			Entry("a Secret without a name", `notify: [{secretRef: {name: ""}}]`, "should be at least 1 chars long"),
@@ -474,8 +474,8 @@ var _ = Describe("spec", func() {
 		object := func(fields string) string {
 			return "gates: {objects: [{apiVersion: ceph.rook.io/v1, kind: CephCluster, namespace: rook-ceph, expression: object.status.ready, " + fields + "}]}"
 		}
-		const keySentence = "must be an annotation key such as example.com/backup-done"
-		const othersSentence = "keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to others, and an answer is removed: use a domain of yours, such as example.com/backup-done"
+		const keySentence = "must be an annotation key, such as example.com/backup-done"
+		const othersSentence = "keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to other programs: use your own domain, such as example.com/backup-done"
 		DescribeTable("accepts", accepts,
 			Entry("a key whose domain only ends like one of Kubernetes'", "hooks: {before: [mykubernetes.io/a, k8s.io.example.com/a, kubernetes.io]}"),
 			Entry("hooks", "hooks: {before: [example.com/backup-done], after: [healthy], timeout: 1h}"),
@@ -500,9 +500,9 @@ var _ = Describe("spec", func() {
 			Entry("a key whose domain has an empty part", "hooks: {after: [example..com/a]}", keySentence),
 			Entry("a key whose domain is too long", "hooks: {after: ["+strings.Repeat("d", 254)+"/a]}", keySentence),
 			Entry("a key of the operator's own", "hooks: {before: [reboot-operator.io/grant]}",
-				"keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"),
+				"keys of reboot-operator.io belong to the operator: use your own domain, such as example.com/backup-done"),
 			Entry("a hook of runs with a key of the operator's own", "hooks: {runAfter: [reboot-operator.io/resume]}",
-				"keys of reboot-operator.io are the operator's own"),
+				"keys of reboot-operator.io belong to the operator"),
 			Entry("a hook of runs twice", "hooks: {runBefore: [example.com/a, example.com/a]}", "Duplicate value"),
 			Entry("a hook of runs that is no key", "hooks: {runBefore: [a/b/c]}", keySentence),
 			Entry("a key of Kubernetes' own", "hooks: {before: [kubernetes.io/description]}", othersSentence),
@@ -513,30 +513,30 @@ var _ = Describe("spec", func() {
 			Entry("a taint effect that evicts pods", "gates: {blockingPods: [{podSelector: {matchLabels: {app: batch}}, taintEffect: NoExecute}]}",
 				`Unsupported value: "NoExecute": supported values: "PreferNoSchedule", "NoSchedule"`),
 			Entry("no time for hooks", "hooks: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
-			Entry("a gate of no object", object(""), "give name for one object, or selector for several"),
-			Entry("a gate of one object and of several", object("name: a, selector: {}"), "give name for one object, or selector for several"),
+			Entry("a gate of no object", object(""), "give either name, for one object, or selector, for several"),
+			Entry("a gate of one object and of several", object("name: a, selector: {}"), "give either name, for one object, or selector, for several"),
 			Entry("a gate that is a Secret", `gates: {objects: [{apiVersion: v1, kind: Secret, namespace: a, name: b, expression: "true"}]}`, "a Secret cannot be a gate"),
 			Entry("a gate without an expression", `gates: {objects: [{apiVersion: v1, kind: Node, name: b, expression: ""}]}`, "spec.gates.objects[0].expression"),
-			Entry("a gate of a resource", `gates: {objects: [{apiVersion: v1, kind: nodes, name: b, expression: "true"}]}`, "kind must be a kind of the API, such as CephCluster"),
+			Entry("a gate of a resource", `gates: {objects: [{apiVersion: v1, kind: nodes, name: b, expression: "true"}]}`, "kind must be the kind of an object, such as CephCluster"),
 			Entry("a gate of a group without a version", `gates: {objects: [{apiVersion: ceph.rook.io, kind: CephCluster, name: b, expression: "true"}]}`, "apiVersion must be an API group and a version"),
 			Entry("a gate in a namespace without a name", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: "", name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate in a namespace that cannot be", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate of an object below another one", object("name: rook/ceph"), "name must be the name of an object"),
 			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: matchExpressions need operator"),
-			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
+			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must not be empty: give it matchLabels or matchExpressions"),
 			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
-				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
 			Entry("a gate's name with a capital", `gates: {prometheus: [{name: Gate, url: "http://prometheus", query: up}]}`, "spec.gates.prometheus[0].name"),
 			Entry("an address without a scheme", gate(`url: "prometheus:9090", query: up`), "url must begin with http:// or https:// and name a host"),
 			Entry("an address without a host", gate(`url: "https:///prometheus", query: up`), "url must begin with http:// or https:// and name a host"),
 			Entry("another protocol", gate(`url: "ftp://prometheus", query: up`), "url must begin with http:// or https:// and name a host"),
 			Entry("an address with a space", gate(`url: "http://prometheus /", query: up`), "url must begin with http:// or https:// and name a host"),
-			Entry("a password in the address", gate(`url: "https://me:secret@prometheus", query: up`), "url may not hold credentials"),
-			Entry("a name in the address", gate(`url: "https://me@prometheus/", query: up`), "url may not hold credentials"),
-			Entry("a token in the address", gate(`url: "https://prometheus/?token=secret", query: up`), "url may have a path, but neither ? nor #"),
-			Entry("a fragment", gate(`url: "https://prometheus/#graph", query: up`), "url may have a path, but neither ? nor #"),
+			Entry("a password in the address", gate(`url: "https://me:secret@prometheus", query: up`), "url must not contain credentials"),
+			Entry("a name in the address", gate(`url: "https://me@prometheus/", query: up`), "url must not contain credentials"),
+			Entry("a token in the address", gate(`url: "https://prometheus/?token=secret", query: up`), "url must not contain ? or #"),
+			Entry("a fragment", gate(`url: "https://prometheus/#graph", query: up`), "url must not contain ? or #"),
 			Entry("a query that is too long", gate(`url: "http://prometheus", query: "`+strings.Repeat("x", 4097)+`"`), "Too long: may not be more than 4096"),
-			Entry("a name that is not valid", `gates: {prometheus: [{name: "Error budget", url: "http://prometheus", query: up}]}`, "name must be lower-case letters, digits and -, a letter or digit first and last, such as error-budget"),
+			Entry("a name that is not valid", `gates: {prometheus: [{name: "Error budget", url: "http://prometheus", query: up}]}`, "name must consist of lower-case letters, digits and -, and begin and end with a letter or digit, such as error-budget"),
 			Entry("one name for two gates", `gates: {prometheus: [{name: g, url: "http://a", query: up}, {name: g, url: "http://b", query: up}]}`, "Duplicate value"),
 			Entry("no query", gate(`url: "http://prometheus", query: ""`), "should be at least 1 chars long"),
 			Entry("another failure policy", gate(`url: "http://prometheus", query: up, failurePolicy: Ask`),

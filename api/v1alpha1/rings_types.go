@@ -9,18 +9,18 @@ import (
 type Ring struct {
 	// name identifies the ring in messages, such as canary.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as canary"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower-case letters, digits and -, and begin and end with a letter or digit, such as canary"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// nodeSelector selects the nodes of this ring among those that no earlier ring has, such as {matchLabels: {stage: canary}}.
-	// Empty: all of them.
+	// If it is empty, it selects all of them.
 	// +required
 	NodeSelector LabelSelector `json:"nodeSelector"`
 
 	// maxUnavailable is the most nodes of this ring that may be unavailable at once, such as 2, or 10% of its nodes.
-	// It counts as concurrency.maxUnavailable does, which limits all rings together.
-	// Absent: only concurrency.maxUnavailable counts.
+	// It counts nodes as concurrency.maxUnavailable does, which limits all rings together.
+	// If it is absent, only concurrency.maxUnavailable applies.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? (self >= 0 && self <= 1000) : self == '100%' || self.matches(r'^\d\d?%$')`,message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
@@ -28,7 +28,7 @@ type Ring struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// soak is how long each rebooted node of this ring must be back in service before a later ring starts, such as 24h.
-	// Absent: a later ring starts at once.
+	// If it is absent, a later ring starts at once.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

@@ -11,21 +11,21 @@ import (
 // They never pass maxUnavailable, the guard of control-plane nodes, PodDisruptionBudgets, gates or hooks.
 type Urgent struct {
 	// all makes the reboots of all nodes urgent until a time, such as for a kernel that must be replaced today.
+	// If it is absent, only requested and overdue apply.
 	// Example: {until: "2026-12-02T06:00:00Z", reason: CVE-2026-12345, ignore: [Windows, Blackouts]}.
-	// Absent: only requested and overdue apply.
 	// +optional
 	All *UrgentPeriod `json:"all,omitempty"`
 
-	// requested makes the reboot of a node urgent whose request has a reason that begins with "urgent:".
+	// requested makes the reboot of a node urgent if the reason of its request begins with "urgent:".
 	// `kubectl reboot request NODE --urgent` writes such a request, and the reboot ends it.
+	// If requested is absent, such a node waits like any other.
 	// Example: {ignore: [Windows, Blackouts]}.
-	// Absent: such a node waits like any other.
 	// +optional
 	Requested *UrgentNodes `json:"requested,omitempty"`
 
-	// overdue makes the reboot of a node urgent that has needed it for longer than deadline.
+	// overdue makes the reboot of a node urgent once the node is past the deadline.
+	// If it is absent, such a node waits like any other.
 	// Example: {ignore: [Windows]}.
-	// Absent: such a node waits like any other.
 	// +optional
 	Overdue *UrgentNodes `json:"overdue,omitempty"`
 }
@@ -33,22 +33,22 @@ type Urgent struct {
 // UrgentPeriod makes the reboots of all nodes urgent until a time.
 type UrgentPeriod struct {
 	// until is when the reboots cease to be urgent, such as 2026-12-02T06:00:00Z.
-	// Reboots in progress then are finished.
+	// Reboots that are in progress then are finished.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time such as 2026-12-02T06:00:00Z"
+	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time, such as 2026-12-02T06:00:00Z"
 	Until metav1.Time `json:"until"` // the format allows times that Go cannot read; the rule refuses them
 
 	// reason is shown wherever the urgency is reported, such as "CVE-2026-12345".
 	// +required
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.trim() != ''",message="reason must not be empty: it is shown wherever the urgency is reported"
+	// +kubebuilder:validation:XValidation:rule="self.trim() != ''",message="reason must not be empty, because it is shown wherever the urgency is reported: give one, such as CVE-2026-12345"
 	Reason string `json:"reason"`
 
 	// ignore lists what urgent reboots ignore:
 	// - Windows: they may start outside the windows.
 	// - Blackouts: they may start on the dates of blackouts.
 	// - Pause: they may start while spec.pause is in force.
-	// For example: [Windows, Blackouts].
+	// Example: [Windows, Blackouts].
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -57,13 +57,13 @@ type UrgentPeriod struct {
 	Ignore []UrgentIgnore `json:"ignore"`
 }
 
-// UrgentNodes says what the reboots of certain nodes ignore.
+// UrgentNodes says what the reboots of some nodes ignore.
 type UrgentNodes struct {
 	// ignore lists what urgent reboots ignore:
 	// - Windows: they may start outside the windows.
 	// - Blackouts: they may start on the dates of blackouts.
-	// A pause counts.
-	// For example: [Windows, Blackouts].
+	// A pause always counts.
+	// Example: [Windows, Blackouts].
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

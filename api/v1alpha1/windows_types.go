@@ -4,20 +4,19 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Window is a period that begins on certain days at a wall-clock time and lasts a fixed elapsed time.
 //
-// A start that a clock change skips is the first instant after the gap.
-// A start that a clock change repeats is the first of the two, once.
+// If a clock change skips the start, the window opens right after the gap; if it repeats the start, the window opens once, at the first.
 // The duration is elapsed time, so the window keeps its length across a clock change.
 type Window struct {
 	// name identifies the window in status and messages, such as weeknights.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as weeknights"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower-case letters, digits and -, and begin and end with a letter or digit, such as weeknights"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// days are the days on which the window starts: Mon, Tue, Wed, Thu, Fri, Sat and Sun.
 	// A window that starts on Sat at 22:00 and lasts 6h ends on Sunday at 04:00.
-	// For example: [Mon, Tue, Wed, Thu].
-	// Absent or empty: every day.
+	// If the list is absent or empty, the window starts every day.
+	// Example: [Mon, Tue, Wed, Thu].
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=7
@@ -25,7 +24,7 @@ type Window struct {
 
 	// weeksOfMonth limits the start to the n-th such weekday of the month: 1 to 5, or -1 for the last.
 	// For example, days [Tue] and weeksOfMonth [2] start on the second Tuesday of each month.
-	// Absent: every week.
+	// If it is absent, the window starts every week.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=6
@@ -35,23 +34,22 @@ type Window struct {
 	// start is the time of day in timeZone at which the window opens, as HH:MM from 00:00 to 23:59, such as 22:00.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be a time of day as HH:MM, from 00:00 to 23:59"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be a time of day as HH:MM, from 00:00 to 23:59, such as 22:00"
 	Start string `json:"start"`
 
 	// duration is how long the window is open, such as 90m or 6h.
-	// It is more than 0 and at most 168h.
-	// The end is not part of the window.
+	// It is at most 168h, and the end is not part of the window.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="duration must be more than 0 and at most 168h, such as 90m or 6h"
 	Duration metav1.Duration `json:"duration"`
 
-	// timeZone is an IANA name such as Europe/Berlin.
-	// Absent: UTC.
+	// timeZone is an IANA name, such as Europe/Berlin.
+	// Defaults to UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name such as UTC or Europe/Berlin"
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be an IANA name, such as UTC or Europe/Berlin"
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
