@@ -38,7 +38,9 @@ spec:
 var renamed = map[string]string{
 	"order: []":                  `unknown field "spec.order"`,
 	"failures: {max: 1}":         `unknown field "spec.failures"`,
-	"requests: {maxUptime: 24h}": `unknown field "spec.requests.maxUptime"`,
+	"requests: {maxUptime: 24h}": `unknown field "spec.requests"`,
+	"deadline: {after: 336h}":    `unknown field "spec.deadline.after"`,
+	"urgent: {until: '2099-01-01T00:00:00Z', reason: CVE, ignore: [Windows]}":              `unknown field "spec.urgent.until"`,
 	"gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, meanwhile: NoSchedule}]}": `unknown field "spec.gates.blockingPods[0].meanwhile"`,
 }
 
