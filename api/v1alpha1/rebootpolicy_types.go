@@ -89,15 +89,6 @@ type RebootPolicySpec struct {
 	// +optional
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
-	// priority decides which policy governs a node that several policies select: the one with the highest priority.
-	// If several have that priority, the node is not rebooted, and condition Accepted of these policies reports the conflict.
-	// Defaults to 0.
-	// Example: 10.
-	// +optional
-	// +kubebuilder:validation:Minimum=-1000000
-	// +kubebuilder:validation:Maximum=1000000
-	Priority int32 `json:"priority,omitempty"`
-
 	// mode is one of:
 	// - Enforce: grants reboots.
 	// - DryRun: decides and reports everything, and grants nothing.
@@ -106,34 +97,10 @@ type RebootPolicySpec struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// pause stops new grants until the time in it, or until you remove it.
-	// Grants that no agent has begun to use are cancelled, and reboots in progress finish.
-	// If it is absent, the policy is not paused.
-	// Example: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}.
-	// +optional
-	Pause *Pause `json:"pause,omitempty"`
-
-	// urgent lists the reboots that may start although windows, blackouts or a pause forbid it.
-	// Limits, the guard of control-plane nodes, PodDisruptionBudgets, gates and hooks always count.
-	// If it is absent, no reboot is urgent.
-	// +optional
-	Urgent *Urgent `json:"urgent,omitempty"`
-
 	// concurrency limits how many nodes may be down at once, such as {maxUnavailable: 10%}.
 	// If it is absent, its fields have their defaults.
 	// +optional
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
-
-	// rings are groups of nodes that reboot one after the other.
-	// A node is in the first ring that selects it, and nodes that no ring selects come last.
-	// If the list is absent or empty, all nodes are equal.
-	// Example: [{name: canary, nodeSelector: {matchLabels: {stage: canary}}, soak: 24h}].
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=10
-	// +kubebuilder:validation:XValidation:rule="self.all(r, r.name == self[size(self) - 1].name || has(r.nodeSelector.matchLabels) && size(r.nodeSelector.matchLabels) > 0 || has(r.nodeSelector.matchExpressions) && size(r.nodeSelector.matchExpressions) > 0)",message="only the last ring may have an empty nodeSelector, because it takes all remaining nodes: move it to the end, or give it labels"
-	Rings []Ring `json:"rings,omitempty"`
 
 	// windows are the hours in which reboots may start: those of any window in the list.
 	// A reboot that is in progress when a window closes is finished.
@@ -154,6 +121,62 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Blackouts []Blackout `json:"blackouts,omitempty"`
 
+	// pause stops new grants until the time in it, or until you remove it.
+	// Grants that no agent has begun to use are cancelled, and reboots in progress finish.
+	// If it is absent, the policy is not paused.
+	// Example: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}.
+	// +optional
+	Pause *Pause `json:"pause,omitempty"`
+
+	// drain configures how pods leave the node.
+	// If it is absent, its fields have their defaults.
+	// +optional
+	Drain *Drain `json:"drain,omitempty"`
+
+	// reboot configures how the node is rebooted.
+	// If it is absent, its fields have their defaults.
+	// +optional
+	Reboot *Reboot `json:"reboot,omitempty"`
+
+	// maxFailures is how many nodes may fail since the last success before the policy halts, such as 1.
+	// A halted policy grants nothing until you run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
+	// Defaults to 2.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxFailures *int32 `json:"maxFailures,omitempty"`
+
+	// priority decides which policy governs a node that several policies select: the one with the highest priority.
+	// If several have that priority, the node is not rebooted, and condition Accepted of these policies reports the conflict.
+	// Defaults to 0.
+	// Example: 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1000000
+	// +kubebuilder:validation:Maximum=1000000
+	Priority int32 `json:"priority,omitempty"`
+
+	// rings are groups of nodes that reboot one after the other.
+	// A node is in the first ring that selects it, and nodes that no ring selects come last.
+	// If the list is absent or empty, all nodes are equal.
+	// Example: [{name: canary, nodeSelector: {matchLabels: {stage: canary}}, soak: 24h}].
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:XValidation:rule="self.all(r, r.name == self[size(self) - 1].name || has(r.nodeSelector.matchLabels) && size(r.nodeSelector.matchLabels) > 0 || has(r.nodeSelector.matchExpressions) && size(r.nodeSelector.matchExpressions) > 0)",message="only the last ring may have an empty nodeSelector, because it takes all remaining nodes: move it to the end, or give it labels"
+	Rings []Ring `json:"rings,omitempty"`
+
+	// gates are conditions that are checked before each grant.
+	// If it is absent, there are none.
+	// +optional
+	Gates *Gates `json:"gates,omitempty"`
+
+	// hooks are your own checks, before the drain and after the boot of each node, or before and after each run.
+	// A run lasts from the first grant until no node holds a grant and none may be granted.
+	// If it is absent, there are none.
+	// +optional
+	Hooks *Hooks `json:"hooks,omitempty"`
+
 	// deadline is how long after its need began a node should be rebooted at the latest, such as 336h.
 	// Nodes past their deadline go before the others in their ring, and condition DeadlineNear reports them after three quarters of that time.
 	// If it is absent, there is no deadline.
@@ -172,31 +195,16 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('24h') && duration(self) <= duration('87600h')",message="maxUptime must be a duration of at least 24h and at most 87600h, such as 720h"
 	MaxUptime *metav1.Duration `json:"maxUptime,omitempty"`
 
-	// drain configures how pods leave the node.
-	// If it is absent, its fields have their defaults.
+	// urgent lists the reboots that may start although windows, blackouts or a pause forbid it.
+	// Limits, the guard of control-plane nodes, PodDisruptionBudgets, gates and hooks always count.
+	// If it is absent, no reboot is urgent.
 	// +optional
-	Drain *Drain `json:"drain,omitempty"`
-
-	// reboot configures how the node is rebooted.
-	// If it is absent, its fields have their defaults.
-	// +optional
-	Reboot *Reboot `json:"reboot,omitempty"`
+	Urgent *Urgent `json:"urgent,omitempty"`
 
 	// autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node, such as {grace: 30m}.
 	// If it is absent, its fields have their defaults.
 	// +optional
 	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
-
-	// hooks are your own checks, before the drain and after the boot of each node, or before and after each run.
-	// A run lasts from the first grant until no node holds a grant and none may be granted.
-	// If it is absent, there are none.
-	// +optional
-	Hooks *Hooks `json:"hooks,omitempty"`
-
-	// gates are conditions that are checked before each grant.
-	// If it is absent, there are none.
-	// +optional
-	Gates *Gates `json:"gates,omitempty"`
 
 	// notify lists services that receive notifications of runs, failures and halts.
 	// If the list is absent, there are none.
@@ -205,12 +213,4 @@ type RebootPolicySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Notify []Notification `json:"notify,omitempty"`
-
-	// maxFailures is how many nodes may fail since the last success before the policy halts, such as 1.
-	// A halted policy grants nothing until you run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
-	// Defaults to 2.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	MaxFailures *int32 `json:"maxFailures,omitempty"`
 }

@@ -554,27 +554,10 @@ func (in *RebootPolicySpec) DeepCopyInto(out *RebootPolicySpec) {
 		in, out := &in.NodeSelector, &out.NodeSelector
 		*out = (*in).DeepCopy()
 	}
-	if in.Pause != nil {
-		in, out := &in.Pause, &out.Pause
-		*out = new(Pause)
-		(*in).DeepCopyInto(*out)
-	}
-	if in.Urgent != nil {
-		in, out := &in.Urgent, &out.Urgent
-		*out = new(Urgent)
-		(*in).DeepCopyInto(*out)
-	}
 	if in.Concurrency != nil {
 		in, out := &in.Concurrency, &out.Concurrency
 		*out = new(Concurrency)
 		(*in).DeepCopyInto(*out)
-	}
-	if in.Rings != nil {
-		in, out := &in.Rings, &out.Rings
-		*out = make([]Ring, len(*in))
-		for i := range *in {
-			(*in)[i].DeepCopyInto(&(*out)[i])
-		}
 	}
 	if in.Windows != nil {
 		in, out := &in.Windows, &out.Windows
@@ -588,15 +571,10 @@ func (in *RebootPolicySpec) DeepCopyInto(out *RebootPolicySpec) {
 		*out = make([]Blackout, len(*in))
 		copy(*out, *in)
 	}
-	if in.Deadline != nil {
-		in, out := &in.Deadline, &out.Deadline
-		*out = new(v1.Duration)
-		**out = **in
-	}
-	if in.MaxUptime != nil {
-		in, out := &in.MaxUptime, &out.MaxUptime
-		*out = new(v1.Duration)
-		**out = **in
+	if in.Pause != nil {
+		in, out := &in.Pause, &out.Pause
+		*out = new(Pause)
+		(*in).DeepCopyInto(*out)
 	}
 	if in.Drain != nil {
 		in, out := &in.Drain, &out.Drain
@@ -608,9 +586,21 @@ func (in *RebootPolicySpec) DeepCopyInto(out *RebootPolicySpec) {
 		*out = new(Reboot)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.Autoscaler != nil {
-		in, out := &in.Autoscaler, &out.Autoscaler
-		*out = new(Autoscaler)
+	if in.MaxFailures != nil {
+		in, out := &in.MaxFailures, &out.MaxFailures
+		*out = new(int32)
+		**out = **in
+	}
+	if in.Rings != nil {
+		in, out := &in.Rings, &out.Rings
+		*out = make([]Ring, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
+	if in.Gates != nil {
+		in, out := &in.Gates, &out.Gates
+		*out = new(Gates)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.Hooks != nil {
@@ -618,9 +608,24 @@ func (in *RebootPolicySpec) DeepCopyInto(out *RebootPolicySpec) {
 		*out = new(Hooks)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.Gates != nil {
-		in, out := &in.Gates, &out.Gates
-		*out = new(Gates)
+	if in.Deadline != nil {
+		in, out := &in.Deadline, &out.Deadline
+		*out = new(v1.Duration)
+		**out = **in
+	}
+	if in.MaxUptime != nil {
+		in, out := &in.MaxUptime, &out.MaxUptime
+		*out = new(v1.Duration)
+		**out = **in
+	}
+	if in.Urgent != nil {
+		in, out := &in.Urgent, &out.Urgent
+		*out = new(Urgent)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.Autoscaler != nil {
+		in, out := &in.Autoscaler, &out.Autoscaler
+		*out = new(Autoscaler)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.Notify != nil {
@@ -629,11 +634,6 @@ func (in *RebootPolicySpec) DeepCopyInto(out *RebootPolicySpec) {
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
-	}
-	if in.MaxFailures != nil {
-		in, out := &in.MaxFailures, &out.MaxFailures
-		*out = new(int32)
-		**out = **in
 	}
 }
 
