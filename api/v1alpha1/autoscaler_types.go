@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node that is being rebooted.
 type Autoscaler struct {
-	// grace is how long a node keeps the annotations for autoscalers after its granted reboot has ended, such as 30m.
+	// grace is the time for which a node keeps the annotations for autoscalers after its granted reboot, such as 30m.
 	// The node is empty then and looks unused.
 	// Defaults to 15m.
 	// +optional

@@ -23,7 +23,7 @@ type Concurrency struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="topologyKey must be a label key, such as topology.kubernetes.io/zone"
 	TopologyKey string `json:"topologyKey,omitempty"`
 
-	// spacing is how long after a rebooted node is back in service the next reboot may start, such as 10m.
+	// spacing is the least time between a node's return to service and the start of the next reboot, such as 10m.
 	// Only results of gates from within that time count.
 	// If it is absent, the next reboot starts at once.
 	// +optional

@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Drain configures how pods leave the node.
 // DaemonSet pods, mirror pods and completed pods stay.
 type Drain struct {
-	// timeout is how long the drain may take before onTimeout applies, such as 20m or 2h.
+	// timeout is the longest that the drain may take before onTimeout applies, such as 2h.
 	// Defaults to 20m.
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -13,7 +13,7 @@ type Drain struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 20m or 2h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// onTimeout is what happens when the drain has taken longer than timeout:
+	// onTimeout decides about a drain that takes longer than timeout:
 	// - Abort: the node is uncordoned at once, the attempt counts as failed, and the next one follows after a back-off.
 	// - Reboot: the node is rebooted with the remaining pods on it. An inhibitor or a coordinator still ends the attempt.
 	// Defaults to Abort.
@@ -21,7 +21,7 @@ type Drain struct {
 	// +optional
 	OnTimeout DrainTimeoutAction `json:"onTimeout,omitempty"`
 
-	// leadTime is how long a node is cordoned before the first eviction, such as 2m.
+	// leadTime is the time between the cordon and the first eviction, such as 2m.
 	// Load balancers, storage and other programs that watch nodes can move away in that time, and timeout counts from its end.
 	// If it is absent, evictions begin at once.
 	// +optional
@@ -62,18 +62,14 @@ type Drain struct {
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
-	// closedBudgets configures pods whose PodDisruptionBudget allows no eviction even with every pod healthy.
-	// Some programs open such a budget, or move the pod, once its node is cordoned.
-	// - Try: the node goes after the others. It is cordoned, and the evictions are retried until timeout.
-	//   An attempt that fails is repeated after a back-off: 5 minutes, doubling to 6 hours. It does not count for failures.max.
-	// - Wait: the node waits and is not cordoned.
-	// With onTimeout: Reboot it has no effect: such budgets are no reason to wait then.
-	// For example: closedBudgets: Wait.
-	// Absent: Try.
+	// closedBudgets configures nodes with pods whose PodDisruptionBudget allows no eviction, even with every pod healthy: Try (the default) or Wait.
+	// Try drains such a node after the others, because some programs open the budget or move the pod once the node is cordoned; a try that fails is undone, backs off, and does not count for maxFailures.
+	// Wait leaves the node alone until the budget allows evictions, and onTimeout: Reboot needs neither.
+	// Example: Wait.
 	// +optional
 	ClosedBudgets ClosedBudgetPolicy `json:"closedBudgets,omitempty"`
 
-	// volumeDetachTimeout is how long to wait after the drain for the volumes of the evicted pods to detach, such as 10m.
+	// volumeDetachTimeout is the longest wait after the drain for the volumes of the evicted pods to detach, such as 10m.
 	// When the time has passed, the reboot goes on.
 	// Defaults to 5m.
 	// +optional
@@ -91,7 +87,7 @@ type Drain struct {
 	Rules []DrainRule `json:"rules,omitempty"`
 }
 
-// LoadBalancers says what external load balancers learn of a reboot.
+// LoadBalancers says whether external load balancers leave the node out.
 // +kubebuilder:validation:Enum=Exclude;Ignore
 type LoadBalancers string
 
@@ -150,7 +146,7 @@ type DrainRule struct {
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// action is how the selected pods leave the node:
+	// action decides how the selected pods leave the node:
 	// - Evict: evicts the pod and respects its PodDisruptionBudgets.
 	// - WaitCompleted: waits until the pod has completed by itself.
 	// - Skip: leaves the pod on the node.

@@ -87,7 +87,7 @@ type PrometheusGate struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Query string `json:"query"`
 
-	// failurePolicy is what happens while the query fails:
+	// failurePolicy decides about reboots while the query fails:
 	// - Block: no reboot is granted.
 	// - Ignore: the gate is ignored.
 	// Defaults to Block.

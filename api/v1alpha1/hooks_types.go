@@ -41,7 +41,7 @@ type Hooks struct {
 	// +kubebuilder:validation:MaxItems=20
 	RunAfter []AnnotationKey `json:"runAfter,omitempty"`
 
-	// timeout is how long each phase of a node or a run may take, such as 30m.
+	// timeout is the longest that each phase of a node or a run may take, such as 30m.
 	// After that, a node counts as failed, a run does not begin, and hooks after a run are reported.
 	// Defaults to 1h.
 	// +optional

@@ -7,29 +7,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Conditions this project keeps on a Node, beside the standard ones of KEP-5683 (corev1.NodeDrainInProgress,
-// corev1.NodeDrained, corev1.NodeMaintenanceInProgress, see IsAgents, and corev1.NodeMaintenancePlanned, see IsPlanned).
+// Conditions that this project keeps on a Node, besides those of KEP-5683: corev1.NodeDrainInProgress,
+// corev1.NodeDrained and corev1.NodeMaintenanceInProgress, see IsAgents, and
+// corev1.NodeMaintenancePlanned, see IsPlanned.
 const (
-	// NodeRebootRequired is written by the agent. True: the node needs a reboot, the reason states why and the message
-	// names the version. False: it does not. Unknown: an update engine cannot be asked, or none was found.
+	// NodeRebootRequired is written by the agent. It is True if the node needs a reboot, with the reason
+	// and the version, and Unknown if an update engine does not respond or was not found.
 	NodeRebootRequired corev1.NodeConditionType = "RebootRequired"
-	// NodeRebootPermitted is written by the manager, and only on nodes that need a reboot. True: granted. False: the
-	// reason is THE reason why not now.
+	// NodeRebootPermitted is written by the manager on nodes that need a reboot. It is True if the reboot
+	// is granted, and otherwise False with the one reason why not now.
 	NodeRebootPermitted corev1.NodeConditionType = "RebootPermitted"
-	// NodeRebootFailed is written by the manager, for health controllers. True: the machine did not come back from its reboot
-	// in time, and the reason reports it. Absent: it did, or the node is not being rebooted.
+	// NodeRebootFailed is written by the manager for health controllers. It is True if the machine did
+	// not come back from its reboot in time, and absent otherwise.
 	NodeRebootFailed corev1.NodeConditionType = "RebootFailed"
 )
 
-// IsPlanned reports whether a condition is the manager's corev1.NodeMaintenancePlanned, which announces a granted reboot to
-// others, such as storage. Any maintenance may write this condition: the reason shows that it is the manager's. The agent removes
-// it with its first report after the reboot, the manager where there is none.
+// IsPlanned reports whether a condition is the manager's corev1.NodeMaintenancePlanned, which announces a
+// granted reboot to others, such as storage. Any maintenance may write this condition, so the reason
+// shows whose it is. The agent removes it with its first report after the reboot, or else the manager.
 func IsPlanned(c corev1.NodeCondition) bool {
 	return c.Type == corev1.NodeMaintenancePlanned && c.Reason == EventRebootGranted
 }
 
-// IsAgents reports whether a condition of KEP-5683 is True and the agent's: corev1.NodeDrainInProgress, corev1.NodeDrained or
-// corev1.NodeMaintenanceInProgress. Any maintenance may write these, too: the reason shows that it is the agent's.
+// IsAgents reports whether a condition of KEP-5683 is True and the agent's: corev1.NodeDrainInProgress,
+// corev1.NodeDrained or corev1.NodeMaintenanceInProgress. Any maintenance may write these conditions,
+// so the reason shows whose they are.
 func IsAgents(c corev1.NodeCondition) bool {
 	if c.Status != corev1.ConditionTrue {
 		return false
@@ -45,8 +47,9 @@ func IsAgents(c corev1.NodeCondition) bool {
 	return false
 }
 
-// NodeCondition returns one of the conditions of a Node, or the zero one if it is absent. A Node may have several of one type, which
-// the API server does not refuse. The worst of them counts: that of Ready is False, and that of each other type is True.
+// NodeCondition returns a condition of a Node by its type, or the zero condition if it is absent. A
+// Node may have several of one type, which the API server does not refuse. The worst of them counts:
+// for Ready that is False, for each other type it is True.
 func NodeCondition(conditions []corev1.NodeCondition, kind corev1.NodeConditionType) corev1.NodeCondition {
 	worst, good := corev1.NodeCondition{}, corev1.ConditionFalse
 	if kind == corev1.NodeReady {
@@ -71,31 +74,36 @@ func NodeCondition(conditions []corev1.NodeCondition, kind corev1.NodeConditionT
 
 // Annotations on a Node. Each has one writer.
 const (
-	// AnnotationGrant is the manager's permission, a Grant.
+	// AnnotationGrant holds the manager's permission, a Grant.
 	AnnotationGrant = "reboot-operator.io/grant"
-	// AnnotationProgress is what the agent does with the grant, a Progress.
+	// AnnotationProgress holds what the agent does with the grant, a Progress.
 	AnnotationProgress = "reboot-operator.io/progress"
-	// AnnotationReport is what the agent finds against a reboot now, an AgentReport.
+	// AnnotationReport holds what the agent finds against a reboot now, an AgentReport.
 	AnnotationReport = "reboot-operator.io/report"
-	// AnnotationEngines is what the agent's engines have reported, an Engines. It is for the agent's next process.
+	// AnnotationEngines holds what the agent's engines have reported, an Engines, for the agent's next process.
 	AnnotationEngines = "reboot-operator.io/engines"
-	// AnnotationBootedAt is when the host booted, as the agent reports it: an instant such as 2026-11-23T06:12:40Z.
+	// AnnotationBootedAt holds when the host booted, as the agent reports it, such as 2026-11-23T06:12:40Z.
 	AnnotationBootedAt = "reboot-operator.io/booted-at"
-	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
+	// AnnotationHooks is written by the manager and holds the phase of hooks of the node, a HookPhase.
 	AnnotationHooks = "reboot-operator.io/hooks"
-	// AnnotationPreflight is the manager's request to report which pods are in the way of the node's reboot, a Preflight.
+	// AnnotationPreflight holds the manager's request to report which pods stand in the way of the
+	// node's reboot, a Preflight.
 	AnnotationPreflight = "reboot-operator.io/preflight"
-	// AnnotationMaxUptime is the manager's: how long this node may be up before it needs a reboot, a duration such as 683h12m0s.
+	// AnnotationMaxUptime is written by the manager and holds how long this node may be up before it
+	// needs a reboot, such as 683h12m0s.
 	AnnotationMaxUptime = "reboot-operator.io/max-uptime"
-	// AnnotationPaused is an administrator's: the node is never chosen, and a grant whose drain has not begun is cancelled. Every
-	// value but the empty one and "false" pauses; one other than "true" is the reason.
+	// AnnotationPaused is written by an administrator. The node is never chosen, and a grant whose drain
+	// has not begun is cancelled. Every value except "" and "false" pauses the node, and every value
+	// except "true" is shown as the reason.
 	AnnotationPaused = "reboot-operator.io/paused"
-	// AnnotationRebootRequested is an administrator's: it asks for a reboot and gives the reason, by any value but "false", in any case. A reason
-	// that begins with UrgentPrefix makes the request urgent. The agent removes it after one confirmed reboot.
+	// AnnotationRebootRequested is written by an administrator. It requests a reboot with any value except
+	// "false", in any case, which is shown as the reason. A reason that begins with UrgentPrefix makes the
+	// request urgent. The agent removes it after one confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
 )
 
-// BootedAt is when the host of a node booted, by AnnotationBootedAt. Zero: unknown.
+// BootedAt returns when the host of a node booted according to AnnotationBootedAt, or the zero time if
+// that is unknown.
 func BootedAt(annotations map[string]string) time.Time {
 	at, err := time.Parse(time.RFC3339, annotations[AnnotationBootedAt])
 	if err != nil {
@@ -104,9 +112,9 @@ func BootedAt(annotations map[string]string) time.Time {
 	return at
 }
 
-// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, unless it is set already. Grant.Annotations
-// lists the ones that it has set. When autoscaler.grace has passed since the end of the grant, the manager removes them, unless
-// they were changed meanwhile.
+// Annotations of autoscalers on a Node. With a grant the manager sets each to "true", unless it is set
+// already, and Grant.Annotations lists those that it has set. When autoscaler.grace has passed since the
+// end of the grant, the manager removes them, unless somebody has changed them.
 const (
 	// AnnotationScaleDownDisabled keeps cluster-autoscaler from deleting the node, which is empty while it is rebooted.
 	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -114,31 +122,35 @@ const (
 	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 )
 
-// LabelExcludeFromLoadBalancers on a Node keeps external load balancers off it. The manager sets it to ExcludedByOperator with a
-// grant, if the policy has drain.loadBalancers Exclude and nobody has set it already. Grant.Excluded records that. When the
-// grant ends, the manager removes it, unless it was changed meanwhile. Load balancers ignore the value: it shows whose label it is.
+// LabelExcludeFromLoadBalancers on a Node takes it out of external load balancers. If the policy has
+// drain.loadBalancers Exclude, the manager sets it to ExcludedByOperator with a grant, unless it is set
+// already, and removes it when the grant ends, unless somebody has changed it. Grant.Excluded records
+// that. Load balancers ignore the value, which shows whose label it is.
 const (
 	LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"
 	ExcludedByOperator            = "reboot-operator"
 )
 
-// TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn: evicted
-// pods then do not move to the next node to be rebooted. It evicts no pod, and where there is no other node the scheduler takes this
-// one. On nodes that wait for pods of gates.blockingPods, its effect is that of taintEffect.
+// TaintPending is set by the manager while a window is open. Nodes that wait for their turn have it with
+// effect PreferNoSchedule, so that evicted pods do not move to the next node that reboots. It evicts no
+// pods, and the scheduler still uses the node if no other fits. Nodes that wait for pods of
+// gates.blockingPods have it with the taintEffect of the gate.
 const TaintPending = "reboot-operator.io/reboot-pending"
 
-// AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and gives the reason. The manager removes it.
+// AnnotationResume on a RebootPolicy is written by an administrator to end a halt, with the reason. The
+// manager removes it.
 const AnnotationResume = "reboot-operator.io/resume"
 
-// Finalizer keeps a RebootPolicy that has grants until they are finished or cancelled.
+// Finalizer keeps a RebootPolicy with grants until these are finished or cancelled.
 const Finalizer = "reboot-operator.io/grants"
 
-// LabelRebootRequested is another controller's, or an administrator's: it asks for a reboot as AnnotationRebootRequested does, and
-// its value, the reason, has no spaces. The agent removes it after one confirmed reboot: a controller that sets it and waits until it is gone needs no more.
+// LabelRebootRequested is written by another controller or an administrator. It requests a reboot as
+// AnnotationRebootRequested does, with a reason without spaces. The agent removes it after one confirmed
+// reboot, so a controller sets it and waits until it is gone.
 const LabelRebootRequested = AnnotationRebootRequested
 
-// RebootRequested reports whether a reboot of the node is requested, by the annotation or the label, and why. The annotation
-// comes first: it reports more.
+// RebootRequested reports whether a reboot of the node is requested, by the annotation or the label, and
+// why. The annotation comes first, because its value can say more.
 func RebootRequested(node *corev1.Node) (why string, requested bool) {
 	if why, requested = RequestIn(node.Annotations); !requested {
 		why, requested = RequestIn(node.Labels)
@@ -146,7 +158,7 @@ func RebootRequested(node *corev1.Node) (why string, requested bool) {
 	return why, requested
 }
 
-// RequestIn is RebootRequested for a node's annotations alone, or for its labels alone.
+// RequestIn does what RebootRequested does, for the annotations or the labels of a node alone.
 func RequestIn(values map[string]string) (why string, requested bool) {
 	why, requested = values[AnnotationRebootRequested] // the label has the same name
 	if strings.EqualFold(why, "false") {
@@ -155,15 +167,15 @@ func RequestIn(values map[string]string) (why string, requested bool) {
 	return why, requested
 }
 
-// Labels on a Node, for selectors. The agent writes the first four, the manager the hook phases.
+// Labels on a Node, for selectors. The agent writes the first four, and the manager those of hooks.
 const (
 	// LabelRebootRequired is "true" while the node needs a reboot.
 	LabelRebootRequired = "reboot-operator.io/reboot-required"
-	// LabelOSID is ID of os-release.
+	// LabelOSID holds ID of os-release.
 	LabelOSID = "reboot-operator.io/os-id"
-	// LabelOSVersion is VERSION_ID or VERSION of os-release.
+	// LabelOSVersion holds VERSION_ID or VERSION of os-release.
 	LabelOSVersion = "reboot-operator.io/os-version"
-	// LabelOSGroup is the update group (channel) of the host.
+	// LabelOSGroup holds the update group (channel) of the host.
 	LabelOSGroup = "reboot-operator.io/os-group"
 	// LabelBeforeReboot is "true" while before-hooks run.
 	LabelBeforeReboot = "reboot-operator.io/before-reboot"
@@ -171,14 +183,15 @@ const (
 	LabelAfterReboot = "reboot-operator.io/after-reboot"
 )
 
-// NodeIsPaused reports whether an administrator has paused the node: by any value of the annotation but the empty one and
-// "false". An unexpected value, such as a reason, must not let the node be rebooted.
+// NodeIsPaused reports whether an administrator has paused the node, by any value of the annotation except
+// "" and "false". An unexpected value must not let the node be rebooted.
 func NodeIsPaused(annotations map[string]string) bool {
 	value := annotations[AnnotationPaused]
 	return value != "" && value != "false"
 }
 
-// PauseReason is why an administrator has paused the node. Empty: the node is not paused, or the annotation gives no reason.
+// PauseReason returns why an administrator has paused the node. It is empty if the node is not paused, or
+// the annotation gives no reason.
 func PauseReason(annotations map[string]string) string {
 	if value := annotations[AnnotationPaused]; NodeIsPaused(annotations) && value != "true" {
 		return strings.TrimSpace(value)
@@ -186,20 +199,21 @@ func PauseReason(annotations map[string]string) string {
 	return ""
 }
 
-// CoordinatorAdvice is in every sentence by which an agent reports that another program may reboot its host.
+// CoordinatorAdvice ends every message of an agent which says that another program may reboot its host.
 const CoordinatorAdvice = "or set spec.reboot.coordinators: Ignore"
 
-// FieldOwnerAgent is the field manager of the agent's writes, so that a cordon can be distinguished from an administrator's.
+// FieldOwnerAgent is the field manager of the agent's writes. It distinguishes the agent's cordon from an
+// administrator's.
 const FieldOwnerAgent = "reboot-operator-agent"
 
 // FieldOwnerManager is the field manager of the manager's writes.
 const FieldOwnerManager = "reboot-operator-manager"
 
-// UrgentPrefix begins the value of AnnotationRebootRequested where the request is urgent. The reason follows it.
+// UrgentPrefix begins the value of AnnotationRebootRequested of an urgent request. The reason follows it.
 const UrgentPrefix = "urgent:"
 
-// UrgentlyRequested reports whether the annotation of the node asks for an urgent reboot, and why. A label cannot: it has no
-// place for the prefix.
+// UrgentlyRequested reports whether the annotation of the node requests an urgent reboot, and why. A label
+// cannot request one, because its value may not contain the prefix.
 func UrgentlyRequested(node *corev1.Node) (why string, urgent bool) {
 	why, urgent = strings.CutPrefix(node.Annotations[AnnotationRebootRequested], UrgentPrefix)
 	return strings.TrimSpace(why), urgent

@@ -14,7 +14,7 @@ type Pause struct {
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
 
-	// until is when the pause ends by itself, such as 2026-12-27T00:00:00Z.
+	// until is the time at which the pause ends by itself, such as 2026-12-27T00:00:00Z.
 	// If it is absent, the pause lasts until you remove it.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time, such as 2026-12-27T00:00:00Z"

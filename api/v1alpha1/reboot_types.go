@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Reboot configures how the node is rebooted.
 type Reboot struct {
-	// timeout is how long after the point of no return a node may take to be Ready on a new boot ID, such as 1h.
+	// timeout is the longest that a node may take from the point of no return to Ready on a new boot ID, such as 1h.
 	// After that, the node counts as failed and keeps its slot.
 	// Defaults to 30m.
 	// +optional
@@ -13,7 +13,7 @@ type Reboot struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// settle is how long a rebooted node must stay Ready before it is back in service, such as 5m.
+	// settle is the time for which a rebooted node must stay Ready before it is back in service, such as 5m.
 	// 0s does not wait.
 	// Defaults to 60s.
 	// +optional

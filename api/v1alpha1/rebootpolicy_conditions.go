@@ -10,35 +10,38 @@ const (
 	ConditionWindowOpen = "WindowOpen"
 	// ConditionProgressing is True while a node holds a grant.
 	ConditionProgressing = "Progressing"
-	// ConditionHalted is True after maxFailures nodes failed since the last success.
+	// ConditionHalted is True once as many nodes as maxFailures have failed since the last success.
 	ConditionHalted = "Halted"
-	// ConditionAgentsReady reports whether every node that is in service has an agent that works. Absent: not known yet.
+	// ConditionAgentsReady reports whether every node in service has an agent that works. It is absent
+	// until that is known.
 	ConditionAgentsReady = "AgentsReady"
-	// ConditionDeadlineNear reports whether nodes have needed a reboot for three quarters of spec.deadline. Absent: there is no deadline.
+	// ConditionDeadlineNear reports whether nodes have needed a reboot for three quarters of
+	// spec.deadline. It is absent without a deadline.
 	ConditionDeadlineNear = "DeadlineNear"
 )
 
-// Reason names a cause in CamelCase. It is the same in condition, event, metric label and plan.
+// Reason is a cause in CamelCase. It is the same in conditions, events, metrics and plans.
 type Reason string
 
-// reasonPattern is what a condition of the API allows, kept short enough for a status and a metric label.
+// reasonPattern matches what a condition of the API allows, and is short enough for a metric label.
 var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
 
-// IsValid reports whether a status accepts the reason. A record may hold any text, as others can write it. The API server refuses
-// a whole status for one reason that it does not accept.
+// IsValid reports whether a status accepts the reason. Others can write any text into a record, and the
+// API server refuses a whole status because of one invalid reason.
 func (r Reason) IsValid() bool { return reasonPattern.MatchString(string(r)) }
 
-// Why a node that needs a reboot may not have it now: the reason of Node condition RebootPermitted=False. The checks run
-// in the order of this list, and the first that does not pass gives the reason.
+// Reasons of Node condition RebootPermitted=False: why a node that needs a reboot may not have it now.
+// The checks run in the order of this list, and the first that fails gives the reason.
 const (
 	// ReasonNoPolicy means no RebootPolicy selects the node.
 	ReasonNoPolicy Reason = "NoPolicy"
-	// ReasonPolicyConflict means several policies of the same priority select the node, or not all control-plane nodes fall under one.
+	// ReasonPolicyConflict means several policies of the same priority select the node, or control-plane
+	// nodes fall under several policies.
 	ReasonPolicyConflict Reason = "PolicyConflict"
-	// ReasonNodePaused means the node carries annotation reboot-operator.io/paused, with a value that is neither empty nor "false".
+	// ReasonNodePaused means annotation reboot-operator.io/paused of the node is neither "" nor "false".
 	ReasonNodePaused Reason = "NodePaused"
-	// ReasonInvalid means the spec has a value that admission should have refused, and the policy grants nothing. It is a reason
-	// of condition Accepted, too.
+	// ReasonInvalid means the spec has a value that the API server should have refused, and the policy
+	// grants nothing. It is also a reason of condition Accepted.
 	ReasonInvalid Reason = "Invalid"
 	// ReasonSharedPolicyNotFound means the policy of concurrency.shared does not exist, or is being deleted.
 	ReasonSharedPolicyNotFound Reason = "SharedPolicyNotFound"
@@ -50,22 +53,23 @@ const (
 	ReasonBlackout Reason = "Blackout"
 	// ReasonWindowClosed means no window is open.
 	ReasonWindowClosed Reason = "WindowClosed"
-	// ReasonWindowTooShort means what is left of the window is shorter than a reboot takes.
+	// ReasonWindowTooShort means the window closes before a reboot would be over.
 	ReasonWindowTooShort Reason = "WindowTooShort"
-	// ReasonNodeUnavailable means the node is not Ready, is being deleted, or reports no boot ID or another one than its agent: a reboot
-	// could not be proved.
+	// ReasonNodeUnavailable means the node is not Ready, is being deleted, or does not report the same
+	// boot ID as its agent, so that a reboot could not be proved.
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
-	// ReasonUpdateNotApplied means two reboots for the same need left the node as it was. Its update rolls back, or what asks for the
-	// reboot survives it.
+	// ReasonUpdateNotApplied means two reboots for the same need left the node as it was. Its update rolls
+	// back, or the request for a reboot survives it.
 	ReasonUpdateNotApplied Reason = "UpdateNotApplied"
-	// ReasonJustBooted means the host has been up for less than two minutes: what it runs may not be marked as good yet.
+	// ReasonJustBooted means the host has been up for less than two minutes, so its system may not be
+	// marked as good yet.
 	ReasonJustBooted Reason = "JustBooted"
-	// ReasonInhibited means a logind block inhibitor holds the host up.
+	// ReasonInhibited means a logind block inhibitor keeps the host up.
 	ReasonInhibited Reason = "Inhibited"
 	// ReasonCoordinatorConflict means locksmithd, or another update coordinator, may reboot the host on its own.
 	ReasonCoordinatorConflict Reason = "CoordinatorConflict"
-	// ReasonRecordUnreadable means an annotation of the record cannot be parsed or believed, and permits nothing. An attempt that
-	// has begun ends with it, too.
+	// ReasonRecordUnreadable means an annotation of the record cannot be parsed or is not plausible, and
+	// permits nothing. An attempt in progress ends with this reason, too.
 	ReasonRecordUnreadable Reason = "RecordUnreadable"
 	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
 	ReasonBackingOff Reason = "BackingOff"
@@ -77,13 +81,13 @@ const (
 	ReasonBlockingPod Reason = "BlockingPod"
 	// ReasonAlertFiring means a query of gates.prometheus has a result.
 	ReasonAlertFiring Reason = "AlertFiring"
-	// ReasonObjectNotReady means an expression of gates.objects is false of an object.
+	// ReasonObjectNotReady means an expression of gates.objects is false for an object.
 	ReasonObjectNotReady Reason = "ObjectNotReady"
-	// ReasonGateUnreachable means a gate could not be asked, or has not been asked yet.
+	// ReasonGateUnreachable means the query of a gate failed, or has not run yet.
 	ReasonGateUnreachable Reason = "GateUnreachable"
 	// ReasonControlPlaneGuard means another control-plane node is down or granted.
 	ReasonControlPlaneGuard Reason = "ControlPlaneGuard"
-	// ReasonDomainBusy means nodes of another topology domain are being rebooted, or go first.
+	// ReasonDomainBusy means nodes of another topology domain are rebooting, or go first.
 	ReasonDomainBusy Reason = "DomainBusy"
 	// ReasonBudgetExhausted means maxUnavailable nodes are unavailable already.
 	ReasonBudgetExhausted Reason = "BudgetExhausted"
@@ -91,50 +95,55 @@ const (
 	ReasonSpacing Reason = "Spacing"
 	// ReasonRunHookWaits means hooks.runBefore of the run, or hooks.runAfter of the last one, have not approved.
 	ReasonRunHookWaits Reason = "RunHookWaits"
-	// ReasonDryRun means all other checks pass, and the policy only reports.
+	// ReasonDryRun means all other checks pass, but the policy has mode DryRun.
 	ReasonDryRun Reason = "DryRun"
 )
 
-// What RebootPermitted reports of a node that all checks let pass.
+// Reasons of RebootPermitted if all checks pass.
 const (
-	// ReasonWaitingForHook means a hook has not answered yet.
+	// ReasonWaitingForHook means a hook has not approved yet.
 	ReasonWaitingForHook Reason = "WaitingForHook"
 	// ReasonGranted is the reason of RebootPermitted=True.
 	ReasonGranted Reason = "Granted"
 )
 
-// Why a node needs a reboot, or not: the reason of Node condition RebootRequired.
+// Reasons of Node condition RebootRequired: why a node needs a reboot, or not.
 const (
 	// ReasonUpdateStaged means an update engine has installed an update that the next boot uses.
 	ReasonUpdateStaged Reason = "UpdateStaged"
-	// ReasonSentinelPresent means a file exists by which the host asks for a reboot, such as /run/reboot-required.
+	// ReasonSentinelPresent means a file exists that requests a reboot, such as /run/reboot-required.
 	ReasonSentinelPresent Reason = "SentinelPresent"
 	// ReasonRequested means a reboot was requested, by annotation or label reboot-operator.io/reboot-requested.
 	ReasonRequested Reason = "Requested"
 	// ReasonMaxUptime means the node has been up for longer than maxUptime allows.
 	ReasonMaxUptime Reason = "MaxUptime"
-	// ReasonUpToDate means nothing asks for a reboot.
+	// ReasonUpToDate means nothing requires a reboot.
 	ReasonUpToDate Reason = "UpToDate"
-	// ReasonEngineUnreachable means an update engine could not be asked, or none was found: unknown, which is never a need.
+	// ReasonEngineUnreachable means an update engine did not respond, or none was found. Whether the node
+	// needs a reboot is unknown, which never counts as a need.
 	ReasonEngineUnreachable Reason = "EngineUnreachable"
 )
 
-// Why an attempt ended without a reboot, or does not go on: the reason of the progress, the conditions, the events or status.history.
+// Reasons why an attempt ended without a reboot, or does not continue, in the progress, conditions, events
+// or status.history.
 const (
-	// ReasonDrainTimedOut means pods were left when drain.timeout had passed.
+	// ReasonDrainTimedOut means pods remained on the node when drain.timeout had passed.
 	ReasonDrainTimedOut Reason = "DrainTimedOut"
-	// ReasonCancelled means the grant was cancelled, removed or replaced, or the host was rebooted otherwise. It is no failure.
+	// ReasonCancelled means the grant was cancelled, removed or replaced, or something else rebooted the
+	// host. It is not a failure.
 	ReasonCancelled Reason = "Cancelled"
 	// ReasonUncordoned means the node was uncordoned while it was being drained.
 	ReasonUncordoned Reason = "Uncordoned"
-	// ReasonRebootRefused means logind has not confirmed the reboot. The agent tries again.
+	// ReasonRebootRefused means logind has not confirmed the reboot, and the agent tries again.
 	ReasonRebootRefused Reason = "RebootRefused"
 	// ReasonRebootTimedOut means the node was not Ready on a new boot ID within reboot.timeout.
 	ReasonRebootTimedOut Reason = "RebootTimedOut"
-	// ReasonAgentSilent means the agent did not act on its grant in time, and the grant was cancelled. It also means the node is
-	// Ready on a new boot ID, and its agent has not reported within reboot.timeout.
+	// ReasonAgentSilent means the agent did not act on its grant in time, so the grant was cancelled. It
+	// also means that the node is Ready on a new boot ID, but its agent has not reported within
+	// reboot.timeout.
 	ReasonAgentSilent Reason = "AgentSilent"
-	// ReasonGrantWithdrawn means the policy's ledger does not hold the grant that the Node shows, or holds it as withdrawn.
+	// ReasonGrantWithdrawn means the ledger of the policy does not have the grant that the Node shows, or
+	// has it as withdrawn.
 	ReasonGrantWithdrawn Reason = "GrantWithdrawn"
 	// ReasonHookTimedOut means a hook did not approve within hooks.timeout.
 	ReasonHookTimedOut Reason = "HookTimedOut"
@@ -142,7 +151,8 @@ const (
 	ReasonHookFailed Reason = "HookFailed"
 	// ReasonNodeGone means the Node was deleted.
 	ReasonNodeGone Reason = "NodeGone"
-	// ReasonNodeGoneInReboot means the Node was deleted after the point of no return: the reboot counts as failed.
+	// ReasonNodeGoneInReboot means the Node was deleted after the point of no return, so the reboot counts
+	// as failed.
 	ReasonNodeGoneInReboot Reason = "NodeGoneInReboot"
 )
 
@@ -181,15 +191,15 @@ const (
 	ReasonLimitHeld Reason = "LimitHeld"
 	// ReasonIdle means no node holds a grant.
 	ReasonIdle Reason = "Idle"
-	// ReasonTooManyFailures means maxFailures nodes failed since the last success.
+	// ReasonTooManyFailures means as many nodes as maxFailures have failed since the last success.
 	ReasonTooManyFailures Reason = "TooManyFailures"
 	// ReasonResumed means an administrator resumed the policy.
 	ReasonResumed Reason = "Resumed"
-	// ReasonHealthy means fewer than maxFailures nodes failed since the last success.
+	// ReasonHealthy means fewer nodes than maxFailures have failed since the last success.
 	ReasonHealthy Reason = "Healthy"
 	// ReasonAgentsReady means every node that is in service has an agent that works.
 	ReasonAgentsReady Reason = "AgentsReady"
-	// ReasonAgentsMissing means nodes have no agent that works: whether they need a reboot is not known.
+	// ReasonAgentsMissing means nodes have no agent that works, so it is unknown whether they need a reboot.
 	ReasonAgentsMissing Reason = "AgentsMissing"
 	// ReasonAgentsUnknown means the pods of the agents cannot be read.
 	ReasonAgentsUnknown Reason = "AgentsUnknown"
@@ -201,8 +211,8 @@ const (
 	ReasonInTime Reason = "InTime"
 )
 
-// Reasons of the events on Nodes and RebootPolicies. Some are also reasons of the Node conditions of KEP-5683, and none is of a condition of
-// a RebootPolicy. Many events carry a Reason instead. An event always follows the write that justifies it.
+// Reasons of events on Nodes and RebootPolicies, for events that do not have a Reason. Some are also
+// reasons of the Node conditions of KEP-5683. An event always follows the write that justifies it.
 const (
 	EventRebootRequired     = "RebootRequired"
 	EventUpgradesLeftToHost = "UpgradesLeftToHost"
@@ -216,9 +226,10 @@ const (
 	EventDrainAborted       = "DrainAborted"
 	EventRebootSucceeded    = "RebootSucceeded"
 	EventRebootLost         = "RebootLost"
-	// EventNotificationFailed is on policies: a service of spec.notify could not be notified.
+	// EventNotificationFailed on a policy means that a service of spec.notify could not be notified.
 	EventNotificationFailed = "NotificationFailed"
-	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
+	// EventAgentsNotDeployed on a policy means that the manager runs with --manage-agents but cannot write
+	// the DaemonSet of the agents.
 	EventAgentsNotDeployed = "AgentsNotDeployed"
 	// EventPolicyWriteRefused is on policies: the API server refuses or undoes what the manager writes to the policy's status.
 	EventPolicyWriteRefused = "PolicyWriteRefused"

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Defaults of the spec. They are documented on the fields and applied by the accessors below, never written into
-// objects: what a user left out stays visibly left out.
+// Defaults of the spec. The accessors below apply them. Nothing writes them into objects, so users see
+// what they have left out.
 const (
 	DefaultTimeZone        = "UTC"
 	DefaultDrainTimeout    = 20 * time.Minute
@@ -22,10 +22,10 @@ const (
 	DefaultAutoscalerGrace = 15 * time.Minute
 )
 
-// ModeOrDefault is the mode in force.
+// ModeOrDefault returns the mode that applies.
 func (s *RebootPolicySpec) ModeOrDefault() Mode { return cmp.Or(s.Mode, ModeEnforce) }
 
-// MaxUnavailableOrDefault is the limit as written, before it is scaled to a number of nodes.
+// MaxUnavailableOrDefault returns the limit before it is scaled to a number of nodes.
 func (s *RebootPolicySpec) MaxUnavailableOrDefault() intstr.IntOrString {
 	if most := section(s.Concurrency).MaxUnavailable; most != nil {
 		return *most
@@ -33,10 +33,10 @@ func (s *RebootPolicySpec) MaxUnavailableOrDefault() intstr.IntOrString {
 	return intstr.FromInt32(1)
 }
 
-// Shared is the name of the policy whose limit counts. Empty: its own.
+// Shared returns the name of the policy whose limit applies, or the empty string for this policy.
 func (s *RebootPolicySpec) Shared() string { return section(s.Concurrency).Shared }
 
-// OwnLimit is what limits the nodes of this policy beside the limit that it shares. Nil: nothing does.
+// OwnLimit returns what limits the nodes of this policy besides the limit that it shares, or nil.
 func (s *RebootPolicySpec) OwnLimit() *intstr.IntOrString {
 	if s.Shared() == "" {
 		return nil
@@ -44,20 +44,21 @@ func (s *RebootPolicySpec) OwnLimit() *intstr.IntOrString {
 	return s.Concurrency.MaxUnavailable
 }
 
-// TopologyKey is the node label by which reboots keep to one domain at a time. Empty: no such rule.
+// TopologyKey returns the node label of which one value reboots at a time, or the empty string.
 func (s *RebootPolicySpec) TopologyKey() string { return section(s.Concurrency).TopologyKey }
 
-// Spacing is how long after a rebooted node is back in service the next reboot may start. 0: at once.
+// Spacing returns how long after a rebooted node is back in service the next reboot may start.
 func (s *RebootPolicySpec) Spacing() time.Duration {
 	return durationOr(section(s.Concurrency).Spacing, 0)
 }
 
-// AutoscalerGraceOrDefault is how long a node keeps the annotations for autoscalers after its granted reboot has ended.
+// AutoscalerGraceOrDefault returns how long a node keeps the annotations for autoscalers after its
+// granted reboot.
 func (s *RebootPolicySpec) AutoscalerGraceOrDefault() time.Duration {
 	return durationOr(section(s.Autoscaler).Grace, DefaultAutoscalerGrace)
 }
 
-// MaxFailuresOrDefault is how many failed nodes halt the policy.
+// MaxFailuresOrDefault returns how many failed nodes halt the policy.
 func (s *RebootPolicySpec) MaxFailuresOrDefault() int32 {
 	if s.MaxFailures == nil {
 		return DefaultMaxFailures
@@ -65,36 +66,37 @@ func (s *RebootPolicySpec) MaxFailuresOrDefault() int32 {
 	return *s.MaxFailures
 }
 
-// DrainOrDefault is the drain section; an absent one is the empty one.
+// DrainOrDefault returns the drain section, or an empty one if it is absent.
 func (s *RebootPolicySpec) DrainOrDefault() Drain { return section(s.Drain) }
 
-// RebootOrDefault is the reboot section; an absent one is the empty one.
+// RebootOrDefault returns the reboot section, or an empty one if it is absent.
 func (s *RebootPolicySpec) RebootOrDefault() Reboot { return section(s.Reboot) }
 
-// UrgentOrDefault is the urgent section; an absent one is the empty one.
+// UrgentOrDefault returns the urgent section, or an empty one if it is absent.
 func (s *RebootPolicySpec) UrgentOrDefault() Urgent { return section(s.Urgent) }
 
-// HooksOrDefault is the hooks section; an absent one is the empty one.
+// HooksOrDefault returns the hooks section, or an empty one if it is absent.
 func (s *RebootPolicySpec) HooksOrDefault() Hooks { return section(s.Hooks) }
 
-// TimeoutOrDefault is how long each phase of hooks may take.
+// TimeoutOrDefault returns how long each phase of hooks may take.
 func (h Hooks) TimeoutOrDefault() time.Duration { return durationOr(h.Timeout, DefaultHooksTimeout) }
 
-// PrometheusGates are the queries that are asked before each grant.
+// PrometheusGates returns the queries that run before each grant.
 func (s *RebootPolicySpec) PrometheusGates() []PrometheusGate { return section(s.Gates).Prometheus }
 
-// FailurePolicyOrDefault is what it means when the gate cannot be asked.
+// FailurePolicyOrDefault returns what happens while the query fails.
 func (g PrometheusGate) FailurePolicyOrDefault() Obstacle {
 	return cmp.Or(g.FailurePolicy, ObstacleBlock)
 }
 
-// ObjectGates are the expressions about objects that are checked before each grant.
+// ObjectGates returns the expressions about objects that are checked before each grant.
 func (s *RebootPolicySpec) ObjectGates() []ObjectGate { return section(s.Gates).Objects }
 
-// BlockingPods select the pods that keep their node from being rebooted.
+// BlockingPods returns the selectors of pods that keep their node from being rebooted.
 func (s *RebootPolicySpec) BlockingPods() []BlockingPod { return section(s.Gates).BlockingPods }
 
-// TaintEffectOrDefault is the effect of the pending taint on nodes that wait for pods of gates.blockingPods. Empty: there is no rule.
+// TaintEffectOrDefault returns the effect of TaintPending on nodes that wait for pods of
+// gates.blockingPods, or the empty string if there is no such gate.
 func (s *RebootPolicySpec) TaintEffectOrDefault() corev1.TaintEffect {
 	var strictest corev1.TaintEffect
 	for _, b := range s.BlockingPods() {
@@ -105,18 +107,18 @@ func (s *RebootPolicySpec) TaintEffectOrDefault() corev1.TaintEffect {
 	return strictest
 }
 
-// TimeoutOrDefault is how long the drain may take.
+// TimeoutOrDefault returns how long the drain may take.
 func (d Drain) TimeoutOrDefault() time.Duration { return durationOr(d.Timeout, DefaultDrainTimeout) }
 
-// LeadTimeOrDefault is how long a node is cordoned before the first pod is asked to leave.
+// LeadTimeOrDefault returns how long a node is cordoned before the first eviction.
 func (d Drain) LeadTimeOrDefault() time.Duration { return durationOr(d.LeadTime, 0) }
 
-// VolumeDetachTimeoutOrDefault is how long to wait for the volumes of evicted pods to detach.
+// VolumeDetachTimeoutOrDefault returns how long to wait for the volumes of evicted pods to detach.
 func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
 	return durationOr(d.VolumeDetachTimeout, DefaultDetachTimeout)
 }
 
-// OnTimeoutOrDefault is what happens when the drain takes longer.
+// OnTimeoutOrDefault returns what happens when the drain takes longer than its timeout.
 func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return cmp.Or(d.OnTimeout, DrainTimeoutAbort) }
 
 // ClosedBudgetsOrDefault is what happens to nodes with pods whose budget allows no eviction.
@@ -130,49 +132,50 @@ func (d Drain) TriesClosedBudgets() bool {
 	return d.OnTimeoutOrDefault() == DrainTimeoutAbort && d.ClosedBudgetsOrDefault() == ClosedBudgetsTry
 }
 
-// LoadBalancersOrDefault is what external load balancers learn of a reboot.
+// LoadBalancersOrDefault reports whether external load balancers leave the node out.
 func (d Drain) LoadBalancersOrDefault() LoadBalancers {
 	return cmp.Or(d.LoadBalancers, LoadBalancersIgnore)
 }
 
-// EmptyDirDataOrDefault reports whether pods with emptyDir volumes may go.
+// EmptyDirDataOrDefault returns what happens to pods with emptyDir volumes.
 func (d Drain) EmptyDirDataOrDefault() PodDisposal { return cmp.Or(d.EmptyDirData, PodDisposalDelete) }
 
-// UnmanagedPodsOrDefault reports whether pods without a controller may go.
+// UnmanagedPodsOrDefault returns what happens to pods without a controller.
 func (d Drain) UnmanagedPodsOrDefault() PodDisposal { return cmp.Or(d.UnmanagedPods, PodDisposalBlock) }
 
-// ActionOrDefault is how the pods of the rule leave.
+// ActionOrDefault returns how the pods of the rule leave.
 func (r DrainRule) ActionOrDefault() DrainAction { return cmp.Or(r.Action, DrainEvict) }
 
-// TimeoutOrDefault is how long the reboot may take.
+// TimeoutOrDefault returns how long the reboot may take.
 func (r Reboot) TimeoutOrDefault() time.Duration { return durationOr(r.Timeout, DefaultRebootTimeout) }
 
-// SettleOrDefault is how long a rebooted node must stay Ready.
+// SettleOrDefault returns how long a rebooted node must stay Ready.
 func (r Reboot) SettleOrDefault() time.Duration { return durationOr(r.Settle, DefaultSettle) }
 
-// InhibitorsOrDefault is what a block inhibitor means.
+// InhibitorsOrDefault reports whether block inhibitors count.
 func (r Reboot) InhibitorsOrDefault() Obstacle { return cmp.Or(r.Inhibitors, ObstacleBlock) }
 
-// CoordinatorsOrDefault is what another program means that may reboot the host.
+// CoordinatorsOrDefault reports whether other programs count that may reboot the host.
 func (r Reboot) CoordinatorsOrDefault() Obstacle {
 	return cmp.Or(r.Coordinators, ObstacleBlock)
 }
 
-// SoakOrDefault is how long each rebooted node of the ring must be back in service before a later ring starts. 0: it need not.
+// SoakOrDefault returns how long each rebooted node of the ring must be back in service before a later
+// ring starts.
 func (r Ring) SoakOrDefault() time.Duration { return durationOr(r.Soak, 0) }
 
-// TimeZoneOrDefault is the zone of the window's wall clock.
+// TimeZoneOrDefault returns the time zone of the window.
 func (w Window) TimeZoneOrDefault() string { return cmp.Or(w.TimeZone, DefaultTimeZone) }
 
-// TimeZoneOrDefault is the zone of the blackout's dates.
+// TimeZoneOrDefault returns the time zone of the blackout.
 func (b Blackout) TimeZoneOrDefault() string { return cmp.Or(b.TimeZone, DefaultTimeZone) }
 
-// section is a part of the spec; an absent one is the empty one.
-func section[T any](s *T) (is T) {
+// section returns a section of the spec, or an empty one if it is absent.
+func section[T any](s *T) (value T) {
 	if s != nil {
-		is = *s
+		value = *s
 	}
-	return is
+	return value
 }
 
 func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {

@@ -2,11 +2,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FirstYear and LastYear bound the times of records: a clock that shows an earlier year was never set, and JSON cannot write a
-// later one.
+// FirstYear and LastYear bound the times in records: a clock that shows an earlier year was never set,
+// and JSON cannot write a later one.
 const FirstYear, LastYear = 2000, 9999
 
-// RebootPolicyStatus is what the manager observed, decided and granted.
+// RebootPolicyStatus holds what the manager observed, decided and granted.
 // Only the manager writes it, always with the resourceVersion that it read.
 // The ledger in it (limit, seq, grants) keeps two leaders from exceeding the limit.
 type RebootPolicyStatus struct {
@@ -17,11 +17,11 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec this status was computed from.
+	// observedGeneration is the generation of the spec from which this status was computed.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// mode is spec.mode as it is in force:
+	// mode is the mode that applies:
 	// - Enforce: grants reboots.
 	// - DryRun: decides and reports everything, and grants nothing.
 	// +optional
@@ -32,38 +32,39 @@ type RebootPolicyStatus struct {
 	Nodes NodeCounts `json:"nodes,omitempty,omitzero"`
 
 	// agents counts the agents that work.
-	// Absent: not known yet.
+	// It is absent until they are known.
 	// +optional
 	Agents *AgentsStatus `json:"agents,omitempty"`
 
-	// blocked states why nodes wait, by reason: those that need an action first, then the most frequent.
+	// blocked says why nodes wait, by reason: reasons that need an action first, then the most frequent.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
 	// +kubebuilder:validation:MaxItems=32
 	Blocked []BlockedNodes `json:"blocked,omitempty"`
 
-	// versions states which versions of their operating systems the nodes run, as their agents label them.
-	// Systems with the most nodes come first, at most 8.
-	// Absent: no node has labels os-id and os-version.
+	// versions counts the versions of operating systems that the nodes run, as their agents label them.
+	// At most 8 systems are listed, those with the most nodes first.
+	// It is absent if no node has labels os-id and os-version.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Versions []SystemVersions `json:"versions,omitempty"`
 
-	// limit is maxUnavailable in nodes: with concurrency.shared, the smaller one of that policy's and its own.
+	// limit is maxUnavailable as a number of nodes.
+	// With concurrency.shared it is the smaller one of the limits of both policies.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit int32 `json:"limit"`
 
-	// seq is the highest sequence number of any grant ever given.
-	// It never shrinks.
+	// seq is the highest sequence number of all grants so far.
+	// It never decreases.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Seq int64 `json:"seq,omitempty"`
 
 	// grants is the ledger: one entry for each reboot that was granted and is not finished.
-	// Policies with concurrency.shared have theirs in the ledger of the policy that they name.
+	// Grants of a policy with concurrency.shared are in the ledger of the policy that it names.
 	// +optional
 	// +listType=map
 	// +listMapKey=node
@@ -72,8 +73,8 @@ type RebootPolicyStatus struct {
 
 	// run is the run in progress.
 	// A run lasts from the first grant until no node holds a grant and none may be granted.
-	// With hooks.runBefore or hooks.runAfter it also lasts while these are asked, and through soaks, spacing and gates.
-	// Absent: no run is in progress.
+	// With hooks.runBefore or hooks.runAfter it also lasts while these run, and through soaks, spacing and gates.
+	// It is absent if no run is in progress.
 	// +optional
 	Run *RunStatus `json:"run,omitempty"`
 
@@ -81,29 +82,28 @@ type RebootPolicyStatus struct {
 	// +optional
 	Window *WindowStatus `json:"window,omitempty"`
 
-	// gates are what the gates of gates.prometheus and gates.objects reported last.
-	// Absent: no node waits for them, so they are not asked.
+	// gates holds the last results of gates.prometheus and gates.objects.
+	// It is absent while no node waits for them, because they are not queried then.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=40
 	Gates []GateStatus `json:"gates,omitempty"`
 
-	// lastRebootAt is when the last reboot was confirmed.
-	// Absent: none yet.
+	// lastRebootAt is the time when the last reboot was confirmed.
+	// It is absent before the first one.
 	// +optional
 	LastRebootAt *metav1.Time `json:"lastRebootAt,omitempty"`
 
-	// history is how the last reboots of this policy ended, the newest last: at most 20, and fewer where they are long.
+	// history lists how the last reboots of this policy ended, the newest last: at most 20, and fewer if they are long.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	History []PastReboot `json:"history,omitempty"`
 
-	// estimatedCompletionAt is when the last pending node is expected back, from windows, the limit and how long reboots took so far.
-	// Nodes that wait for a person or another system are left out.
-	// It is as old as the last write of this status.
-	// Absent: nothing is pending, or unknown.
+	// estimatedCompletionAt is the time when the last pending node is expected back, from windows, the limit and how long reboots took so far.
+	// It leaves out nodes that wait for a person or another system, and is as old as the last write of this status.
+	// It is absent if nothing is pending, or if it is unknown.
 	// +optional
 	EstimatedCompletionAt *metav1.Time `json:"estimatedCompletionAt,omitempty"`
 }
@@ -119,7 +119,7 @@ type NodeCounts struct {
 	// rebootRequired nodes need a reboot.
 	// +required
 	RebootRequired int32 `json:"rebootRequired"`
-	// granted nodes have an entry in the ledger: a grant, or hooks before it that are asked.
+	// granted nodes have an entry in the ledger: a grant, or hooks that run before it.
 	// +required
 	Granted int32 `json:"granted"`
 	// rebooting nodes hold a grant and have passed the point of no return.
@@ -135,41 +135,41 @@ type NodeCounts struct {
 	// +required
 	Failed int32 `json:"failed"`
 	// overdue nodes have needed a reboot for longer than spec.deadline.
-	// Absent: none has, or there is no deadline.
+	// It is absent if there are none, or there is no deadline.
 	// +optional
 	Overdue int32 `json:"overdue,omitempty"`
 }
 
 // AgentsStatus counts the agents that work: those that have reported whether their node needs a reboot, and whose pod is Ready.
 type AgentsStatus struct {
-	// summary is ready and desired as one text, such as 38/40.
+	// summary is ready and desired as one text, such as 38/40, for the column of kubectl get, which cannot join two fields.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Summary string `json:"summary"`
-	// desired is how many nodes this policy governs: each should have an agent.
+	// desired is the number of nodes that this policy governs, each of which should have an agent.
 	// +required
 	Desired int32 `json:"desired"`
-	// ready is how many of them have an agent that works.
+	// ready is the number of these nodes that have an agent that works.
 	// +required
 	Ready int32 `json:"ready"`
-	// missing is how many have none although the node is in service.
-	// A node that is being rebooted is not among them.
+	// missing is the number of nodes in service without an agent that works.
+	// Nodes that are being rebooted are not in service.
 	// +required
 	Missing int32 `json:"missing"`
-	// nodes names at most five of those.
+	// nodes names at most five of the nodes that miss an agent.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// BlockedNodes states why nodes wait.
+// BlockedNodes counts the nodes that wait for one reason.
 type BlockedNodes struct {
-	// reason is the one of the nodes' condition RebootPermitted.
+	// reason is the reason of condition RebootPermitted of the nodes.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason"`
-	// count is how many nodes wait for this reason.
+	// count is the number of nodes that wait for this reason.
 	// +required
 	Count int32 `json:"count"`
 	// nodes names at most five of them.
@@ -179,32 +179,32 @@ type BlockedNodes struct {
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// SystemVersions states which versions of one operating system the nodes of a policy run.
-// Nodes of another update channel are counted apart.
+// SystemVersions counts the versions of one operating system that the nodes of a policy run.
+// Each update channel of the system is counted separately.
 type SystemVersions struct {
 	// os is label os-id of the nodes, such as flatcar.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	OS string `json:"os"`
 	// group is label os-group of the nodes, the update channel, such as stable.
-	// Absent: the system has none.
+	// It is absent if the system has no channels.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Group string `json:"group,omitempty"`
-	// nodes is how many nodes run the system.
+	// nodes is the number of nodes that run the system.
 	// +required
 	Nodes int32 `json:"nodes"`
 	// newest is the newest version that one of these nodes runs, such as 4593.1.0.
-	// Versions that consist of numbers between dots are compared number by number; others are listed only.
-	// Absent: no version consists of numbers.
+	// Only versions that consist of numbers between dots are compared, number by number.
+	// It is absent if there are none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Newest string `json:"newest,omitempty"`
-	// onNewest is how many nodes run it.
+	// onNewest is the number of nodes that run the newest version.
 	// +required
 	OnNewest int32 `json:"onNewest"`
-	// others are the other versions, the newest first and those that do not compare last, at most 5.
-	// Of more, those with withoutNeed are listed, the oldest first.
+	// others lists the other versions, the newest first and those that are not compared last.
+	// If there are more than five, it lists those with withoutNeed, the oldest first.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
@@ -218,10 +218,10 @@ type VersionNodes struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
-	// nodes is how many nodes run it.
+	// nodes is the number of nodes that run the version.
 	// +required
 	Nodes int32 `json:"nodes"`
-	// withoutNeed is how many of them have not reported that they need a reboot: no update waits there for one.
+	// withoutNeed is the number of these nodes that have not reported a need, so that no update waits for a reboot.
 	// +required
 	WithoutNeed int32 `json:"withoutNeed"`
 }
@@ -229,28 +229,28 @@ type VersionNodes struct {
 // WindowStatus is the state of the windows.
 type WindowStatus struct {
 	// state is one of:
-	// - Always: there are no windows, so reboots may begin at any hour.
+	// - Always: there are no windows, so reboots may start at any hour.
 	// - Open: a window is open.
 	// - Closed: no window is open, or a blackout is in force.
 	// - Paused: the policy is paused, regardless of the windows.
-	// - Urgent: reboots may begin by spec.urgent.all.
+	// - Urgent: reboots may start because of spec.urgent.all.
 	// - Halted: the policy halted after failures, regardless of the windows.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	State WindowState `json:"state"`
-	// open is whether windows and blackouts allow a reboot to start now.
+	// open reports whether windows and blackouts allow a reboot to start now, also while state is Paused or Halted.
 	// +required
 	Open bool `json:"open"`
-	// name of the open window, or of the blackout in force.
+	// name is the name of the open window, or of the blackout in force.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
-	// closesAt is when the open window closes.
-	// Absent: not within 400 days, or closed.
+	// closesAt is the time when the open window closes.
+	// It is absent if no window is open, or none closes within 400 days.
 	// +optional
 	ClosesAt *metav1.Time `json:"closesAt,omitempty"`
-	// opensAt is the next opening.
-	// Absent: open, or none within 400 days.
+	// opensAt is the time when the next window opens.
+	// It is absent if a window is open, or none opens within 400 days.
 	// +optional
 	OpensAt *metav1.Time `json:"opensAt,omitempty"`
 }
@@ -259,7 +259,7 @@ type WindowStatus struct {
 type WindowState string
 
 const (
-	// WindowAlways means there are no windows: always open.
+	// WindowAlways means there are no windows, so reboots may start at any time.
 	WindowAlways WindowState = "Always"
 	// WindowOpen means a window is open.
 	WindowOpen WindowState = "Open"
@@ -273,9 +273,9 @@ const (
 	WindowHalted WindowState = "Halted"
 )
 
-// GateStatus is what one gate of gates.prometheus or gates.objects reported last.
+// GateStatus is the last result of one gate of gates.prometheus or gates.objects.
 type GateStatus struct {
-	// name of the gate; of gates.objects the kind and the object, such as CephCluster/rook-ceph.
+	// name is the name of the gate, or for gates.objects the kind and the object, such as CephCluster/rook-ceph.
 	// +required
 	// +kubebuilder:validation:MaxLength=330
 	Name string `json:"name"`
@@ -283,21 +283,20 @@ type GateStatus struct {
 	// - Clear: the query has no result, or the expression is true of every object.
 	// - Firing: the query has a result.
 	// - NotReady: the expression is false of an object.
-	// - Unreachable: it is not known, and permits nothing.
+	// - Unreachable: the result is unknown, and permits nothing.
 	// +required
 	State GateState `json:"state"`
-	// message names a series that blocks, with its value at that time, or an object of which the expression is false.
-	// Otherwise it states why the gate could not be asked.
-	// Absent: it is clear.
+	// message names a series that blocks, with its value at that time, or an object for which the expression is false.
+	// For Unreachable it says why. It is absent for Clear.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// at is since when the gate has reported it.
+	// at is the time when the gate first had this result.
 	// +required
 	At metav1.Time `json:"at"`
 }
 
-// GateState is what a gate reported last.
+// GateState is the last result of a gate.
 // +kubebuilder:validation:Enum=Clear;Firing;NotReady;Unreachable
 type GateState string
 
@@ -308,6 +307,6 @@ const (
 	GateFiring GateState = "Firing"
 	// GateNotReady means that the expression is false of an object.
 	GateNotReady GateState = "NotReady"
-	// GateUnreachable means that it is not known.
+	// GateUnreachable means that the result is unknown.
 	GateUnreachable GateState = "Unreachable"
 )

@@ -138,7 +138,7 @@ type RebootPolicySpec struct {
 	// +optional
 	Reboot *Reboot `json:"reboot,omitempty"`
 
-	// maxFailures is how many nodes may fail since the last success before the policy halts, such as 1.
+	// maxFailures is the number of failed nodes since the last success at which the policy halts, such as 1.
 	// A halted policy grants nothing until you run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
 	// Defaults to 2.
 	// +optional
@@ -177,7 +177,7 @@ type RebootPolicySpec struct {
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`
 
-	// deadline is how long after its need began a node should be rebooted at the latest, such as 336h.
+	// deadline is the time within which a node should be rebooted once it needs a reboot, such as 336h.
 	// Nodes past their deadline go before the others in their ring, and condition DeadlineNear reports them after three quarters of that time.
 	// If it is absent, there is no deadline.
 	// +optional
@@ -186,7 +186,7 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="deadline must be a duration of at least 1h and at most 8760h, such as 336h"
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// maxUptime is how long a node may be up before it needs a reboot, such as 720h.
+	// maxUptime is the longest that a node may be up before it needs a reboot, such as 720h.
 	// Each node becomes due in the last tenth of that time, depending on its name, so that not all become due at once.
 	// If it is absent, no node needs a reboot because of its uptime.
 	// +optional

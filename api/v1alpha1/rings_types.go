@@ -27,7 +27,7 @@ type Ring struct {
 	// +kubebuilder:validation:MaxLength=32
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// soak is how long each rebooted node of this ring must be back in service before a later ring starts, such as 24h.
+	// soak is the time for which each rebooted node of this ring must be back in service before a later ring starts, such as 24h.
 	// If it is absent, a later ring starts at once.
 	// +optional
 	// +kubebuilder:validation:Type=string

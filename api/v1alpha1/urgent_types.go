@@ -32,7 +32,7 @@ type Urgent struct {
 
 // UrgentPeriod makes the reboots of all nodes urgent until a time.
 type UrgentPeriod struct {
-	// until is when the reboots cease to be urgent, such as 2026-12-02T06:00:00Z.
+	// until is the time at which the reboots cease to be urgent, such as 2026-12-02T06:00:00Z.
 	// Reboots that are in progress then are finished.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.getFullYear() >= 0",message="until must be a time, such as 2026-12-02T06:00:00Z"

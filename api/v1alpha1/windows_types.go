@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Window is a period that begins on certain days at a wall-clock time and lasts a fixed elapsed time.
 //
-// If a clock change skips the start, the window opens right after the gap; if it repeats the start, the window opens once, at the first.
+// If a clock change skips the start, the window opens right after the gap. If it repeats the start, the window opens once.
 // The duration is elapsed time, so the window keeps its length across a clock change.
 type Window struct {
 	// name identifies the window in status and messages, such as weeknights.
@@ -37,7 +37,7 @@ type Window struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be a time of day as HH:MM, from 00:00 to 23:59, such as 22:00"
 	Start string `json:"start"`
 
-	// duration is how long the window is open, such as 90m or 6h.
+	// duration is the length of the window, such as 90m or 6h.
 	// It is at most 168h, and the end is not part of the window.
 	// +required
 	// +kubebuilder:validation:Type=string
