@@ -1,4 +1,4 @@
-// Package eventing holds what the events of both programs have in common.
+// Package eventing holds what the events of the manager and the agent have in common.
 package eventing
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Recorder shortens notes to what the API server takes: services, hooks and logind are quoted in them, and their texts have no
-// bound.
+// Recorder records events with notes that are short enough for the API server. Notes quote texts of
+// services, hooks and logind, which may be of any length.
 type Recorder struct{ events.EventRecorder }
 
 // Eventf implements events.EventRecorder.
@@ -21,8 +21,8 @@ func (r Recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 	r.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", message.Shorten(message.MaxNoteBytes, fmt.Sprintf(note, args...)))
 }
 
-// Node refers to a Node in all its versions, so that an event that is repeated becomes a series. `kubectl describe node` finds
-// events by the UID.
+// Node returns a reference to a Node without its version, so that repeated events become a series. It has
+// the UID, by which `kubectl describe node` finds events.
 func Node(name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: uid}
 }

@@ -9,10 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
-// mostRetryAfter is for how many seconds client-go sleeps at most because an answer asks for it.
+// mostRetryAfter is the most seconds that client-go sleeps because of a header Retry-After.
 const mostRetryAfter = 30
 
-// Config is for the API server that flags, environment or the pod name. No answer puts a client to sleep for longer than half a minute.
+// Config returns the configuration of the API server that flags, the environment or the pod specify. No
+// response makes its clients sleep for more than half a minute.
 func Config() (*rest.Config, error) {
 	found, err := config.GetConfig()
 	if err != nil {
@@ -22,11 +23,11 @@ func Config() (*rest.Config, error) {
 	return found, nil
 }
 
-// impatient lets no Retry-After be longer than mostRetryAfter. A load balancer in front of an API server that is away may ask for hours,
-// and client-go sleeps on it in watches, too.
+// impatient limits Retry-After to mostRetryAfter. A load balancer in front of an API server that is down
+// may send hours, and client-go sleeps that long, in watches too.
 type impatient struct{ http.RoundTripper }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := i.RoundTripper.RoundTrip(request)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package lifecycle holds how both programs start and end. Both survive being killed at any line, so what does not
-// end by itself is left behind rather than waited for.
+// Package lifecycle starts and stops the manager and the agent. Both survive being killed at any line, so
+// they do not wait for anything that does not stop in time.
 package lifecycle
 
 import (
@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// UsageError is the exit code of a command line that cannot work.
+	// UsageError is the exit code for an invalid command line.
 	UsageError = 2
-	// ShutdownPeriod is what a reconcile, a drain and the last events get after SIGTERM. Then the manager gives back its Lease.
+	// ShutdownPeriod is the time that reconciles, drains and the last events have after SIGTERM, before the
+	// manager releases its Lease.
 	ShutdownPeriod = 3 * time.Second
-	// stopLimit is how long after SIGTERM there is to end in order.
+	// stopLimit is the time that a program has after SIGTERM to stop in order.
 	stopLimit = 4500 * time.Millisecond
 )
 
-// BuildInfo is a metric that names a program's version.
+// BuildInfo returns a metric with the version of a program.
 func BuildInfo(version string) prometheus.Collector {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "reboot_operator_build_info", Help: "1, with the program's version.",
@@ -33,10 +34,10 @@ func BuildInfo(version string) prometheus.Collector {
 	return gauge
 }
 
-// Run runs a manager until ctx ends, and returns its error. After that it returns within stopLimit, whether the manager has ended or
-// not, and then the process is to end, too. There are two cases in which it has not. Until the first lists of its caches are answered a
-// manager does not notice that it has to end (controller-runtime 0.25). It has done nothing yet, and is left at once. And an API server
-// that does not answer keeps it from giving back its Lease, which then runs out by itself.
+// Run runs a manager until ctx ends, and returns its error within stopLimit, even if the manager has not
+// stopped. The process must exit then. There are two such cases: before the first lists of its caches
+// return, a manager does not notice that ctx has ended (controller-runtime 0.25), and without an API
+// server it cannot release its Lease, which then expires by itself.
 func Run(ctx context.Context, mgr manager.Manager) error {
 	began := make(Listed)
 	if err := mgr.Add(began); err != nil {
@@ -69,19 +70,19 @@ func within(ctx context.Context, ended <-chan error) error {
 	}
 }
 
-// Listed is closed when the caches are filled, and never opened again. It implements manager.Runnable.
+// Listed is a channel that is closed once the caches are filled. It implements manager.Runnable.
 type Listed chan struct{}
 
-// Start is called once.
+// Start closes the channel. The manager calls it once.
 func (l Listed) Start(context.Context) error {
 	close(l)
 	return nil
 }
 
-// NeedLeaderElection reports that it does not wait for the Lease: it is started right after the caches.
+// NeedLeaderElection returns false, so that Start runs right after the caches, without the Lease.
 func (l Listed) NeedLeaderElection() bool { return false }
 
-// Checker fails with an error until the caches are filled.
+// Checker returns an error until the caches are filled.
 func (l Listed) Checker(notListed error) healthz.Checker {
 	return func(*http.Request) error {
 		select {

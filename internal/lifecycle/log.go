@@ -11,13 +11,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Log is how a program logs. The zero value is JSON, and no line for debugging.
+// Log configures how a program logs. The zero value logs JSON, without debug lines.
 type Log struct {
 	text  bool
 	level slog.Level
 }
 
-// Bind adds the flags that change it.
+// Bind adds the flags that change the configuration.
 func (l *Log) Bind(flags *flag.FlagSet) {
 	flags.Func("log-format", "Format of the log: json or text (default json).", l.setFormat)
 	flags.TextVar(&l.level, "log-level", slog.LevelInfo, "Minimum level to log: debug, info, warn or error.")
@@ -31,8 +31,8 @@ func (l *Log) setFormat(format string) error {
 	return nil
 }
 
-// Start makes w what controller-runtime and client-go log to. Every line is written: controller-runtime's own logger, zap, drops
-// equal messages beyond a hundred a second, and a fleet of thousands has more.
+// Start makes controller-runtime and client-go log to w. It writes every line, while controller-runtime's
+// own logger drops equal messages beyond a hundred a second, and thousands of nodes cause more.
 func (l *Log) Start(w io.Writer) {
 	log := logr.FromSlogHandler(l.handler(w))
 	ctrl.SetLogger(log)

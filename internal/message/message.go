@@ -1,4 +1,4 @@
-// Package message fits text into the fields of the Kubernetes API.
+// Package message fits texts into the fields of the Kubernetes API.
 package message
 
 import (
@@ -8,12 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxNoteBytes is the most that the API server takes as the note of an event. It refuses the whole event for a longer one.
+// MaxNoteBytes is the longest note with which the API server accepts an event.
 const MaxNoteBytes = 1024
 
 // Shorten makes one harmless line of a text that somebody else wrote, such as a user of the host, a hook or a webhook. It cuts the text
-// to a number of bytes of valid UTF-8, at the end of a character. What it has cut ends with an ellipsis. The limit has room for the
-// ellipsis and one byte at least.
+// to a number of bytes of valid UTF-8, at the end of a character, and marks the cut with
+// an ellipsis. The limit must have room for the
+// ellipsis and one byte.
 func Shorten(limit int, text string) string {
 	text = strings.Map(inLine, strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) <= limit {
@@ -45,7 +46,7 @@ func Harmless(r rune) rune {
 	return r
 }
 
-// Count is a number of things: 1 node, 2 nodes.
+// Count returns a number with its noun, such as 1 node or 2 nodes.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -53,12 +54,12 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Names is List of things that are names.
+// Names returns List of names.
 func Names[T ~string](names []T, most int) string {
 	return List(names, most, func(name T) string { return string(name) })
 }
 
-// List names the first few of things, and states how many more there are.
+// List returns the names of the first few things, and how many more there are.
 func List[T any](things []T, most int, name func(T) string) string {
 	named := things[:min(len(things), most)]
 	names := make([]string, 0, len(named))
@@ -68,7 +69,7 @@ func List[T any](things []T, most int, name func(T) string) string {
 	return AndMore(names, len(things)-len(names))
 }
 
-// AndMore is a list of names, and of how many more there are.
+// AndMore returns a list of names, and how many more there are.
 func AndMore(names []string, more int) string {
 	text := strings.Join(names, ", ")
 	if more > 0 {

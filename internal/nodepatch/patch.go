@@ -1,4 +1,5 @@
-// Package nodepatch is how the manager and the agent write a Node: a patch that touches nothing it does not name.
+// Package nodepatch makes the patches with which the manager and the agent write a Node. A patch changes
+// only what it names.
 package nodepatch
 
 import (
@@ -12,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Patch is a strategic merge patch of a Node. With a resourceVersion it is a compare-and-swap: the API server refuses it where the
-// Node has changed since. The zero value changes nothing.
+// Patch is a strategic merge patch of a Node. With a resourceVersion it is a compare-and-swap: the API
+// server refuses it if the Node has changed since. The zero value changes nothing.
 type Patch struct {
 	Metadata Metadata       `json:"metadata,omitzero"`
 	Spec     map[string]any `json:"spec,omitempty"`
@@ -22,19 +23,19 @@ type Patch struct {
 
 var _ client.Patch = (*Patch)(nil)
 
-// Metadata are annotations and labels; nil removes one, and there need not be one.
+// Metadata holds annotations and labels. A nil value removes one, if it exists.
 type Metadata struct {
 	ResourceVersion string             `json:"resourceVersion,omitempty"`
 	Annotations     map[string]*string `json:"annotations,omitempty"`
 	Labels          map[string]*string `json:"labels,omitempty"`
 }
 
-// Status sets conditions by their type. One that is removed is a directive of the patch, and no condition.
+// Status sets conditions by their type. To remove one, it holds a directive of the patch in its place.
 type Status struct {
 	Conditions []any `json:"conditions,omitempty"`
 }
 
-// New is a patch of a Node of this version. Empty: of any.
+// New returns a patch of a Node of this version, or of any version if it is empty.
 func New(resourceVersion string) *Patch {
 	return &Patch{Metadata: Metadata{ResourceVersion: resourceVersion}}
 }
@@ -61,7 +62,8 @@ func set(values *map[string]*string, key string, value *string) {
 	(*values)[key] = value
 }
 
-// Condition sets a condition in place of all that the Node has of its type: other programs may have added several.
+// Condition sets a condition in place of all that the Node has of its type, because other programs
+// may have added several. It also writes an empty message, because a patch keeps what it leaves out.
 func (p *Patch) Condition(c corev1.NodeCondition) *Patch {
 	p.RemoveCondition(c.Type)
 	p.condition(condition{c, c.Message})
@@ -74,7 +76,8 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-// Dated is a condition with its times: the transition time moves with the status alone. Before is the zero value where there was none.
+// Dated returns a condition with its times. The transition time changes only with the status. before is
+// the zero value if there was no such condition.
 func Dated(c, before corev1.NodeCondition, now time.Time) corev1.NodeCondition {
 	c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	if c.Status == before.Status {
@@ -113,7 +116,7 @@ func (p *Patch) Uncordons() bool {
 	return asked && unschedulable == nil
 }
 
-// Taint replaces all taints: their list has one owner, and no patch reaches into it.
+// Taint replaces all taints, because a patch cannot change single ones.
 func (p *Patch) Taint(taints []corev1.Taint) {
 	if len(taints) == 0 {
 		p.spec("taints", nil)

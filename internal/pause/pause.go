@@ -1,4 +1,4 @@
-// Package pause waits by a clock.
+// Package pause waits for a time by a clock that tests can set.
 package pause
 
 import (

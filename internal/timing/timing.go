@@ -1,4 +1,4 @@
-// Package timing computes instants and pauses.
+// Package timing computes times and pauses.
 package timing
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Earliest is the earliest of the instants. A zero instant means never and does not count.
+// Earliest returns the earliest of the times. A zero time means never and does not count.
 func Earliest(instants ...time.Time) time.Time {
 	var first time.Time
 	for _, t := range instants {
@@ -17,10 +17,11 @@ func Earliest(instants ...time.Time) time.Time {
 	return first
 }
 
-// Latest is the latest of the instants.
+// Latest returns the latest of the times.
 func Latest(instants ...time.Time) time.Time { return slices.MaxFunc(instants, time.Time.Compare) }
 
-// Backoff is the pause after some failures in a row: first, doubled with each failure after the first, and at most limit.
+// Backoff returns the pause after a number of failures in a row: first, doubled with each further failure,
+// and at most limit.
 func Backoff(failures int, first, limit time.Duration) time.Duration {
 	for range failures - 1 {
 		if first *= 2; first >= limit {
@@ -30,11 +31,11 @@ func Backoff(failures int, first, limit time.Duration) time.Duration {
 	return first
 }
 
-// Instant writes a time for people: Mon 2006-01-02 15:04:05 UTC. It is absolute, so that a message does not change by itself, and
-// `kubectl reboot` shows it in the reader's zone.
+// Instant formats a time for people, such as Mon 2006-01-02 15:04:05 UTC. It is absolute, so that messages
+// do not change by themselves, and `kubectl reboot` shows it in the reader's time zone.
 func Instant(t time.Time) string { return InstantIn(t, time.UTC) }
 
-// InstantIn is Instant in another zone.
+// InstantIn does what Instant does, in another time zone.
 func InstantIn(t time.Time, zone *time.Location) string {
 	return t.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
 }
