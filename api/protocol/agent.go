@@ -8,9 +8,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Listed reports whether a ledger lets an attempt begin under the record's grant. Its entry for the node must be of this grant and
-// Node, and not withdrawn. Nil: there is none. The agent reads the ledger live, after the grant: the manager first marks an entry
-// as withdrawn and then looks at the Node. So either the manager sees the grant, or the agent sees withdrawnAt.
+// Listed reports whether a ledger lets an attempt begin under the grant of the record: its entry
+// for the node, or nil, must be for this grant and Node and must not be withdrawn. The agent reads
+// the ledger live after it has seen the grant, and the manager marks an entry as withdrawn before
+// it looks at the Node. So either the manager sees the grant, or the agent sees withdrawnAt.
 func Listed(record Record, entry *v1alpha1.LedgerEntry) bool {
 	return holds(record, entry) && entry.WithdrawnAt == nil
 }
@@ -39,9 +40,10 @@ func permits(grant *Grant, last Progress) bool {
 	return grant != nil && grant.State == GrantActive && grant.Seq == last.Seq && grant.BootID == last.BootID
 }
 
-// Start is the progress that begins an attempt, and whether it may begin. It needs an Active grant that names the host's boot, with
-// a seq above every seq acted on before. A progress that cannot be read may be of a reboot: it is repaired first. The write goes
-// with the cordon, in one compare-and-swap.
+// Start returns the progress that begins an attempt, and whether the attempt may begin. It needs an
+// Active grant for the current boot of the host, with a seq above all that the agent has acted on,
+// and a readable progress, because an unreadable one may be of a reboot. The agent writes it
+// together with the cordon, in one compare-and-swap.
 func Start(record Record, bootID string, schedulable bool, now time.Time) (Progress, bool) {
 	grant, last := record.Grant, record.Last()
 	if record.ProgressErr != nil || grant == nil || grant.State != GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
@@ -62,8 +64,9 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (Progr
 	return next, true
 }
 
-// Commit is the progress past the point of no return, and whether it may be passed. It may only out of Draining, in the boot of the
-// attempt, while its own grant is Active. Only after this write succeeded may logind be called.
+// Commit returns the progress past the point of no return, and whether the agent may pass it: only
+// from Draining, in the boot of the attempt, while its own grant is Active. The agent may call
+// logind only after it has written this progress.
 func Commit(record Record, bootID string, now time.Time) (Progress, bool) {
 	last := record.Last()
 	if last.Phase != PhaseDraining || last.BootID != bootID || !permits(record.Grant, last) {
@@ -108,9 +111,9 @@ func awaitsBoot(record Record, bootID string) bool {
 	return last.Phase == PhaseRebooting && !last.HasBooted(bootID) && !record.Ended()
 }
 
-// Abort is the progress that ends an attempt without a reboot, and whether there is one to end: only out of Draining.
-// The write goes with undoing the agent's own cordon, so none is left to undo. An attempt that failed lengthens the row of
-// failures; a boot that is not the attempt's ends the row.
+// Abort returns the progress that ends an attempt without a reboot, and whether there is an attempt
+// to end, which must be in Draining. The same write undoes the agent's own cordon. A failed attempt
+// increments the number of failures in a row, and another boot resets it.
 func Abort(
 	record Record, bootID string, reason v1alpha1.Reason, message string, failed bool, now time.Time,
 ) (Progress, bool) {
@@ -130,10 +133,11 @@ func Abort(
 	return next, true
 }
 
-// Repair is the progress that replaces one that cannot be read, and whether it may be written. It ends the attempt, so that the
-// manager gets its slot back. It may not where the agent may have committed the reboot in the boot of the grant: the host may be
-// going down. Without a grant it uses up the lowest number, so that every later grant is a new one. The cordon stays: nothing shows
-// whose it is.
+// Repair returns the progress that replaces an unreadable one, and whether the agent may write it.
+// It ends the attempt, so that the manager gets the slot back. The agent must not write it if it
+// may have committed the reboot in the boot of the grant, because the host may be going down.
+// Without a grant it uses up the lowest number, so that every later grant is a new one. The cordon
+// stays, because nothing shows whose it is.
 func Repair(record Record, bootID, message string, committed bool, now time.Time) (Progress, bool) {
 	grant := record.Grant
 	if grant == nil {

@@ -11,87 +11,93 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// maxRecordBytes bounds what is parsed from an annotation. A record has a few hundred bytes, and at most fifteen pods and a few
-// messages of 512 bytes, escaped.
+// maxRecordBytes is the longest annotation that is parsed. A record has a few hundred bytes, at
+// most fifteen pods, and a few messages of 512 bytes, escaped.
 const maxRecordBytes = 32768
 
-// maxPolicyBytes is the longest name that a RebootPolicy may have.
+// maxPolicyBytes is the length of the longest name of a RebootPolicy.
 const maxPolicyBytes = 63
 
-// GrantState states what a grant still permits.
+// GrantState says what a grant still permits.
 type GrantState string
 
 const (
 	// GrantActive permits one reboot.
 	GrantActive GrantState = "Active"
-	// GrantCancelled permits nothing any more. An agent that has not passed the point of no return aborts.
+	// GrantCancelled permits nothing. An agent that has not passed the point of no return aborts.
 	GrantCancelled GrantState = "Cancelled"
-	// GrantFinished permits nothing: the reboot is done and the node is back in service.
+	// GrantFinished permits nothing, because the reboot is done and the node is back in service.
 	GrantFinished GrantState = "Finished"
 )
 
-// Grant is the manager's permission for one reboot. It names the boot it was given for, so it dies with that boot.
+// Grant is the manager's permission to reboot one node once. It is for one boot and ends with it.
 type Grant struct {
-	// Policy is the RebootPolicy that granted.
+	// Policy is the RebootPolicy that granted the reboot.
 	Policy string `json:"policy"`
-	// Ledger is the RebootPolicy whose ledger has the grant, where the one that granted shares its limit. Empty: that one's own.
+	// Ledger is the RebootPolicy whose ledger has the grant if Policy shares its limit, and empty
+	// otherwise.
 	Ledger string `json:"ledger,omitempty"`
-	// Seq only grows, over all grants of a node.
+	// Seq increases with every grant of a node.
 	Seq int64 `json:"seq"`
-	// BootID is the boot that may be ended.
+	// BootID is the boot that the reboot may end.
 	BootID string `json:"bootID"`
 	// State is Active, Cancelled or Finished.
 	State GrantState `json:"state"`
-	// At is when the state was written.
+	// At is the time when the state was written.
 	At metav1.Time `json:"at"`
-	// Reason states why a grant was cancelled.
+	// Reason says why a grant was cancelled.
 	Reason v1alpha1.Reason `json:"reason,omitempty"`
-	// Message is a sentence for people that goes with Reason, at most 512 bytes. Absent: the reason reports all.
+	// Message explains Reason to people in at most 512 bytes. It is empty if Reason says
+	// everything.
 	Message string `json:"message,omitempty"`
-	// Need is the reason of RebootRequired for which it was given, for measuring.
+	// Need is the reason of RebootRequired at the time of the grant, for metrics.
 	Need v1alpha1.Reason `json:"need,omitempty"`
-	// Annotations are the autoscaler annotations to remove once autoscaler.grace has passed since the grant's end. This grant has set
-	// them, or the one before. Absent: none.
+	// Annotations are the autoscaler annotations that this grant, or the one before, has set. The
+	// manager removes them once autoscaler.grace has passed since the end of the grant.
 	Annotations []string `json:"annotations,omitempty"`
-	// Excluded reports whether the label that keeps load balancers off the node was set with this grant and goes with its end.
+	// Excluded reports whether this grant has set the label that takes the node out of load
+	// balancers. The label is removed with the end of the grant.
 	Excluded bool `json:"excluded,omitempty"`
 }
 
-// Phase states how far an agent is with its grant.
+// Phase is a step of the agent with its grant.
 type Phase string
 
 const (
-	// PhaseDraining: the node is cordoned and its pods are leaving. A cancelled grant still stops it.
+	// PhaseDraining means the node is cordoned and its pods are leaving. A cancelled grant still
+	// stops it.
 	PhaseDraining Phase = "Draining"
-	// PhaseRebooting: past the point of no return. Only a new boot ID ends it.
+	// PhaseRebooting means the node is past the point of no return. Only a new boot ID ends it.
 	PhaseRebooting Phase = "Rebooting"
-	// PhaseAborted: the attempt ended without a reboot and the agent's own cordon is undone.
+	// PhaseAborted means the attempt ended without a reboot, and the agent's own cordon is undone.
 	PhaseAborted Phase = "Aborted"
 )
 
-// Progress is what the agent does with a grant.
+// Progress records what the agent does with a grant.
 type Progress struct {
-	// Seq is the grant it acts on.
+	// Seq is the number of the grant that the agent acts on.
 	Seq int64 `json:"seq"`
 	// Phase is Draining, Rebooting or Aborted.
 	Phase Phase `json:"phase"`
-	// BootID is the boot in which the attempt was begun.
+	// BootID is the boot in which the attempt began.
 	BootID string `json:"bootID"`
-	// Cordoned is true only if the agent itself cordoned the node.
+	// Cordoned reports whether the agent itself cordoned the node.
 	Cordoned bool `json:"cordoned"`
-	// Reason states why an attempt was aborted, or that a drain timed out and the reboot goes on regardless.
+	// Reason says why an attempt was aborted, or that a drain timed out and the reboot goes on
+	// regardless.
 	Reason v1alpha1.Reason `json:"reason,omitempty"`
-	// Message is a sentence for people, at most 512 bytes.
+	// Message explains Reason to people in at most 512 bytes.
 	Message string `json:"message,omitempty"`
-	// At is when this phase began.
+	// At is the time when this phase began.
 	At metav1.Time `json:"at"`
-	// Failures counts the attempts in a row that failed (not those that were cancelled); a reboot ends the row.
+	// Failures counts the failed attempts in a row, without those that were cancelled. A reboot
+	// resets it.
 	Failures int32 `json:"failures,omitempty"`
-	// PodsForced counts the pods that were not evicted. They were still there when the node was rebooted regardless (drain.onTimeout:
-	// Reboot), or a rule with action Delete removed them. An agent that was restarted while it drained does not know what was deleted
-	// before. It is written with the end of the drain.
+	// PodsForced counts the pods that were not evicted: those that remained when the node rebooted
+	// with drain.onTimeout Reboot, and those that a rule with action Delete removed since the agent
+	// last started. It is written at the end of the drain.
 	PodsForced int32 `json:"podsForced,omitempty"`
-	// DrainStartedAt is when the drain of this attempt began, for measuring.
+	// DrainStartedAt is the time when the drain of this attempt began, for metrics.
 	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
 	// Try reports whether the drain began although a PodDisruptionBudget allowed no eviction. If it runs into its time-out it counts
 	// for no halt.
@@ -105,7 +111,8 @@ type Progress struct {
 	UpSeconds int64 `json:"upSeconds,omitempty"`
 	// Rebooted reports whether the uptime has shown that the host has booted since, although its boot ID is the same.
 	Rebooted bool `json:"rebooted,omitempty"`
-	// Update is what the attempt is to apply. Nil: no engine asked, or by a broadcast only.
+	// Update is the update that the attempt should apply, or nil if no engine requires one, or only
+	// by a broadcast.
 	Update *Update `json:"update,omitempty"`
 }
 
@@ -117,36 +124,40 @@ func (p Progress) FailedTry() bool {
 // HasBooted reports whether the host, which has a boot ID now, has booted since the attempt began.
 func (p Progress) HasBooted(bootID string) bool { return p.BootID != bootID || p.Rebooted }
 
-// Update is what an attempt is to apply. It detects a need that reboots do not end. The same version is asked for again over the
-// same system, or a need without a version is there again right after the reboot.
+// Update is the update that an attempt should apply. It detects a need that reboots do not end: an
+// engine requires the same version on the same system again, or a need without a version is back
+// right after the reboot.
 type Update struct {
-	// Version is what the engine asked for when the attempt began. Empty: it named none.
+	// Version is the version that the engine required when the attempt began, or empty if it named
+	// none.
 	Version string `json:"version,omitempty"`
-	// Running is what ran then, as the engine names it, or the version of os-release. Empty: unknown.
+	// Running is the version that ran then, as the engine or os-release names it, or empty if it is
+	// unknown.
 	Running string `json:"running,omitempty"`
-	// VainReboots counts the confirmed reboots in a row for Version before this attempt. Each left Running as it was and did not end
-	// the need.
+	// VainReboots counts the confirmed reboots in a row for Version before this attempt that left
+	// Running as it was and did not end the need.
 	VainReboots int32 `json:"vainReboots,omitempty"`
 }
 
-// HookPhase is the phase of hooks that a node is in. It begins with the removal of every stale answer. It names all that it
-// is for: an answer counts for this grant of this policy, in this boot, and for no other.
+// HookPhase is the phase of hooks of a node. It begins with the removal of all earlier values.
+// Values count only for this grant of this policy, in this boot.
 type HookPhase struct {
-	// Policy is the RebootPolicy that asks: numbers of two policies may be the same.
+	// Policy is the RebootPolicy with the hooks, because two policies may use the same number.
 	Policy string `json:"policy"`
-	// Seq is the ledger entry it belongs to.
+	// Seq is the number of the ledger entry.
 	Seq int64 `json:"seq"`
-	// BootID is the boot in which it began: what was well then may not be after another boot.
+	// BootID is the boot in which the phase began. The values do not count after another boot.
 	BootID string `json:"bootID"`
 	// Stage is Before or After.
 	Stage v1alpha1.HookStage `json:"stage"`
-	// Hooks are the annotations that are asked. A hook that the policy names later has not been: its answer may be a stale one.
+	// Hooks are the annotations that the phase waits for. A hook that the policy names later is not
+	// among them, because its value may be from earlier.
 	Hooks []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
-	// At is when it began.
+	// At is the time when the phase began.
 	At metav1.Time `json:"at"`
 }
 
-// ParseHookPhase reads the phase of hooks. It returns nil, nil when there is none.
+// ParseHookPhase reads the phase of hooks. It returns nil, nil if there is none.
 func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
 	return parse[HookPhase](annotations, v1alpha1.AnnotationHooks)
 }
@@ -161,11 +172,11 @@ func (h *HookPhase) validate() error {
 	return fits(h.BootID, h.At)
 }
 
-// String formats the phase as its annotation's value.
+// String formats the phase as the value of its annotation.
 func (h HookPhase) String() string { return format(h) }
 
-// ParseGrant reads the grant of a Node. It returns nil, nil when there is none, and an error when it is not one of
-// ours: then there is no permission.
+// ParseGrant reads the grant of a Node. It returns nil, nil if there is none, and an error if it is
+// not valid, in which case nothing is permitted.
 func ParseGrant(annotations map[string]string) (*Grant, error) {
 	return parse[Grant](annotations, v1alpha1.AnnotationGrant)
 }
@@ -187,8 +198,8 @@ func (g *Grant) validate() error {
 	return fits(g.BootID, g.At)
 }
 
-// ParseProgress reads the progress of a Node. It returns nil, nil when there is none, and an error when it is not one
-// of ours.
+// ParseProgress reads the progress of a Node. It returns nil, nil if there is none, and an error if
+// it is not valid.
 func ParseProgress(annotations map[string]string) (*Progress, error) {
 	return parse[Progress](annotations, v1alpha1.AnnotationProgress)
 }
@@ -217,12 +228,13 @@ var (
 	errIncomplete = errors.New("seq, bootID and policy must be set")
 )
 
-// absentOrValid reports whether a condition takes a reason, or it is absent.
+// absentOrValid reports whether a reason is empty or valid in a condition.
 func absentOrValid(r v1alpha1.Reason) bool { return r == "" || r.IsValid() }
 
-// fits refuses what a status does not take. A ledger takes outstanding records back, and the API server refuses the whole status for
-// one entry without a time that RFC 3339 can write. A clock that was never set is refused as well. How far a time may be ahead is for
-// the reader to judge: this package has no clock.
+// fits returns an error for a time that a status does not accept. A ledger takes outstanding
+// records back, and the API server refuses the whole status for one time that RFC 3339 cannot
+// write. It also refuses a clock that was never set. How far a time may be ahead is for the reader
+// to decide, because this package has no clock.
 func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	if len(bootID) > v1alpha1.MaxBootIDBytes {
 		return fmt.Errorf("bootID has more than %d bytes", v1alpha1.MaxBootIDBytes)
@@ -239,57 +251,60 @@ func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	return nil
 }
 
-// LedgerName is the policy whose ledger has the grant.
+// LedgerName returns the name of the policy whose ledger has the grant.
 func (g *Grant) LedgerName() string { return cmp.Or(g.Ledger, g.Policy) }
 
-// String formats the grant as its annotation's value.
+// String formats the grant as the value of its annotation.
 func (g Grant) String() string { return format(g) }
 
-// String formats the progress as its annotation's value.
+// String formats the progress as the value of its annotation.
 func (p Progress) String() string { return format(p) }
 
-// Engines is what the agent's engines have reported, for its next process. An engine may not repeat what it reported, may have
-// forgotten the version, or may be gone. In another boot none of that holds. Absent: none has reported.
+// Engines holds what the engines of the agent have reported in this boot, for its next process. An
+// engine may not repeat its report, may have forgotten the version, or may be gone.
 type Engines struct {
 	// BootID is the boot in which they reported.
 	BootID string `json:"bootID"`
-	// Reported are the engines that the host has, in their order.
+	// Reported are the engines of the host, in their order.
 	Reported []EngineRecord `json:"reported"`
 }
 
-// EngineRecord is what one engine has reported.
+// EngineRecord holds what one engine has reported.
 type EngineRecord struct {
 	Name string `json:"name"`
-	// Asks reports whether it asks for a reboot.
+	// Asks reports whether the engine requires a reboot.
 	Asks bool `json:"asks,omitempty"`
-	// Again reports whether it asks for what the last granted reboot was to end: it has asked since before that, or asked again soon
-	// after the boot.
+	// Again reports whether the engine requires what the last granted reboot should have ended: it has
+	// required it since before that reboot, or required it again soon after the boot.
 	Again bool `json:"again,omitempty"`
 	// Rebooted reports whether it asked when the granted reboot ended the boot before this one.
 	Rebooted bool `json:"rebooted,omitempty"`
-	// Until is when a need ends by itself that was received in a broadcast. Absent: it lasts.
+	// Until is the time at which a need from a broadcast ends by itself, or absent if the need
+	// lasts.
 	Until *metav1.Time `json:"until,omitempty"`
-	// Version is what runs after the reboot. Absent: unknown.
+	// Version is the version that runs after the reboot, or empty if it is unknown.
 	Version string `json:"version,omitempty"`
-	// Running is what Version is to replace, as the engine names it. Absent: unknown, or the version of os-release.
+	// Running is the version that Version replaces, as the engine names it. It is empty if it is
+	// unknown, or is the version of os-release.
 	Running string `json:"running,omitempty"`
 	// Client is the FleetLock client that finalizes the update and reboots the host. Absent: the agent reboots it.
 	Client string `json:"client,omitempty"`
 }
 
-// ParseEngines reads what the engines have reported. It returns nil, nil when there is none, and an error when it is not one of
-// ours: then nothing is known.
+// ParseEngines reads what the engines have reported. It returns nil, nil if there is nothing, and
+// an error if it is not valid, in which case nothing is known.
 func ParseEngines(annotations map[string]string) (*Engines, error) {
 	return parse[Engines](annotations, v1alpha1.AnnotationEngines)
 }
 
-// validate accepts any content: the agent compares the boot by itself.
+// validate accepts any content, because the agent compares the boot itself.
 func (*Engines) validate() error { return nil }
 
-// String formats what the engines have reported as its annotation's value.
+// String formats the report as the value of its annotation.
 func (e Engines) String() string { return format(e) }
 
-// parse reads an annotation. It returns nil, nil when there is none, and an error when the value is not valid.
+// parse reads an annotation. It returns nil, nil if there is none, and an error if the value is not
+// valid.
 func parse[T any, P interface {
 	*T
 	validate() error
@@ -315,7 +330,7 @@ func parse[T any, P interface {
 }
 
 func format(record any) string {
-	// The records hold strings, integers, booleans and times: none of them can fail to marshal.
+	// The records hold strings, integers, booleans and times, which can always be marshalled.
 	value, err := json.Marshal(record)
 	if err != nil {
 		panic(err)

@@ -1,6 +1,7 @@
-// Package protocol is the record on a Node, and every move of the manager and the agent on it. A grant permits one reboot of one
-// node. It takes one slot while it is in the ledger, which is in the policy's status. A policy that shares the limit of another one
-// has its grants in that one's ledger, so that one compare-and-swap decides about both.
+// Package protocol defines the record on a Node, and every move of the manager and the agent on it. A grant
+// permits one reboot of one node. It takes one slot while it is in the ledger, which is in the status of
+// the policy. A policy that shares the limit of another policy has its grants in the ledger of that
+// policy, so that one compare-and-swap decides about both.
 //
 //  1. Enter: the manager writes a new entry into the ledger.
 //  2. Publish: the manager writes the grant annotation on the Node.
@@ -14,9 +15,11 @@
 //  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so it leaves the ledger.
 //  8. Withdraw, Withdrawn: a grant that the API server keeps from the Node is withdrawn in the ledger.
 //  9. Adopt: a ledger that has lost an outstanding grant takes it back.
-//  10. BeginHooks: before Publish and before Finish the manager asks the hooks. Grant.Without: it removes what a grant has left.
+//  10. BeginHooks: hooks run before Publish and before Finish. Grant.Without: the manager removes what a
+//     grant has left.
 //
-// Each write carries the resourceVersion of what the move was computed from. search_test.go searches every interleaving.
+// Each write carries the resourceVersion of the read from which the move was computed. search_test.go
+// searches every interleaving.
 package protocol
 
 import (
@@ -29,22 +32,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Record is what a Node shows of its reboot. Each part is nil where the annotation is absent or cannot be read.
+// Record is what a Node shows of its reboot. A part is nil if its annotation is absent or
+// unreadable.
 type Record struct {
-	// UID is that of the Node.
+	// UID is the UID of the Node.
 	UID types.UID
-	// Grant is the manager's permission, and Progress is what the agent did with it.
+	// Grant is the manager's permission, and Progress records what the agent did with it.
 	Grant    *Grant
 	Progress *Progress
-	// Hooks is the phase of hooks that the node is in, whichever policy's. One that cannot be read begins again.
+	// Hooks is the phase of hooks of the node, for any policy. An unreadable phase begins again.
 	Hooks *HookPhase
-	// GrantErr states why the grant cannot be read: there is no permission. Nil: it can, or there is none.
+	// GrantErr says why the grant is unreadable, so that nothing is permitted. It is nil if the
+	// grant is readable or absent.
 	GrantErr error
-	// ProgressErr states why the progress cannot be read: the agent may be anywhere. Nil: it can, or there is none.
+	// ProgressErr says why the progress is unreadable, so that the agent may be anywhere. It is nil
+	// if the progress is readable or absent.
 	ProgressErr error
 }
 
-// RecordOf reads the record of a Node. It reads as far as it can: what cannot be read is no permission.
+// RecordOf reads the record of a Node as far as possible. What is unreadable permits nothing.
 func RecordOf(node *corev1.Node) Record {
 	r := Record{UID: node.UID}
 	r.Grant, r.GrantErr = ParseGrant(node.Annotations)
@@ -53,7 +59,7 @@ func RecordOf(node *corev1.Node) Record {
 	return r
 }
 
-// Seen is the highest sequence number the record shows; a new grant must be above it.
+// Seen returns the highest sequence number in the record. A new grant must be above it.
 func (r Record) Seen() int64 {
 	seen := max(r.GrantSeq(), r.progressSeq())
 	if r.Hooks != nil {
@@ -62,7 +68,7 @@ func (r Record) Seen() int64 {
 	return seen
 }
 
-// GrantSeq is the number of the grant that the record shows; 0: none.
+// GrantSeq returns the number of the grant in the record, or 0 if there is none.
 func (r Record) GrantSeq() int64 {
 	if r.Grant == nil {
 		return 0
@@ -85,7 +91,7 @@ func (r Record) In(seq int64, phase Phase) bool {
 	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
 }
 
-// Finished reports whether grant seq has ended with its reboot: the node is back in service.
+// Finished reports whether grant seq has ended with its reboot, and the node is back in service.
 func (r Record) Finished(seq int64) bool { return r.Shows(seq) && r.Grant.State == GrantFinished }
 
 // Ended reports whether the manager has ended the attempt that the progress shows: its grant is Finished, or a later one replaced it.
@@ -94,8 +100,8 @@ func (r Record) Ended() bool {
 	return r.Finished(seq) || r.GrantSeq() > seq
 }
 
-// Outstanding reports whether the record may still lead to a reboot or holds the node cordoned: such a record must be in
-// a ledger.
+// Outstanding reports whether the record may still lead to a reboot, or holds the node cordoned, so
+// that it must be in a ledger.
 func (r Record) Outstanding() bool {
 	if r.Grant == nil {
 		return r.Progress != nil && r.Progress.Phase != PhaseAborted
@@ -110,14 +116,14 @@ func (r Record) Outstanding() bool {
 	return false
 }
 
-// Done reports whether a node that shows an active grant is done with it: it runs another boot, or the agent has aborted. The
-// manager has not written the end yet.
+// Done reports whether a node with an active grant is done with it, because it runs another boot or
+// the agent has aborted, while the manager has not written the end yet.
 func (r Record) Done(bootID string) bool {
 	g := r.Grant
 	return g != nil && g.State == GrantActive && (g.BootID != bootID || r.In(g.Seq, PhaseAborted))
 }
 
-// Last is the progress so far; a Node without one has acted on no seq.
+// Last returns the progress so far. A Node without one has acted on no number.
 func (r Record) Last() Progress {
 	if r.Progress == nil {
 		return Progress{}
@@ -125,7 +131,7 @@ func (r Record) Last() Progress {
 	return *r.Progress
 }
 
-// Entry is the ledger entry that an outstanding record should have.
+// Entry returns the ledger entry that an outstanding record should have.
 func (r Record) Entry(node string) v1alpha1.LedgerEntry {
 	if g := r.Grant; g != nil {
 		return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
@@ -143,21 +149,24 @@ func (r Record) Holds(e v1alpha1.LedgerEntry) bool {
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 
-// ownerAncient is the field manager to which the API server gives the oldest updates, once there are those of more than ten
-// managers.
+// ownerAncient is the field manager to which the API server assigns the oldest updates once more
+// than ten managers have written.
 const ownerAncient = "ancient-changes"
 
-// Uncordons reports whether the end of an attempt undoes the cordon of the node. It does so only if the agent has cordoned it in the
-// attempt, and the cordon is still the agent's own. The Node is read live, because no cache keeps managedFields.
+// Uncordons reports whether the end of an attempt undoes the cordon of the node: only if the agent
+// has cordoned it in the attempt, and the cordon is still the agent's own. The Node is read live,
+// because no cache keeps managedFields.
 func Uncordons(node *corev1.Node) bool { return RecordOf(node).Last().Cordoned && cordonIsAgents(node) }
 
-// cordonIsAgents reports whether the node is cordoned and the cordon is still the agent's own, by managedFields. An
-// administrator who uncordons the node and cordons it again owns the field from then on, and the node stays cordoned.
+// cordonIsAgents reports whether the node is cordoned and the cordon is still the agent's own, by
+// managedFields. An administrator who uncordons the node and cordons it again owns the field from then on,
+// and the node stays cordoned.
 //
-// The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not, another program
-// or a person has taken the cordon over. An ancient entry names no manager. Where no other manager has the field, and without
-// managedFields, the record on the Node decides. It takes an administrator's cordon for the agent's in two cases only. Both writes have
-// become ancient, or the administrator's has and the node is past the point of no return.
+// The agent writes the cordon together with its progress. If the agent still owns its progress but not the
+// cordon, somebody else has taken the cordon over. An ancient entry names no manager. If no other manager
+// has the field, or there are no managedFields, the record on the Node decides. It takes an
+// administrator's cordon for the agent's in two cases only: both writes have become ancient, or the
+// administrator's has and the node is past the point of no return.
 func cordonIsAgents(node *corev1.Node) bool {
 	if !node.Spec.Unschedulable {
 		return false
@@ -175,7 +184,7 @@ func cordonIsAgents(node *corev1.Node) bool {
 	return !others
 }
 
-// has reports whether a field of this name, wherever it is, belongs to the manager of an entry.
+// has reports whether a field of this name belongs to the manager of an entry.
 func has(entry metav1.ManagedFieldsEntry, field string) bool {
 	return entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:`+field+`"`)
 }

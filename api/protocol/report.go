@@ -7,16 +7,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// AgentReport is what the agent finds against a reboot of its node. Absent: nothing.
+// AgentReport holds what speaks against a reboot of the node, according to its agent.
 type AgentReport struct {
-	// BlockedBy are the agent's own reasons, in the order of the checks: a policy may ignore some of them. Absent: there is none.
+	// BlockedBy are the reasons of the agent, in the order of the checks. A policy may ignore some
+	// of them.
 	BlockedBy []Blocker `json:"blockedBy,omitempty"`
-	// Preflight is the answer to the manager's request about the pods of the node. Absent: it has not been given.
+	// Preflight is the answer to the manager's request about the pods of the node, or nil if there
+	// is none yet.
 	Preflight *PreflightReport `json:"preflight,omitempty"`
 }
 
-// ParseAgentReport reads what the agent finds. It returns the zero AgentReport when there is none, and with an error when it is
-// not one of ours: then nothing is known.
+// ParseAgentReport reads the report of the agent. It returns the zero AgentReport if there is none,
+// and an error if it is not valid, in which case nothing is known.
 func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
 	r, err := parse[AgentReport](annotations, v1alpha1.AnnotationReport)
 	if r == nil || err != nil {
@@ -34,7 +36,8 @@ func (r *AgentReport) validate() error {
 	return r.Preflight.validate()
 }
 
-// String formats the report as its annotation's value. Empty: there is nothing to report, and no annotation.
+// String formats the report as the value of its annotation, which is empty if there is nothing to
+// report.
 func (r AgentReport) String() string {
 	if len(r.BlockedBy) == 0 && r.Preflight == nil {
 		return ""
@@ -42,15 +45,15 @@ func (r AgentReport) String() string {
 	return format(r)
 }
 
-// Blocker is one reason of the agent why its node should not be rebooted now.
+// Blocker is a reason of the agent why its node should not reboot now.
 type Blocker struct {
 	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
 	Reason v1alpha1.Reason `json:"reason"`
-	// Message is a sentence for people that names what is in the way, and what to do.
+	// Message tells people what stands in the way, and what to do.
 	Message string `json:"message"`
 }
 
-// validate refuses a reason that no condition would take.
+// validate returns an error for a reason that no condition accepts.
 func (b Blocker) validate() error {
 	if b.Reason == "" {
 		return errors.New("reason must be set")
@@ -61,20 +64,21 @@ func (b Blocker) validate() error {
 	return nil
 }
 
-// Preflight is the manager's request to the agent of a node whose turn may come: to report which pods are in the way of its reboot.
-// The agent reads the policy for it. It stays until the reboot is over, or until something else keeps the node waiting.
+// Preflight is the manager's request to the agent of a node whose turn may come: to report which
+// pods stand in the way of its reboot, according to the policy. It stays until the reboot is over,
+// or until something else keeps the node waiting.
 type Preflight struct {
 	// Policy is the RebootPolicy that governs the node.
 	Policy string `json:"policy"`
-	// Revision represents what the policy specifies about pods: an answer to another one is stale. Only the manager knows how it is
-	// made.
+	// Revision is a hash of what the policy says about pods. An answer to another revision is
+	// stale.
 	Revision string `json:"revision"`
 }
 
-// String formats the request as its annotation's value.
+// String formats the request as the value of its annotation.
 func (p Preflight) String() string { return format(p) }
 
-// ParsePreflight reads the manager's request. It returns nil, nil when there is none.
+// ParsePreflight reads the manager's request. It returns nil, nil if there is none.
 func ParsePreflight(annotations map[string]string) (*Preflight, error) {
 	return parse[Preflight](annotations, v1alpha1.AnnotationPreflight)
 }
@@ -87,51 +91,54 @@ func (p *Preflight) validate() error {
 }
 
 const (
-	// MaxNamedPods is how many pods of one kind a PreflightReport names.
+	// MaxNamedPods is the most pods of one kind that a PreflightReport names.
 	MaxNamedPods = 5
-	// MaxPodReasonBytes bounds what a PreflightReport reports of one pod.
+	// MaxPodReasonBytes is the longest reason of a pod in a PreflightReport.
 	MaxPodReasonBytes = 256
 )
 
-// PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and the agent knows that nothing is
-// in the way, there is none.
+// PreflightReport is the agent's answer to a Preflight. There is none if nothing stands in the way,
+// and the policy has no gates.blockingPods.
 type PreflightReport struct {
 	// Policy and Revision are those of the request.
 	Policy   string `json:"policy"`
 	Revision string `json:"revision"`
-	// BootID is the boot in which the agent looked. An answer of another boot is stale.
+	// BootID is the boot in which the agent looked. An answer from another boot is stale.
 	BootID string `json:"bootID"`
-	// Blocking are the running pods that gates.blockingPods select. Absent: none.
+	// Blocking are the running pods that gates.blockingPods select.
 	Blocking *NamedPods `json:"blocking,omitempty"`
-	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node: a drain would end at once. Absent: none.
+	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node, so that a
+	// drain would end at once.
 	Kept *NamedPods `json:"kept,omitempty"`
-	// Guarded are the pods that no eviction can remove, and no cordon would change that. Two PodDisruptionBudgets cover them, or one
-	// whose status is unknown, or they have been terminating for too long. A drain would end by its time-out. Absent: none.
+	// Guarded are the pods that no eviction can remove, even after a cordon, so that a drain would
+	// time out: two PodDisruptionBudgets cover them, or one whose status is unknown, or they have
+	// been terminating for too long.
 	Guarded *NamedPods `json:"guarded,omitempty"`
-	// Closed are the pods whose PodDisruptionBudget allows no eviction even with every pod healthy. Some programs open it, or move the
-	// pod, once the node is cordoned. Absent: none.
+	// Closed are the pods whose PodDisruptionBudget allows no eviction even with every pod healthy.
+	// Some programs open it, or move the pod, once the node is cordoned.
 	Closed *NamedPods `json:"closed,omitempty"`
-	// Problem states why the agent does not know. Absent: it does.
+	// Problem says why the agent does not know, and is empty if it does.
 	Problem string `json:"problem,omitempty"`
 }
 
-// NamedPods are some pods, and how many there are.
+// NamedPods names some pods, and counts all of them.
 type NamedPods struct {
-	// Count is how many there are.
+	// Count is the number of all pods.
 	Count int32 `json:"count"`
-	// Pods are the first MaxNamedPods of them, by namespace and name.
+	// Pods are the first MaxNamedPods of the pods, by namespace and name.
 	Pods []NamedPod `json:"pods"`
 }
 
-// NamedPod is a pod, and why it is in the way.
+// NamedPod is a pod, and the reason why it stands in the way.
 type NamedPod struct {
 	// Pod is namespace/name.
 	Pod string `json:"pod"`
-	// Why is for people, at most MaxPodReasonBytes. Absent: there is nothing to add.
+	// Why tells people the reason in at most MaxPodReasonBytes, and is empty if there is nothing to
+	// add.
 	Why string `json:"why,omitempty"`
 }
 
-// validate refuses an answer that reports nothing. Nil is valid.
+// validate returns an error for an answer that reports nothing. Nil is valid.
 func (r *PreflightReport) validate() error {
 	if r == nil {
 		return nil
