@@ -104,7 +104,7 @@ var _ = Describe("status, the ledger", func() {
 		Expect(admin.Create(ctx, policy)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) error { return admin.Delete(ctx, policy) })
 		policy.Status.Limit = 2
-		Expect(admin.Status().Update(ctx, policy)).To(MatchError(ContainSubstring("status.limit may not be raised above")))
+		Expect(admin.Status().Update(ctx, policy)).To(MatchError(ContainSubstring("status.limit must not be more than")))
 		policy.Status.Limit = 1
 		Expect(admin.Status().Update(ctx, policy)).To(Succeed())
 	})

@@ -522,7 +522,7 @@ var _ = Describe("spec", func() {
 			Entry("a gate in a namespace without a name", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: "", name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate in a namespace that cannot be", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate of an object below another one", object("name: rook/ceph"), "name must be the name of an object"),
-			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: matchExpressions need operator"),
+			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: operator must be In or NotIn"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must not be empty: give it matchLabels or matchExpressions"),
 			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
@@ -540,7 +540,7 @@ var _ = Describe("spec", func() {
 			Entry("one name for two gates", `gates: {prometheus: [{name: g, url: "http://a", query: up}, {name: g, url: "http://b", query: up}]}`, "Duplicate value"),
 			Entry("no query", gate(`url: "http://prometheus", query: ""`), "should be at least 1 chars long"),
 			Entry("another failure policy", gate(`url: "http://prometheus", query: up, failurePolicy: Ask`),
-				`Unsupported value: "Ask": supported values: "Block", "Allow"`),
+				`Unsupported value: "Ask": supported values: "Block", "Ignore"`),
 			Entry("a Secret without a name", gate(`url: "http://prometheus", query: up, secretRef: {}`), "secretRef.name: Required value"),
 		)
 	})

@@ -2,10 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Window is a period that begins on certain days at a wall-clock time and lasts a fixed elapsed time.
-//
+// Window is a period that begins on certain days at a wall-clock time, and keeps its length across clock changes.
 // If a clock change skips the start, the window opens right after the gap. If it repeats the start, the window opens once.
-// The duration is elapsed time, so the window keeps its length across a clock change.
 type Window struct {
 	// name identifies the window in status and messages, such as weeknights.
 	// +required

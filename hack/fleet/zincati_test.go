@@ -17,7 +17,7 @@ func TestZincati_RebootsWhenThePolicyPermits_Behaviour65(t *testing.T) {
 	must(t, err)
 	empty := []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`)
 	s := newTrial(t, Options{Nodes: 4, Engines: engines, Workload: empty}, func(spec *v1alpha1.RebootPolicySpec) {
-		spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 20 * time.Second}, Settle: &metav1.Duration{}}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}, Timeout: &metav1.Duration{Duration: 20 * time.Second}}
 	})
 	hosts := s.fleet.Hosts
 	hosts[1].Zincati.LogIn(5)
