@@ -142,7 +142,7 @@ var _ = Describe("logind", func() {
 	})
 
 	It("would refuse to ignore an inhibitor, and the node is neither cordoned nor drained", func(ctx SpecContext) {
-		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}})
+		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.ObstacleIgnore}})
 		units, err := hosttest.StartUnits(m.Bus)
 		Expect(err).NotTo(HaveOccurred())
 		units.SetVersion("257.4-1")

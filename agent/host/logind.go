@@ -107,7 +107,7 @@ func (l Logind) Refuses(ctx context.Context) (why string, err error) {
 	}
 	defer func() { _ = conn.Close() }()
 	m := manager{conn.Object(logindName, logindPath)}
-	refusal, err := m.canReboot(ctx, v1alpha1.InhibitorsIgnore)
+	refusal, err := m.canReboot(ctx, v1alpha1.ObstacleIgnore)
 	switch {
 	case err != nil:
 		return "", err

@@ -536,7 +536,7 @@ func TestCallReboot_FinalizesWhatTheClientHasNot(t *testing.T) {
 		"finalized, then rebooted":        {next: step.CallReboot{Finalize: true}, finalized: 1},
 		"nothing to finalize":             {next: step.CallReboot{}},
 		"held up":                         {next: step.CallReboot{Finalize: true}, inhibitors: []host.Inhibitor{{Who: "backup", Why: "runs"}}, refusal: "backup (runs)"},
-		"held up, and the policy goes on": {next: step.CallReboot{Finalize: true, Inhibitors: v1alpha1.InhibitorsIgnore}, inhibitors: []host.Inhibitor{{Who: "backup"}}, finalized: 1},
+		"held up, and the policy goes on": {next: step.CallReboot{Finalize: true, Inhibitors: v1alpha1.ObstacleIgnore}, inhibitors: []host.Inhibitor{{Who: "backup"}}, finalized: 1},
 		"rpm-ostree refuses":              {next: step.CallReboot{Finalize: true}, err: errors.New("no"), finalized: 1, refusal: "finalizing the update: no"},
 	}
 	for name, tc := range cases {

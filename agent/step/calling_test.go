@@ -33,14 +33,14 @@ func seenFor(d time.Duration) func(*Observation) {
 func stayingUp(o *Observation) { o.Shutdown = Shutdown{Known: true} }
 
 func TestNext_Rebooting(t *testing.T) {
-	respect := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}
-	ignore := CallReboot{Inhibitors: v1alpha1.InhibitorsIgnore}
-	ignored := func(o *Observation) { o.LastPolicy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }
+	respect := CallReboot{Inhibitors: v1alpha1.ObstacleBlock}
+	ignore := CallReboot{Inhibitors: v1alpha1.ObstacleIgnore}
+	ignored := func(o *Observation) { o.LastPolicy.Reboot.Inhibitors = v1alpha1.ObstacleIgnore }
 	later := Wait{now.Add(policyRetry)}
 	cases[Step]{
 		"logind is asked":                             {makeObservation(goingDown), respect},
 		"by what the policy specified before":         {makeObservation(goingDown, readLast(time.Hour), ignored), ignore},
-		"as the policy specifies":                     {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }), ignore},
+		"as the policy specifies":                     {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.ObstacleIgnore }), ignore},
 		"though somebody uncordons":                   {makeObservation(goingDown, func(o *Observation) { o.Unschedulable = false }), respect},
 		"not without an entry in the ledger":          {makeObservation(goingDown, unlisted), later},
 		"not by the entry of another number":          {makeObservation(goingDown, func(o *Observation) { o.Entry.Seq = 2 }), later},
@@ -58,7 +58,7 @@ func TestNext_Rebooting(t *testing.T) {
 }
 
 func TestNext_CallsAgain(t *testing.T) {
-	respect := CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}
+	respect := CallReboot{Inhibitors: v1alpha1.ObstacleBlock}
 	records := func(calls int32) RecordCall {
 		o := makeObservation(goingDown, onRecord(calls, 0))
 		o.Record.Progress.CalledAt = &metav1.Time{Time: now}
@@ -125,7 +125,7 @@ func TestNext_ProvesABootByTheUptime(t *testing.T) {
 		"up for longer than before":             {makeObservation(goingDown, onRecord(3, time.Minute), byAnother, upBefore(time.Minute), up(time.Minute, 0), stayingUp), Wait{now.Add(4 * time.Minute)}},
 		"up for less time than has passed":      {makeObservation(goingDown, byAnother, up(crossed-time.Second, 0), stayingUp), RecordBoot{Progress: notedAfter(0)}},
 		"up for longer":                         {makeObservation(goingDown, onRecord(3, time.Minute), byAnother, up(crossed+time.Second, 0), stayingUp), Wait{now.Add(4 * time.Minute)}},
-		"in the process that has crossed it":    {makeObservation(goingDown, up(time.Minute, 0), stayingUp), CallReboot{Inhibitors: v1alpha1.InhibitorsRespect}},
+		"in the process that has crossed it":    {makeObservation(goingDown, up(time.Minute, 0), stayingUp), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
 		"while the host may be going down":      {makeObservation(goingDown, byAnother, up(time.Minute, 0)), Wait{now.Add(heldUpRetry)}},
 		"after it is noted, nothing is left":    {makeObservation(goingDown, byAnother, up(time.Minute, 0), over), Idle{}},
 		"a boot that is noted begins a new row": {makeObservation(goingDown, over, staged("1"), granted(2, active), failedBefore), beginsAfter(0)},
