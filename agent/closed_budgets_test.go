@@ -67,7 +67,7 @@ func (m *machine) dropBudget(ctx context.Context) {
 // grantTry is the manager's part once the other nodes are done.
 func (m *machine) grantTry(ctx context.Context, seq int64) {
 	GinkgoHelper()
-	Expect(testenv.Grant(ctx, api, m.policy.Name, m.node(ctx), seq, protocol.GrantActive, func(e *v1alpha1.LedgerEntry) { e.Try = true })).To(Succeed())
+	Expect(testenv.Grant(ctx, api, m.policy.Name, m.node(ctx), protocol.Grant{Seq: seq, State: protocol.GrantActive}, func(e *v1alpha1.LedgerEntry) { e.Try = true })).To(Succeed())
 }
 
 // denies is a webhook that denies evictions of a pod and moves it elsewhere, as KubeVirt's does.

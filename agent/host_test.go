@@ -216,7 +216,7 @@ func (m *machine) annotate(ctx context.Context, key, value string) {
 // grant publishes a grant that the ledger holds, as the manager does.
 func (m *machine) grant(ctx context.Context, seq int64, state protocol.GrantState) {
 	GinkgoHelper()
-	Expect(testenv.Grant(ctx, api, m.policy.Name, m.node(ctx), seq, state)).To(Succeed())
+	Expect(testenv.Grant(ctx, api, m.policy.Name, m.node(ctx), protocol.Grant{Seq: seq, State: state})).To(Succeed())
 }
 
 // requests are those of an agent, over all its processes.

@@ -82,7 +82,7 @@ func (g *gauges) attentionOf(policy string, attention []plan.Attention) []promet
 			counts[a.Kind]++
 		}
 	}
-	var series []prometheus.Metric
+	series := make([]prometheus.Metric, 0, len(counts))
 	for kind, count := range counts {
 		series = append(series, gauge(g.attention, float64(count), policy, string(kind)))
 	}

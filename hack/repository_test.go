@@ -172,14 +172,15 @@ func TestVersions_AreTheNewestOfEachMinor(t *testing.T) {
 			env := []string{"VERSIONS=" + tc.wanted, "NOT_SHOWN=", "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")}
 			out, err := script(t, env, "versions/list.sh")
 			var versions []string
-			var message string
+			var rest []string
 			for line := range strings.Lines(out) {
 				if line = strings.TrimSpace(line); strings.HasPrefix(line, "v") {
 					versions = append(versions, line)
 				} else {
-					message += line
+					rest = append(rest, line)
 				}
 			}
+			message := strings.Join(rest, "")
 			if diff := cmp.Diff(tc.versions, versions); diff != "" || message != tc.message || (err != nil) != (tc.versions == nil) {
 				t.Errorf("%v, %q, want %q (-want +got):\n%s", err, message, tc.message, diff)
 			}

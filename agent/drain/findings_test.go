@@ -129,7 +129,7 @@ func TestFindings(t *testing.T) {
 				got = f.Message
 			}
 			for _, f := range found.Closed {
-				got += "closed: " + f.Message
+				got = "closed: " + f.Message
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

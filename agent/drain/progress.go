@@ -164,14 +164,7 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 		return nil // it reports nothing about the budgets
 	}
 	e.message, e.answer = a.message, a.verdict
-	switch {
-	case e.answer == crowded:
-		e.due = now.Add(crowdedDelay)
-	case e.answer == refused && p.budgets.freed(e):
-		e.due = now
-	case e.answer == refused && e.ready && p.budgets.refuse(e):
-		e.due = now.Add(backoff(mostAttempts, jitter))
-	}
+	p.postpone(e, now, jitter)
 	if a.verdict == denied {
 		e.denials++
 	} else {
@@ -181,6 +174,18 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 		return fmt.Errorf("evicting pod %q: %s", e.NamespacedName, a.message)
 	}
 	return nil
+}
+
+// postpone sets when a pod is evicted again after some of the answers.
+func (p *progress) postpone(e *podState, now time.Time, jitter float64) {
+	switch {
+	case e.answer == crowded:
+		e.due = now.Add(crowdedDelay)
+	case e.answer == refused && p.budgets.freed(e):
+		e.due = now
+	case e.answer == refused && e.ready && p.budgets.refuse(e):
+		e.due = now.Add(backoff(mostAttempts, jitter))
+	}
 }
 
 // done reports whether no pod that must go is left.

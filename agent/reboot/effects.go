@@ -19,12 +19,7 @@ import (
 // other step the status is written. Each write triggers Wake, because there may be more to do after it. A drain or a call of logind that
 // is begun without a write triggers it, too: it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
-	if !d.KeepsDraining {
-		if err := r.drains.stop(ctx); err != nil {
-			return err
-		}
-	}
-	if err := r.lookout.ask(ctx, d.Inspect); err != nil {
+	if err := r.prepare(ctx, d); err != nil {
 		return err
 	}
 	switch next := d.Next.(type) {
@@ -54,6 +49,16 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	case step.Idle, step.Wait:
 	}
 	return r.writeNodeStatus(ctx, node, o, d.Status)
+}
+
+// prepare stops a drain that should not go on, and looks at the pods that the decision asks about.
+func (r *Reconciler) prepare(ctx context.Context, d step.Decision) error {
+	if !d.KeepsDraining {
+		if err := r.drains.stop(ctx); err != nil {
+			return err
+		}
+	}
+	return r.lookout.ask(ctx, d.Inspect)
 }
 
 // startDrain begins an attempt. It first forgets what is known of earlier ones, which may have had the same number. Numbers begin anew

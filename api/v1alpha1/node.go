@@ -61,8 +61,9 @@ func NodeCondition(conditions []corev1.NodeCondition, kind corev1.NodeConditionT
 			return 1
 		case corev1.ConditionTrue, corev1.ConditionFalse:
 			return 3
+		default:
+			return 2 // Unknown, or no status at all.
 		}
-		return 2 // Unknown, or no status at all.
 	}
 	for _, c := range conditions {
 		if c.Type == kind && (worst.Type == "" || badness(c) > badness(worst)) {

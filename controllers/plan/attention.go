@@ -85,16 +85,6 @@ type Failure struct {
 	RetryAt time.Time
 }
 
-// Unavailable is a node that is down or cordoned without a grant, and uses up a limit.
-type Unavailable struct {
-	Node string
-	// Why says in which way it is unavailable.
-	Why string
-	// Since is when it became so, zero if unknown.
-	Since    time.Time
-	Cordoned bool
-}
-
 // Attention returns what needs a person, most important first. Status, dashboard, doctor and metrics
 // all show this answer, so that none of them is calm while another is not.
 func (p *Plan) Attention(policy *v1alpha1.RebootPolicy, now time.Time) []Attention {
@@ -211,7 +201,7 @@ func (a *attention) ofFailures() {
 	}
 	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
 		failures := byReason[reason]
-		var nodes []string
+		nodes := make([]string, 0, len(failures))
 		for _, f := range failures {
 			nodes = append(nodes, f.Node)
 		}
@@ -313,40 +303,6 @@ func (a *attention) ofRun() {
 	if a.policy.DeletionTimestamp != nil {
 		a.add(AttentionDeleting, fmt.Sprintf("policy %s is being deleted: it stays until its grants and the hooks of its run are over", name), "kubectl describe rbp "+name)
 	}
-}
-
-// unavailable returns the nodes that use up a limit without a grant, by name.
-func (s *slots) unavailable(f *fleet) []Unavailable {
-	names := map[string]string{}
-	shares := []*share{&s.share}
-	if s.own != nil {
-		shares = append(shares, s.own)
-	}
-	for _, ring := range s.rings {
-		shares = append(shares, ring)
-	}
-	for _, share := range shares {
-		down := map[string]string{}
-		for name, why := range share.used {
-			if why != holdsGrant {
-				down[name] = why
-			}
-		}
-		if share.limit > 0 && len(down) >= share.limit {
-			maps.Copy(names, down)
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	var all []Unavailable
-	for _, n := range f.Nodes {
-		if why, ok := names[n.Name]; ok {
-			all = append(all, Unavailable{Node: n.Name, Why: why, Since: n.downSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned})
-		}
-	}
-	slices.SortFunc(all, func(a, b Unavailable) int { return cmp.Compare(a.Node, b.Node) })
-	return all
 }
 
 // silent returns the nodes that should have reported by now whether they need a reboot, by name.

@@ -274,15 +274,23 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.ignoresHours(n, v1alpha1.UrgentIgnoresWindows)
 		}
 		return urgently("spec.urgent.all ignores windows", v1alpha1.UrgentIgnoresWindows)
-	case v1alpha1.ReasonUndrainablePod:
+	default:
+		return f.overruledOnNode(reason, n)
+	}
+	return ""
+}
+
+// overruledOnNode is overruled for what the agent reports.
+func (f *fleet) overruledOnNode(reason v1alpha1.Reason, n *Node) string {
+	if reason == v1alpha1.ReasonUndrainablePod {
 		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
 			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can go (spec.drain.closedBudgets)"
 		}
-	default:
-		for _, o := range n.BlockedBy {
-			if field := ignoredBy(f.Policy, reason); o.Reason == reason && field != "" {
-				return o.Message + "; spec.reboot." + field + " ignores that"
-			}
+		return ""
+	}
+	for _, o := range n.BlockedBy {
+		if field := ignoredBy(f.Policy, reason); o.Reason == reason && field != "" {
+			return o.Message + "; spec.reboot." + field + " ignores that"
 		}
 	}
 	return ""

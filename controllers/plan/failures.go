@@ -127,7 +127,7 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 		}
 	}
 	for _, past := range a.policy.Status.History {
-		if past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(from) && hasCome(past.EndedAt.Time, a.now) {
+		if a.lostNode(past, from) {
 			reasons[past.Node] = past.Reason
 		}
 	}
@@ -136,6 +136,11 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 		failed = append(failed, name+" ("+string(reasons[name])+")")
 	}
 	return failed
+}
+
+// lostNode reports whether the Node was deleted in its reboot after an instant.
+func (a attempts) lostNode(past v1alpha1.PastReboot, from time.Time) bool {
+	return past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(from) && hasCome(past.EndedAt.Time, a.now)
 }
 
 // ended is when the last attempt of a node ended, by the node's own clock. Where that is off, the manager's clock bounds it. A failure

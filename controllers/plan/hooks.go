@@ -214,35 +214,6 @@ func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *
 		what, f.instant(is.At.Time), someOf(hooks), answersForOne, f.name, key, runAnswer(is, yes))
 }
 
-// answersForOne comes before the command in the message about hooks of a run.
-const answersForOne = "; this answers for one: "
-
-// AnswerRunHook takes the message about hooks of a run apart: what is waited for, and the command
-// that answers for one hook, empty if none is asked.
-func AnswerRunHook(message string) (text, command string) {
-	text, command, _ = strings.Cut(message, answersForOne)
-	return text, command
-}
-
-// WaitingHooks returns the hooks of the node that have not approved.
-func (t Reboot) WaitingHooks() []v1alpha1.AnnotationKey {
-	if t.Node == nil || t.Node.Hooks == nil || t.Node.Hooks.Seq != t.Entry.Seq || !hooked(t.Reason) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(t.Node.Hooks.Hooks), func(key v1alpha1.AnnotationKey) bool {
-		return t.Node.Annotations[string(key)] == yes
-	})
-}
-
-// AnswerHook returns the command that answers for a hook of the node by hand, or that shows more if
-// no hook waits.
-func (t Reboot) AnswerHook() string {
-	if waiting := t.WaitingHooks(); len(waiting) > 0 {
-		return fmt.Sprintf("kubectl annotate node %s %s=%s --overwrite", t.Entry.Node, waiting[0], yes)
-	}
-	return "kubectl reboot explain " + t.Entry.Node
-}
-
 // HookUnanswered reports whether a hook has had its time to answer, so that a person is told. Its
 // timeout may be much longer.
 func (t Reboot) HookUnanswered(now time.Time) bool {

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -127,4 +129,48 @@ func (d *Draft) stall() *Stall {
 		stall.Since = timing.Earliest(stall.Since, o.stalledSince)
 	}
 	return stall
+}
+
+// Unavailable is a node that is down or cordoned without a grant, and uses up a limit.
+type Unavailable struct {
+	Node string
+	// Why says in which way it is unavailable.
+	Why string
+	// Since is when it became so, zero if unknown.
+	Since    time.Time
+	Cordoned bool
+}
+
+// unavailable returns the nodes that use up a limit without a grant, by name.
+func (s *slots) unavailable(f *fleet) []Unavailable {
+	names := map[string]string{}
+	shares := []*share{&s.share}
+	if s.own != nil {
+		shares = append(shares, s.own)
+	}
+	for _, ring := range s.rings {
+		shares = append(shares, ring)
+	}
+	for _, share := range shares {
+		down := map[string]string{}
+		for name, why := range share.used {
+			if why != holdsGrant {
+				down[name] = why
+			}
+		}
+		if share.limit > 0 && len(down) >= share.limit {
+			maps.Copy(names, down)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	var all []Unavailable
+	for _, n := range f.Nodes {
+		if why, ok := names[n.Name]; ok {
+			all = append(all, Unavailable{Node: n.Name, Why: why, Since: n.downSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned})
+		}
+	}
+	slices.SortFunc(all, func(a, b Unavailable) int { return cmp.Compare(a.Node, b.Node) })
+	return all
 }

@@ -114,11 +114,7 @@ func (d *Draft) next() time.Time {
 		consider(past.EndedAt.Add(-clockOff))
 	}
 	for _, t := range d.plan.UnderWay() {
-		consider(t.Until)
-		if t.Node != nil && t.Reason == v1alpha1.ReasonWaitingForHook && t.Action == Wait {
-			_, since := t.State()
-			consider(since.Add(HookPatience))
-		}
+		consider(t.Until, t.hookPatienceEnds())
 	}
 	for _, u := range d.plan.Unavailable {
 		consider(u.Since.Add(unavailablePatience))
@@ -127,7 +123,6 @@ func (d *Draft) next() time.Time {
 		consider(o.Until, o.stallsAt)
 	}
 	for _, n := range d.f.governed {
-		consider(n.credibleFrom(d.f.Now))
 		if !d.f.held(n) {
 			consider(d.f.annotationsUntil(n))
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -209,9 +208,9 @@ func (z *Zincati) ask(ctx context.Context, call string) bool {
 		return true
 	}
 	var no struct{ Kind, Value string }
-	text, err := io.ReadAll(response.Body)
-	if err == nil {
-		err = json.Unmarshal(text, &no)
+	if err := json.NewDecoder(response.Body).Decode(&no); err != nil {
+		z.note(call + " " + err.Error())
+		return false
 	}
 	z.note(strings.TrimSpace(fmt.Sprintf("%s %d %s: %s", call, response.StatusCode, no.Kind, no.Value)))
 	return false

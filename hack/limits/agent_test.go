@@ -197,7 +197,7 @@ func (h *host) shows(kind corev1.NodeConditionType, want string) {
 // grant is what the manager writes.
 func (h *host) grant() {
 	h.t.Helper()
-	must(h.t, testenv.Grant(h.t.Context(), api, h.Name, h.node(), 1, protocol.GrantActive))
+	must(h.t, testenv.Grant(h.t.Context(), api, h.Name, h.node(), protocol.Grant{Seq: 1, State: protocol.GrantActive}))
 }
 
 // granted runs the agent, and grants what it asks for.

@@ -59,15 +59,15 @@ func Report(ctx context.Context, nodes client.Client, name, bootID string, ready
 }
 
 // Grant makes the ledger of a policy of one entry, as the manager does, and then publishes the grant on a Node, for the boot it is in. A
-// policy that is gone has no ledger.
-func Grant(ctx context.Context, api client.Client, name string, node *corev1.Node, seq int64, state protocol.GrantState, edits ...func(*v1alpha1.LedgerEntry)) error {
+// policy that is gone has no ledger. Of the grant, the number and the state are the caller's.
+func Grant(ctx context.Context, api client.Client, name string, node *corev1.Node, grant protocol.Grant, edits ...func(*v1alpha1.LedgerEntry)) error {
 	bootID, at, policy := node.Status.NodeInfo.BootID, metav1.Now(), &v1alpha1.RebootPolicy{}
 	switch err := api.Get(ctx, client.ObjectKey{Name: name}, policy); {
 	case client.IgnoreNotFound(err) != nil:
 		return err
 	case err == nil:
-		policy.Status.Limit, policy.Status.Seq = 1, max(policy.Status.Seq, seq)
-		entry := v1alpha1.LedgerEntry{Node: node.Name, NodeUID: node.UID, Seq: seq, BootID: bootID, At: at}
+		policy.Status.Limit, policy.Status.Seq = 1, max(policy.Status.Seq, grant.Seq)
+		entry := v1alpha1.LedgerEntry{Node: node.Name, NodeUID: node.UID, Seq: grant.Seq, BootID: bootID, At: at}
 		for _, edit := range edits {
 			edit(&entry)
 		}
@@ -76,7 +76,7 @@ func Grant(ctx context.Context, api client.Client, name string, node *corev1.Nod
 			return err
 		}
 	}
-	grant := protocol.Grant{Policy: name, Seq: seq, BootID: bootID, State: state, At: at}
+	grant.Policy, grant.BootID, grant.At = name, bootID, at
 	annotations := map[string]string{v1alpha1.AnnotationGrant: grant.String()}
 	return PatchNode(ctx, api, v1alpha1.FieldOwnerManager, node.Name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }

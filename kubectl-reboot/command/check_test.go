@@ -15,12 +15,13 @@ import (
 // policyFile writes a manifest with policies of these specs.
 func policyFile(specs ...string) string {
 	GinkgoHelper()
-	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
+	var text strings.Builder
+	text.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n")
 	for i, spec := range specs {
-		text += "---\napiVersion: reboot-operator.io/v1alpha1\nkind: RebootPolicy\nmetadata: {name: checked-" + string(rune('a'+i)) + "}\nspec: " + spec + "\n"
+		text.WriteString("---\napiVersion: reboot-operator.io/v1alpha1\nkind: RebootPolicy\nmetadata: {name: checked-" + string(rune('a'+i)) + "}\nspec: " + spec + "\n")
 	}
 	path := filepath.Join(GinkgoT().TempDir(), "policy.yaml")
-	Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+	Expect(os.WriteFile(path, []byte(text.String()), 0o600)).To(Succeed())
 	return path
 }
 

@@ -75,7 +75,7 @@ func (s *Session) hasKubeconfig() error {
 	}
 	raw, err := s.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil || !clientcmdapi.IsConfigEmpty(&raw) {
-		return nil // ToRESTConfig reports what is wrong with it
+		return nil //nolint:nilerr // ToRESTConfig reports what is wrong with it.
 	}
 	if _, err := rest.InClusterConfig(); err == nil {
 		return nil

@@ -94,6 +94,7 @@ func (w *writeOptions) cancelRequest(n *corev1.Node) (string, error) {
 		done += "; its drain goes on: " + w.session.command("kubectl reboot abort %s", n.Name) + " stops it"
 	case protocol.PhaseRebooting:
 		done += "; its reboot has begun and cannot be stopped"
+	case protocol.PhaseAborted: // Nothing goes on.
 	}
 	return done, nil
 }

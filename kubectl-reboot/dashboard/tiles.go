@@ -45,8 +45,9 @@ func (s State) rank() int {
 		return 0
 	case Stuck:
 		return 1
+	default:
+		return 2
 	}
-	return 2
 }
 
 // Text is the state for people.
@@ -110,20 +111,25 @@ func tiles(p status.Policy, why map[string]string) []Tile {
 	list := make([]Tile, 0, len(p.Governed))
 	for _, n := range p.Governed {
 		t, ok := known[n.Name]
-		switch {
-		case ok:
-		case n.NeedsReboot():
-			t = Tile{State: Waiting, Message: explanation.LastGrantRemains}
-		case n.Reports() && !fleet.AgentMissing(p.Agents, n.Name):
-			t = Tile{State: UpToDate}
-		default:
-			t = Tile{State: Unknown, Message: "no agent that works reports whether it needs a reboot"}
+		if !ok {
+			t = atRest(p, n)
 		}
 		t.Node = n.Name
 		list = append(list, t)
 	}
 	slices.SortStableFunc(list, func(a, b Tile) int { return cmp.Compare(a.State.rank(), b.State.rank()) })
 	return list
+}
+
+// atRest returns the tile of a node about which nothing was decided.
+func atRest(p status.Policy, n *plan.Node) Tile {
+	switch {
+	case n.NeedsReboot():
+		return Tile{State: Waiting, Message: explanation.LastGrantRemains}
+	case n.Reports() && !fleet.AgentMissing(p.Agents, n.Name):
+		return Tile{State: UpToDate}
+	}
+	return Tile{State: Unknown, Message: "no agent that works reports whether it needs a reboot"}
 }
 
 // stateOfNotice returns how the nodes of a notice look: those that need a person do not look as
@@ -134,8 +140,9 @@ func stateOfNotice(n status.Notice) State {
 		return Failed
 	case plan.AttentionUnavailable, plan.AttentionBlocked, plan.AttentionHook:
 		return Stuck
+	default:
+		return ""
 	}
-	return ""
 }
 
 // stateOf is the state of a node with a granted reboot.

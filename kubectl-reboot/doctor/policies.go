@@ -76,6 +76,7 @@ func level(n status.Notice) Level {
 		return ""
 	case plan.AttentionDeadline, plan.AttentionRunHooks, plan.AttentionHook:
 		return Warning
+	default:
 	}
 	switch {
 	case n.Reason == v1alpha1.ReasonCoordinatorConflict, n.Reason == v1alpha1.ReasonGateUnreachable:

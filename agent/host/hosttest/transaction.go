@@ -101,11 +101,11 @@ func (r *RPMOSTree) handleFinalize(sender dbus.Sender, options map[string]dbus.V
 		unlocked, _ := options["allow-unlocked"].Value().(bool)
 		switch {
 		case len(list) == 0 || !list[0].Staged:
-			return errors.New("No pending staged deployment found")
+			return errors.New("No pending staged deployment found") //nolint:staticcheck // rpm-ostree says it like this.
 		case options["checksum"].Value() != list[0].checksum():
-			return fmt.Errorf("Expected staged base checksum %v, but found %s", options["checksum"], list[0].checksum())
+			return fmt.Errorf("Expected staged base checksum %v, but found %s", options["checksum"], list[0].checksum()) //nolint:staticcheck // rpm-ostree says it like this.
 		case !list[0].Locked && !unlocked:
-			return errors.New("Staged deployment already unlocked")
+			return errors.New("Staged deployment already unlocked") //nolint:staticcheck // rpm-ostree says it like this.
 		}
 		list[0].Locked = false
 		err := r.SetDeployments(list...)

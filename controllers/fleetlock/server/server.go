@@ -115,7 +115,7 @@ func (s *Server) Start(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/pre-reboot", s.handle(ctx, s.preReboot))
 	mux.Handle("POST /v1/steady-state", s.handle(ctx, s.steadyState))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		write(w, http.StatusNotFound, fleetlock.Invalid("it is not a POST of v1/pre-reboot or v1/steady-state"))
 	})
 	server := &http.Server{

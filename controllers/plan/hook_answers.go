@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// answersForOne comes before the command in the message about hooks of a run.
+const answersForOne = "; this answers for one: "
+
+// AnswerRunHook takes the message about hooks of a run apart: what is waited for, and the command
+// that answers for one hook, empty if none is asked.
+func AnswerRunHook(message string) (text, command string) {
+	text, command, _ = strings.Cut(message, answersForOne)
+	return text, command
+}
+
+// WaitingHooks returns the hooks of the node that have not approved.
+func (t Reboot) WaitingHooks() []v1alpha1.AnnotationKey {
+	if t.Node == nil || t.Node.Hooks == nil || t.Node.Hooks.Seq != t.Entry.Seq || !hooked(t.Reason) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(t.Node.Hooks.Hooks), func(key v1alpha1.AnnotationKey) bool {
+		return t.Node.Annotations[string(key)] == yes
+	})
+}
+
+// AnswerHook returns the command that answers for a hook of the node by hand, or that shows more if
+// no hook waits.
+func (t Reboot) AnswerHook() string {
+	if waiting := t.WaitingHooks(); len(waiting) > 0 {
+		return fmt.Sprintf("kubectl annotate node %s %s=%s --overwrite", t.Entry.Node, waiting[0], yes)
+	}
+	return "kubectl reboot explain " + t.Entry.Node
+}
+
+// hookPatienceEnds returns when a person is told that a hook has not answered, or the zero time if
+// the reboot waits for no hook.
+func (t Reboot) hookPatienceEnds() time.Time {
+	if t.Node == nil || t.Reason != v1alpha1.ReasonWaitingForHook || t.Action != Wait {
+		return time.Time{}
+	}
+	_, since := t.State()
+	return since.Add(HookPatience)
+}

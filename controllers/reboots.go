@@ -1,0 +1,105 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+)
+
+// applyReboots writes what is due on Nodes, and reports whether it tried anything. A Node that refuses is not tried again
+// in this pass, and keeps no other node waiting.
+func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
+	wrote := false
+	var accept, refuse []plan.Reboot
+	for _, t := range p.UnderWay() {
+		if t.Refused == "" {
+			accept = append(accept, t)
+		} else {
+			refuse = append(refuse, t)
+		}
+	}
+	// Nodes that refused last time come last: a webhook that hangs would take all of the time from the others, in pass after pass.
+	for _, t := range slices.Concat(accept, refuse) {
+		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
+			continue
+		}
+		if s.halfOver(r.Clock.Now()) {
+			s.putOff(listPause)
+			return wrote
+		}
+		key := triedKey(t.Entry.Node, t.Action)
+		if wait := r.nodes.undone.waits(key, r.Clock.Now()); wait > 0 {
+			s.putOff(wait)
+			continue
+		}
+		wrote, tried[t.Entry.Node] = true, t.Action
+		switch err := r.applyReboot(ctx, s, p, t); {
+		case apierrors.IsNotFound(err):
+			s.remove(t.Entry.Node)
+		case apierrors.IsConflict(err):
+			// The Node was written in between. That may have been a heartbeat, of which no event comes.
+			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
+			s.putOff(conflictPause)
+		case isUndone(err):
+			r.nodes.undone.note(key, r.Clock.Now())
+			s.fail(err)
+		default:
+			s.fail(err)
+		}
+	}
+	return wrote
+}
+
+// conflictTries limits how often a write that lost a race is decided and sent again at once.
+const conflictTries = 8
+
+// applyReboot does what is due about one granted reboot. A grant is published by what the cache has, with its resourceVersion: nothing
+// else matters for it, and it is almost always the newest. Everything else is done by a live reading.
+func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
+	if t.Action == plan.PublishGrant {
+		if err := r.nodes.publish(ctx, s, t.Node, t); !apierrors.IsConflict(err) {
+			return r.nodes.noteAnswer(s, t.Entry.Node, err)
+		}
+	}
+	err := r.applyLive(ctx, s, p, t)
+	for range conflictTries {
+		if !apierrors.IsConflict(err) || s.halfOver(r.Clock.Now()) {
+			break
+		}
+		err = r.applyLive(ctx, s, p, t)
+	}
+	return err
+}
+
+// applyLive reads the Node live and decides again with it, because the cache may lag. The write carries the resourceVersion of that reading.
+func (r *RebootPolicyReconciler) applyLive(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
+	live, err := r.fleet.liveNode(ctx, t.Entry.Node)
+	if err != nil {
+		return err
+	}
+	s.replace(snapshot.Trim(live))
+	n := s.Nodes[s.index[t.Entry.Node]]
+	now := p.Again(s.Snapshot, n, t.Entry)
+	if now.Action != t.Action {
+		return nil
+	}
+	switch now.Action {
+	case plan.BeginHooks:
+		err = r.nodes.beginHooks(ctx, s, n, now)
+	case plan.PublishGrant:
+		err = r.nodes.publish(ctx, s, n, now)
+	case plan.CancelGrant:
+		err = r.nodes.cancel(ctx, s, n, now)
+	case plan.FinishGrant:
+		err = r.nodes.finish(ctx, s, n, now, protocol.Uncordons(live))
+	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
+	}
+	return r.nodes.noteAnswer(s, t.Entry.Node, err)
+}
