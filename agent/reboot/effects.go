@@ -19,7 +19,7 @@ import (
 // other step the status is written. Each write triggers Wake, because there may be more to do after it. A drain or a call of logind that
 // is begun without a write triggers it, too: it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
-	if err := r.prepare(ctx, d); err != nil {
+	if err := prepare(ctx, r, d); err != nil {
 		return err
 	}
 	switch next := d.Next.(type) {
@@ -32,7 +32,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	case step.RepairRecord:
 		return r.writer.write(ctx, node, progressPatch(node, next.Progress))
 	case step.RecordCall:
-		return r.recordCall(ctx, node, o, next)
+		return recordCall(ctx, r, node, o, next)
 	case step.RecordBoot:
 		return r.writer.write(ctx, node, progressPatch(node, next.Progress))
 	case step.RunDrain:
@@ -52,7 +52,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 }
 
 // prepare stops a drain that should not go on, and looks at the pods that the decision asks about.
-func (r *Reconciler) prepare(ctx context.Context, d step.Decision) error {
+func prepare(ctx context.Context, r *Reconciler, d step.Decision) error {
 	if !d.KeepsDraining {
 		if err := r.drains.stop(ctx); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 }
 
 // recordCall forgets what became of the call before: the next one is made by this record.
-func (r *Reconciler) recordCall(ctx context.Context, node *corev1.Node, o step.Observation, next step.RecordCall) error {
+func recordCall(ctx context.Context, r *Reconciler, node *corev1.Node, o step.Observation, next step.RecordCall) error {
 	if err := r.writer.write(ctx, node, progressPatch(node, next.Progress)); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	if err := r.writer.confirm(ctx, node, o); err != nil {
 		return err
 	}
-	err := r.reboot(ctx, next)
+	err := rebootHost(ctx, r.Host, next)
 	if err == nil {
 		r.observer.called(o.Record.Progress.Seq, step.Call{AcceptedAt: r.Clock.Now()})
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", o.Record.Progress.Seq, "bootID", o.BootID)
@@ -168,14 +168,14 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	return nil
 }
 
-// reboot finalizes the update where a FleetLock client has not, and asks logind. rpm-ostree reboots the host itself after that, whoever
+// rebootHost finalizes the update where a FleetLock client has not, and asks logind. rpm-ostree reboots the host itself after that, whoever
 // holds it up, so inhibitors count before.
-func (r *Reconciler) reboot(ctx context.Context, next step.CallReboot) error {
-	if !next.Finalize || r.Host.Finalize == nil {
-		return r.Host.Logind.Reboot(ctx, next.Inhibitors)
+func rebootHost(ctx context.Context, h Host, next step.CallReboot) error {
+	if !next.Finalize || h.Finalize == nil {
+		return h.Logind.Reboot(ctx, next.Inhibitors)
 	}
 	if next.Inhibitors != v1alpha1.ObstacleIgnore {
-		blocking, err := r.Host.Logind.BlockInhibitors(ctx)
+		blocking, err := h.Logind.BlockInhibitors(ctx)
 		if err != nil {
 			return err
 		}
@@ -183,11 +183,11 @@ func (r *Reconciler) reboot(ctx context.Context, next step.CallReboot) error {
 			return &host.RefusedError{Name: "org.freedesktop.login1.BlockedByInhibitorLock", Message: inhibited(blocking)}
 		}
 	}
-	if err := r.Host.Finalize(ctx); err != nil {
+	if err := h.Finalize(ctx); err != nil {
 		return fmt.Errorf("finalizing the update: %w", err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Finalized the update, because the FleetLock client has not")
-	return r.Host.Logind.Reboot(ctx, next.Inhibitors)
+	return h.Logind.Reboot(ctx, next.Inhibitors)
 }
 
 // writeNodeStatus writes what of the status the Node does not show yet. If the API server refuses that, the conditions are written

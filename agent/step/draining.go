@@ -76,7 +76,7 @@ func (d Drain) triedAgain() time.Time {
 // be read, what is left is unknown.
 func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
-	message := o.tooLong(unreadPolicy(o), o.Drain.Message)
+	message := tooLong(o, unreadPolicy(o), o.Drain.Message)
 	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || !o.Drain.knows() {
 		return giveUp(o, message)
 	}
@@ -86,7 +86,7 @@ func timedOut(o Observation, commit protocol.Progress) Step {
 }
 
 // tooLong is the message of a drain that was not over in time.
-func (o Observation) tooLong(why ...string) string {
+func tooLong(o Observation, why ...string) string {
 	message := fmt.Sprintf("The drain took longer than %s.", o.Settings().Drain.TimeoutOrDefault())
 	return engine.Shorten(sentences(append([]string{message}, why...)...))
 }
@@ -144,8 +144,8 @@ func askLeft(o Observation, commit protocol.Progress) Step {
 	case o.Now.Before(o.deadline()):
 		return Wait{Until: timing.Earliest(asked.Add(heldUpRetry), o.deadline())}
 	case o.Settings().Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort:
-		return giveUp(o, o.tooLong(refused))
+		return giveUp(o, tooLong(o, refused))
 	}
-	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, o.tooLong(refused)
+	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, tooLong(o, refused)
 	return CommitReboot{Progress: commit, Volumes: waitedFor(o)}
 }

@@ -62,10 +62,11 @@ type Drain struct {
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
-	// closedBudgets configures nodes with pods whose PodDisruptionBudget allows no eviction, even with every pod healthy: Try (the default) or Wait.
-	// Try drains such a node after the others, because some programs open the budget or move the pod once the node is cordoned; a try that fails is undone, backs off, and does not count for maxFailures.
-	// Wait leaves the node alone until the budget allows evictions, and onTimeout: Reboot needs neither.
+	// closedBudgets configures nodes with pods whose PodDisruptionBudget allows no eviction, even with every pod healthy. Some programs open it, or move the pod, once the node is cordoned.
+	// - Try: drains the node after the others; a try that fails is undone, backs off, and does not count for maxFailures.
+	// - Wait: does not drain the node until the budget allows evictions.
 	// Example: Wait.
+	// Defaults to Try.
 	// +optional
 	ClosedBudgets ClosedBudgetPolicy `json:"closedBudgets,omitempty"`
 

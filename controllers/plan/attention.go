@@ -305,8 +305,8 @@ func (a *attention) ofRun() {
 	}
 }
 
-// silent returns the nodes that should have reported by now whether they need a reboot, by name.
-func (f *fleet) silent() []string {
+// silentNodes returns the nodes that should have reported by now whether they need a reboot, by name.
+func silentNodes(f *fleet) []string {
 	var names []string
 	for _, n := range f.selected {
 		if n.Reports() || n.Windows || !n.Ready || n.Deleting || f.held(n) || f.Now.Sub(n.ReadySince) < agentGrace {
@@ -319,7 +319,7 @@ func (f *fleet) silent() []string {
 }
 
 // contested returns a node of the conflicts, if possible one that needs a reboot.
-func (f *fleet) contested() string {
+func contested(f *fleet) string {
 	first := ""
 	for _, name := range slices.Sorted(maps.Keys(f.conflicts)) {
 		if f.byName[name].NeedsReboot() {
@@ -330,9 +330,9 @@ func (f *fleet) contested() string {
 	return first
 }
 
-// failures returns the nodes whose last attempt failed, by name. A reboot in progress has a
+// failuresOf returns the nodes whose last attempt failed, by name. A reboot in progress has a
 // deadline of its own.
-func (d *Draft) failures() []Failure {
+func failuresOf(d *Draft) []Failure {
 	var failures []Failure
 	for _, n := range d.f.governed {
 		if !n.NeedsReboot() || d.f.held(n) {

@@ -221,7 +221,7 @@ func Explain(s Snapshot, node string) Explanation {
 	d := Begin(s)
 	d.Complete()
 	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Reboot: d.rebootOf(node)}
-	passed := func(c check) string { return cmp.Or(d.f.overruled(c.reason, node), c.passed) }
+	passed := func(c check) string { return cmp.Or(overruled(d.f, c.reason, node), c.passed) }
 	switch o := d.waiting[node]; {
 	case e.Reboot != nil:
 	case o != nil:
@@ -243,7 +243,7 @@ func ungoverned(d Decision) Explanation {
 }
 
 // overruled states of a check that passes what would block the node, by what that is ignored, and until when. Empty: nothing is ignored.
-func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
+func overruled(f *fleet, reason v1alpha1.Reason, node string) string {
 	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == node })
 	if i < 0 {
 		return ""
@@ -263,25 +263,25 @@ func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
 		}
 	case v1alpha1.ReasonBlackout:
 		if w.Blackout {
-			return "blackout " + w.Name + " is in force; " + f.ignoresHours(n, v1alpha1.UrgentIgnoresBlackouts)
+			return "blackout " + w.Name + " is in force; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresBlackouts)
 		}
 		return urgently("spec.urgent.all ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
 	case v1alpha1.ReasonWindowClosed, v1alpha1.ReasonWindowTooShort:
 		switch {
 		case !w.Open:
-			return "no window is open; " + f.ignoresHours(n, v1alpha1.UrgentIgnoresWindows)
+			return "no window is open; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresWindows)
 		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.reserve).After(w.ClosesAt):
-			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.ignoresHours(n, v1alpha1.UrgentIgnoresWindows)
+			return "the window closes " + f.instant(w.ClosesAt) + "; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresWindows)
 		}
 		return urgently("spec.urgent.all ignores windows", v1alpha1.UrgentIgnoresWindows)
 	default:
-		return f.overruledOnNode(reason, n)
+		return overruledOnNode(f, reason, n)
 	}
 	return ""
 }
 
 // overruledOnNode is overruled for what the agent reports.
-func (f *fleet) overruledOnNode(reason v1alpha1.Reason, n *Node) string {
+func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *Node) string {
 	if reason == v1alpha1.ReasonUndrainablePod {
 		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
 			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can go (spec.drain.closedBudgets)"
@@ -297,7 +297,7 @@ func (f *fleet) overruledOnNode(reason v1alpha1.Reason, n *Node) string {
 }
 
 // ignoresHours explains why windows or blackouts do not count for a node, and until when.
-func (f *fleet) ignoresHours(n *Node, hours v1alpha1.UrgentIgnore) string {
+func ignoresHours(f *fleet, n *Node, hours v1alpha1.UrgentIgnore) string {
 	from := IgnoredFrom(f.Policy, n, hours)
 	if from.Equal(atOnce) {
 		return "the urgent request ignores that until the node is rebooted"

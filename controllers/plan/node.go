@@ -304,3 +304,20 @@ func (n *Node) crashed() bool {
 	g := n.Grant
 	return g != nil && g.State != protocol.GrantFinished && g.BootID != n.BootID && n.RequiredSince.Before(g.At.Time)
 }
+
+// downSince returns since when the node has been down for a reason of its own, or the zero time if that is unknown. The node controller
+// taints a cordoned node, and notes when.
+func (n *Node) downSince() time.Time {
+	switch {
+	case n.Deleting:
+		return time.Time{}
+	case !n.Ready:
+		return n.ReadySince
+	}
+	for _, t := range n.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
+}

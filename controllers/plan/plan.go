@@ -167,8 +167,8 @@ func (d *Draft) Complete() Plan {
 	if p.RunHooks != nil && d.f.run.waits != nil {
 		p.RunWaits = d.f.run.waits.Message
 	}
-	p.Holders, p.Unavailable, p.Stall = d.slots.holders(), d.slots.unavailable(d.f), d.stall()
-	p.Failures, p.Silent, p.Contested = d.failures(), d.f.silent(), d.f.contested()
+	p.Holders, p.Unavailable, p.Stall = d.slots.holders(), d.slots.unavailable(d.f), stallOf(d)
+	p.Failures, p.Silent, p.Contested = failuresOf(d), silentNodes(d.f), contested(d.f)
 	p.Decisions, p.Markers = d.decisions(), markersOf(d)
 	p.Versions, p.Agents, p.Deadlines = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected)), deadlinesOf(d.f)
 	d.count()

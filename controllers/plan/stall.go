@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -66,23 +64,6 @@ func (s *share) noteHolders(f *fleet) {
 	s.heldBy, s.heldSince = names, timing.Latest(since[s.limit-1], LastReboot(f.Policy, f.Now))
 }
 
-// downSince returns since when the node has been down for a reason of its own, or the zero time if that is unknown. The node controller
-// taints a cordoned node, and notes when.
-func (n *Node) downSince() time.Time {
-	switch {
-	case n.Deleting:
-		return time.Time{}
-	case !n.Ready:
-		return n.ReadySince
-	}
-	for _, t := range n.Taints {
-		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
-			return t.TimeAdded.Time
-		}
-	}
-	return time.Time{}
-}
-
 // heldFor returns since when a node has waited for a slot that others hold without a reboot, or the zero time if none do. Its condition
 // shows since when it has waited for a slot.
 func (s *share) heldFor(n *Node, now time.Time) time.Time {
@@ -114,8 +95,8 @@ func (s *share) remedy() string {
 	return "repair it, or delete the Node if its machine is gone; look at it with: kubectl describe node " + first
 }
 
-// stall sums up the nodes that wait for others which nobody reboots. Nil: none does.
-func (d *Draft) stall() *Stall {
+// stallOf sums up the nodes that wait for others which nobody reboots. Nil: none does.
+func stallOf(d *Draft) *Stall {
 	var stall *Stall
 	for _, n := range d.f.governed {
 		o := d.waiting[n.Name]

@@ -77,7 +77,7 @@ func runCheck(ctx context.Context, s *Session, file string, names []string, o ou
 		p := &candidates[i]
 		checked[i] = doctor.Candidate{Name: p.Name, Expression: gates.Invalid(&p.Spec)}
 		if file != "" && unread == nil {
-			if checked[i].Refused, err = s.refused(ctx, p); err != nil {
+			if checked[i].Refused, err = refused(ctx, s, p); err != nil {
 				return err
 			}
 		}
@@ -101,7 +101,7 @@ func runCheck(ctx context.Context, s *Session, file string, names []string, o ou
 }
 
 // refused has the API server validate a policy, and keeps nothing. Empty: it would be accepted.
-func (s *Session) refused(ctx context.Context, p *v1alpha1.RebootPolicy) (string, error) {
+func refused(ctx context.Context, s *Session, p *v1alpha1.RebootPolicy) (string, error) {
 	c, err := s.client()
 	if err != nil {
 		return "", err

@@ -245,7 +245,7 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 				return err
 			}
 			attempts := history.Of(policies, args...)
-			if err := s.anyKnown(cmd.Context(), attempts, args); err != nil {
+			if err := anyKnown(cmd.Context(), s, attempts, args); err != nil {
 				return err
 			}
 			return s.print(o, attempts, func() []string { return history.Lines(attempts, s.look(o), args...) })
@@ -256,7 +256,7 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 }
 
 // anyKnown refuses names that are neither in the history nor those of nodes: they are mistakes.
-func (s *Session) anyKnown(ctx context.Context, attempts []history.Attempt, names []string) error {
+func anyKnown(ctx context.Context, s *Session, attempts []history.Attempt, names []string) error {
 	c, err := s.client()
 	if err != nil {
 		return err
