@@ -106,6 +106,10 @@ func unasked(err error) string {
 	return engine.Shorten(fmt.Sprintf("logind cannot be asked who blocks a shutdown: %s.", why))
 }
 
+// maxRival is how many bytes name a program that may reboot the host, with the command that turns it off: Zincati's has 168. A command
+// that is cut off would not help.
+const maxRival = 384
+
 // rival names what else may reboot the host, or states that it is unknown. Empty: nothing else.
 func rival(other *host.Coordinator, err error) string {
 	switch {
@@ -118,7 +122,7 @@ func rival(other *host.Coordinator, err error) string {
 			other.Name, timing.Instant(other.At), by(other.By), v1alpha1.CoordinatorAdvice))
 	case other.Unit != "":
 		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
-		return engine.Shorten(fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.",
+		return message.Shorten(maxRival, fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.",
 			other.Name, off, v1alpha1.CoordinatorAdvice))
 	}
 	name := other.Name
