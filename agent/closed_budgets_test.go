@@ -176,10 +176,9 @@ var _ = Describe("A budget that is closed until its node is cordoned", func() {
 
 var _ = It("A pod that came back to the drained node holds the reboot while its budget refuses, and is evicted right before it", func(ctx SpecContext) {
 	tolerant := func(m *machine, name string) *corev1.Pod {
-		pod := m.pod(ctx, name, m.owner("ReplicaSet"))
-		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
-		Expect(api.Update(ctx, pod)).To(Succeed())
-		return pod
+		return m.podWith(ctx, name, m.owner("ReplicaSet"), func(spec *corev1.PodSpec) {
+			spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		})
 	}
 	m := needing(ctx, patient)
 	first := tolerant(m, "web")
@@ -191,8 +190,8 @@ var _ = It("A pod that came back to the drained node holds the reboot while its 
 		return func() bool { return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})) }
 	}
 	Eventually(gone(first)).Should(BeTrue())
-	back := tolerant(m, "back")
 	budget := m.budget(ctx, "back", "back", 3)
+	back := tolerant(m, "back")
 	m.allowEvictions(ctx)
 	m.showsMeanwhile(ctx, 5*time.Second, messageOf(corev1.NodeDrained), ContainSubstring("Pods that came back may not go: default/"+back.Name))
 	Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))

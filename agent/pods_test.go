@@ -16,6 +16,12 @@ import (
 // pod runs on the machine. Nobody is its kubelet, so it goes as soon as it is evicted: its grace period is 0.
 func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerReference, volumes ...corev1.Volume) *corev1.Pod {
 	GinkgoHelper()
+	return m.podWith(ctx, name, owner, func(spec *corev1.PodSpec) { spec.Volumes = volumes })
+}
+
+// podWith is pod with a spec that is changed before the pod is created, so that a drain never sees it otherwise.
+func (m *machine) podWith(ctx context.Context, name string, owner *metav1.OwnerReference, change func(*corev1.PodSpec)) *corev1.Pod {
+	GinkgoHelper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: m.Name + "-" + name, Labels: map[string]string{"machine": m.Name, "app": name},
@@ -24,9 +30,9 @@ func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerRefer
 			NodeName:                      m.Name,
 			Containers:                    []corev1.Container{{Name: "c", Image: "registry.example/c"}},
 			TerminationGracePeriodSeconds: new(int64),
-			Volumes:                       volumes,
 		},
 	}
+	change(&pod.Spec)
 	if owner != nil {
 		pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
