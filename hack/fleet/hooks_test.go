@@ -74,6 +74,8 @@ func TestHooks(t *testing.T) {
 	})
 
 	s.stage(s.fleet.Hosts[0], "touch begun; sleep 600")
+	// node-1 has been rebooted just now: only an administrator's request passes the interval after that.
+	s.kubectl("annotate", "node", one, v1alpha1.AnnotationRebootRequested+"=test")
 	t.Run("a before-hook that is silent gives the slot back, and is ended", func(t *testing.T) {
 		s := s.in(t)
 		s.await("the hook to begin", func() bool {
