@@ -11,9 +11,11 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -43,40 +45,131 @@ type Kind struct {
 func Watch(ctx context.Context, api client.WithWatch, kinds ...Kind) (*Feed, error) {
 	f := &Feed{api: api, kinds: kinds}
 	for _, k := range kinds {
+		k.List = k.List.DeepCopyObject().(client.ObjectList) // Await lists into the other one
+		w := &watched{feed: f, kind: k, there: map[types.UID]bool{}}
 		present, err := f.list(ctx, k)
 		if err != nil {
 			return nil, err
 		}
 		for _, object := range present {
-			f.take(watch.Event{Type: watch.Added, Object: object})
+			w.take(watch.Event{Type: watch.Added, Object: object})
 		}
-		events, err := watchtools.NewRetryWatcherWithContext(ctx, k.List.GetResourceVersion(), &cache.ListWatch{
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				return api.Watch(ctx, k.List, append(slices.Clip(k.Options), &client.ListOptions{Raw: &options})...)
-			},
-		})
+		events, err := w.open(ctx, k.List.GetResourceVersion())
 		if err != nil {
-			return nil, fmt.Errorf("watching %T: %w", k.List, err)
+			return nil, err
 		}
-		go func() {
-			for event := range events.ResultChan() {
-				f.take(event)
-			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.err = errors.New("a watch has ended: later revisions are not seen")
-		}()
+		go w.follow(ctx, events)
 	}
 	return f, nil
 }
 
-func (f *Feed) take(event watch.Event) {
+// watched is one kind of a feed, for the goroutine that watches it.
+type watched struct {
+	feed *Feed
+	kind Kind
+	// seen is the newest revision that was taken, and there are the objects that were not deleted by then.
+	seen  int64
+	there map[types.UID]bool
+}
+
+func (w *watched) open(ctx context.Context, revision string) (watch.Interface, error) {
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, revision, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return w.feed.api.Watch(ctx, w.kind.List, w.kind.with(&options)...)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", w.kind.List, err)
+	}
+	return events, nil
+}
+
+// follow takes all revisions, until the watch ends for good.
+func (w *watched) follow(ctx context.Context, events watch.Interface) {
+	err := errors.New("a watch has ended")
+	for events != nil {
+		expired := false
+		for event := range events.ResultChan() {
+			expired = event.Type == watch.Error && apierrors.IsResourceExpired(apierrors.FromObject(event.Object))
+			w.take(event)
+		}
+		if events = nil; expired {
+			events, err = w.resume(ctx)
+		}
+	}
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	w.feed.err = fmt.Errorf("later revisions are not seen: %w", err)
+}
+
+// resume watches again after the API server has forgotten the last revision that was seen, as it does when a definition changes. The
+// store has not: the revisions since then are read from it one by one, from the newest back. A deletion cannot be read like that.
+func (w *watched) resume(ctx context.Context) (watch.Interface, error) {
+	present, err := w.feed.list(ctx, w.kind)
+	if err != nil {
+		return nil, err
+	}
+	now, there := w.kind.List.GetResourceVersion(), map[types.UID]bool{}
+	for _, object := range present {
+		there[object.GetUID()] = true
+	}
+	var missed []client.Object
+	for len(present) > 0 {
+		newest := slices.MaxFunc(present, func(a, b client.Object) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
+		if revisionOf(newest) <= w.seen {
+			break
+		}
+		missed = append(missed, newest)
+		past := w.kind
+		past.Options = w.kind.with(&metav1.ListOptions{
+			ResourceVersion: strconv.FormatInt(revisionOf(newest)-1, 10), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+		})
+		if present, err = w.feed.list(ctx, past); err != nil {
+			return nil, err
+		}
+		for _, object := range present {
+			w.there[object.GetUID()] = true
+		}
+	}
+	for uid := range w.there {
+		if !there[uid] {
+			return nil, fmt.Errorf("an object of %T was deleted while no watch was open", w.kind.List)
+		}
+	}
+	slices.Reverse(missed)
+	for _, object := range missed {
+		w.take(watch.Event{Type: watch.Modified, Object: object})
+	}
+	return w.open(ctx, now)
+}
+
+func (w *watched) take(event watch.Event) {
 	object, ok := event.Object.(client.Object)
 	if !ok {
 		return
 	}
-	r := judge.ChangeOf(object, time.Now(), event.Type == watch.Deleted)
-	r.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // of a real API server it is a number
+	w.seen = max(w.seen, revisionOf(object))
+	w.there[object.GetUID()] = true
+	if event.Type == watch.Deleted {
+		delete(w.there, object.GetUID())
+	}
+	w.feed.take(event.Type, object)
+}
+
+// with are the options of the kind, and others.
+func (k Kind) with(options *metav1.ListOptions) []client.ListOption {
+	return append(slices.Clip(k.Options), &client.ListOptions{Raw: options})
+}
+
+// revisionOf is the store's number of an object. Of a real API server it is a number.
+func revisionOf(object client.Object) int64 {
+	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	return revision
+}
+
+func (f *Feed) take(event watch.EventType, object client.Object) {
+	r := judge.ChangeOf(object, time.Now(), event == watch.Deleted)
+	r.Revision = revisionOf(object)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
