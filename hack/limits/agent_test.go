@@ -188,7 +188,12 @@ func (h *host) asks() {
 
 func (h *host) shows(kind corev1.NodeConditionType, want string) {
 	h.t.Helper()
-	until(h.t, fmt.Sprintf("%s of %s to be %s", kind, h.Name, want), func() bool {
+	h.showsWithin(30*time.Second, kind, want)
+}
+
+func (h *host) showsWithin(limit time.Duration, kind corev1.NodeConditionType, want string) {
+	h.t.Helper()
+	untilWithin(h.t, limit, fmt.Sprintf("%s of %s to be %s", kind, h.Name, want), func() bool {
 		c := v1alpha1.NodeCondition(h.node().Status.Conditions, kind)
 		return strings.HasPrefix(string(c.Status)+" "+c.Reason, want)
 	})

@@ -27,7 +27,7 @@ import (
 // stopLimit is within which a program that is asked to end has to be gone.
 const stopLimit = 5 * time.Second
 
-// capped reports whether a phase is left out: with -short each fourth is shown.
+// capped reports whether a phase or a flood is left out: with -short each fourth is shown.
 func capped(phase int) bool { return testing.Short() && phase%4 != 0 }
 
 var (
@@ -90,8 +90,14 @@ func create(t *testing.T, o client.Object) {
 // until polls for what must come true within half a minute.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
+	untilWithin(t, 30*time.Second, what, is)
+}
+
+// untilWithin polls for what must come true within a time.
+func untilWithin(t *testing.T, limit time.Duration, what string, is func() bool) {
+	t.Helper()
 	come := func(context.Context) (bool, error) { return is(), nil }
-	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, come); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, limit, true, come); err != nil {
 		t.Fatalf("waiting for %s: %v", what, err)
 	}
 }

@@ -2,8 +2,11 @@ package limits
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +64,7 @@ var floods = map[string]func(h *host){
 	},
 }
 
-// broadcasts sends what any user of the machine may send, and then what the agent waits for.
+// broadcasts sends what any user of the machine may send, and then what the agent waits for. A busy machine takes a while to read it all.
 func (h *host) broadcasts(count int, body any) {
 	h.t.Helper()
 	conn, err := h.Bus.Connect()
@@ -73,7 +76,7 @@ func (h *host) broadcasts(count int, body any) {
 	must(h.t, conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err)
 	h.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 	must(h.t, h.Engine.Emit(hosttest.NeedReboot("4593.1.0")))
-	h.shows(v1alpha1.NodeRebootRequired, "True")
+	h.showsWithin(3*time.Minute, v1alpha1.NodeRebootRequired, "True")
 }
 
 // pods run on the machine, and a budget lets none of them go.
@@ -98,12 +101,13 @@ func (h *host) drains() {
 
 func TestAgent_KeepsToItsMemoryWhateverOthersMakeLarge(t *testing.T) {
 	limit := memoryLimit(t)
-	i := 0
-	for name, flood := range floods {
-		i++
+	for i, name := range slices.Sorted(maps.Keys(floods)) {
+		if capped(i) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			h := newHost(t, fmt.Sprintf("large-%d", i))
-			flood(h)
+			h := newHost(t, fmt.Sprintf("large-%d", i+1))
+			floods[name](h)
 			if !h.agent.Alive() {
 				t.Fatalf("the agent has ended: %v", h.agent.ExitError())
 			}
