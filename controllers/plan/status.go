@@ -123,6 +123,7 @@ func (d *Draft) next() time.Time {
 		consider(o.Until, o.stallsAt)
 	}
 	for _, n := range d.f.governed {
+		consider(n.credibleFrom(d.f.Now))
 		if !d.f.held(n) {
 			consider(d.f.annotationsUntil(n))
 		}
