@@ -155,11 +155,13 @@ func TestVersions_AreTheNewestOfEachMinor(t *testing.T) {
 		"from the oldest that the chart allows": {"v1.30.9 v1.31.9 v1.31.10 v1.32.0 v1.32.1-rc.0", "", []string{"v1.31.10", "v1.32.0"}, ""},
 		"some":                                  {"v1.31.0 v1.32.0 v1.33.0", "1.31 1.33", []string{"v1.31.0", "v1.33.0"}, ""},
 		"newer than the control plane": {
-			"v1.31.0 v1.32.0 v1.33.0 v1.34.0", "", []string{"v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0"},
+			"v1.31.0 v1.32.0 v1.33.0 v1.34.0", "",
+			[]string{"v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0"},
 			"Kubernetes v1.34.0 is published, and hack/controlplane/go.mod has v1.33.0",
 		},
 		"a beta of the next": {
-			"v1.31.0 v1.34.0-beta.0", "", []string{"v1.31.0"},
+			"v1.31.0 v1.34.0-beta.0", "",
+			[]string{"v1.31.0"},
 			"Kubernetes v1.34.0-beta.0 is published, and hack/controlplane/go.mod has v1.33.0",
 		},
 		"not published": {"v1.31.0 v1.32.0-beta.0", "1.32", nil, "Kubernetes 1.32 is not published"},

@@ -49,7 +49,8 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 			}, "",
 		},
 		"Zincati, a file that it does not read": {
-			zincati, files{"etc/zincati/config.d/90-lock.toml.bak": "[updates]\nstrategy = \"fleet_lock\"\n", "etc/zincati/config.d/.90.toml": "[updates]\nstrategy = \"fleet_lock\"\n"},
+			zincati,
+			files{"etc/zincati/config.d/90-lock.toml.bak": "[updates]\nstrategy = \"fleet_lock\"\n", "etc/zincati/config.d/.90.toml": "[updates]\nstrategy = \"fleet_lock\"\n"},
 			"Zincati",
 		},
 		"Zincati, the strategy of another table": {zincati, files{"etc/zincati/config.d/90.toml": "[agent]\nstrategy = \"fleet_lock\"\n"}, "Zincati"},

@@ -169,24 +169,29 @@ func TestPreReboot_HasReasonAndSentenceOfTheNode(t *testing.T) {
 		"no agent": {nil, Error{"agents_missing", "No agent of reboot-operator reports on Node n1 yet."}, true},
 		"no need": {
 			[]corev1.NodeCondition{condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", "Nothing is staged.")},
-			Error{"up_to_date", "Nothing is staged."}, true,
+			Error{"up_to_date", "Nothing is staged."},
+			true,
 		},
 		"no decision yet": {[]corev1.NodeCondition{required}, Error{"update_staged", "rpm-ostree has staged 44. No policy has decided about the reboot yet."}, true},
 		"refused": {
 			[]corev1.NodeCondition{required, condition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, "WindowClosed", "no window is open")},
-			Error{"window_closed", "no window is open"}, true,
+			Error{"window_closed", "no window is open"},
+			true,
 		},
 		"granted": {
 			[]corev1.NodeCondition{required, condition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, "Granted", "granted by policy workers, number 7")},
-			Error{"granted", "granted by policy workers, number 7"}, true,
+			Error{"granted", "granted by policy workers, number 7"},
+			true,
 		},
 		"a drain has failed": {
 			[]corev1.NodeCondition{required, condition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, "BackingOff", "the drain failed")},
-			Error{"backing_off", "the drain failed"}, false,
+			Error{"backing_off", "the drain failed"},
+			false,
 		},
 		"what anybody may write": {
 			[]corev1.NodeCondition{required, condition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, "no reason\n", long)},
-			Error{"unknown", long[:1021] + "…"}, true,
+			Error{"unknown", long[:1021] + "…"},
+			true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

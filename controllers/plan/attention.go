@@ -329,29 +329,3 @@ func contested(f *fleet) string {
 	}
 	return first
 }
-
-// failuresOf returns the nodes whose last attempt failed, by name. A reboot in progress has a
-// deadline of its own.
-func failuresOf(d *Draft) []Failure {
-	var failures []Failure
-	for _, n := range d.f.governed {
-		if !n.NeedsReboot() || d.f.held(n) {
-			continue
-		}
-		f := Failure{Node: n.Name}
-		switch {
-		case n.failed():
-			f.Reason, f.Message = n.Progress.Reason, n.Progress.Message
-		case n.hookRefused():
-			f.Reason, f.Message = n.Grant.Reason, n.Grant.Message
-		case n.silent():
-			f.Reason, f.Message = n.Grant.Reason, "the agent did not act on the last grant"
-		default:
-			continue
-		}
-		f.RetryAt, _ = d.f.attempts.backOff(n)
-		failures = append(failures, f)
-	}
-	slices.SortFunc(failures, func(a, b Failure) int { return cmp.Compare(a.Node, b.Node) })
-	return failures
-}

@@ -46,7 +46,9 @@ func TestPlan_NamesNodesThatUseUpTheLimit(t *testing.T) {
 		next  time.Duration // until the answer changes; 0: nothing of a stall changes it
 	}{
 		"a forgotten cordon": {
-			"1", []*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))}, []string{"c"},
+			"1",
+			[]*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))},
+			[]string{"c"},
 			"at most 1 of the nodes may be unavailable at once; that is used up by c (is cordoned): " +
 				"if nobody needs the cordon any more, run: kubectl uncordon c", 0,
 		},

@@ -35,7 +35,8 @@ func TestPatch_UndoneNamesWhatTheAnswerDoesNotShow(t *testing.T) {
 			func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "C", Status: "True"}) },
 			func(n *corev1.Node) {
 				n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == "C" })
-			}, []string{"condition C"},
+			},
+			[]string{"condition C"},
 		},
 		"a condition put back": {
 			func(p *Patch) { p.RemoveCondition("B") },
@@ -56,7 +57,8 @@ func TestPatch_UndoneNamesWhatTheAnswerDoesNotShow(t *testing.T) {
 		},
 		"several at once": {
 			func(p *Patch) { p.Annotate("c", "1"); p.Label("c", "1") },
-			func(n *corev1.Node) { delete(n.Annotations, "c"); delete(n.Labels, "c") }, []string{"annotation c", "label c"},
+			func(n *corev1.Node) { delete(n.Annotations, "c"); delete(n.Labels, "c") },
+			[]string{"annotation c", "label c"},
 		},
 		"things of others added": {
 			func(p *Patch) { p.Annotate("c", "1"); p.Taint(nil) },

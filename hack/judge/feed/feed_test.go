@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -45,11 +46,11 @@ func TestFeed_ReadsWhatNoWatchBrought(t *testing.T) {
 		t.Fatal(err)
 	}
 	events.Stop()
-	got := ""
+	var got []string
 	for _, r := range w.feed.Since(0) {
-		got += r.Name + strconv.FormatInt(r.Revision, 10) + " "
+		got = append(got, r.Name+strconv.FormatInt(r.Revision, 10))
 	}
-	if want := "a6 b7 b8 a9 "; got != want {
+	if want := []string{"a6", "b7", "b8", "a9"}; !slices.Equal(got, want) {
 		t.Errorf("read %q, want %q", got, want)
 	}
 	w.there["c"] = true
