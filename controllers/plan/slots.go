@@ -52,6 +52,15 @@ type share struct {
 // forItsTurn begins the message of a node that waits for others.
 const forItsTurn = "waiting for its turn: "
 
+// all returns the shares of the policy, its shared limit and its rings.
+func (s *slots) all() []*share {
+	shares := []*share{&s.share}
+	if s.own != nil {
+		shares = append(shares, s.own)
+	}
+	return slices.AppendSeq(shares, maps.Values(s.rings))
+}
+
 // shareOf is a share in which no slot is taken: maxUnavailable in nodes and as it is written, and of which nodes.
 func shareOf(limit int32, most intstr.IntOrString, of string) *share {
 	return &share{

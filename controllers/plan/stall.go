@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,14 +27,7 @@ type Stall struct {
 
 // noteHolders finds the shares that nodes use up which are down for reasons of their own.
 func (s *slots) noteHolders(f *fleet) {
-	shares := []*share{&s.share}
-	if s.own != nil {
-		shares = append(shares, s.own)
-	}
-	for _, ring := range s.rings {
-		shares = append(shares, ring)
-	}
-	for _, share := range shares {
+	for _, share := range s.all() {
 		share.noteHolders(f)
 	}
 }
@@ -125,26 +117,10 @@ type Unavailable struct {
 // unavailable returns the nodes that use up a limit without a grant, by name.
 func (s *slots) unavailable(f *fleet) []Unavailable {
 	names := map[string]string{}
-	shares := []*share{&s.share}
-	if s.own != nil {
-		shares = append(shares, s.own)
-	}
-	for _, ring := range s.rings {
-		shares = append(shares, ring)
-	}
-	for _, share := range shares {
-		down := map[string]string{}
-		for name, why := range share.used {
-			if why != holdsGrant {
-				down[name] = why
-			}
+	for _, share := range s.all() {
+		for _, name := range share.heldBy {
+			names[name] = share.used[name]
 		}
-		if share.limit > 0 && len(down) >= share.limit {
-			maps.Copy(names, down)
-		}
-	}
-	if len(names) == 0 {
-		return nil
 	}
 	var all []Unavailable
 	for _, n := range f.Nodes {
