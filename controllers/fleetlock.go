@@ -23,9 +23,9 @@ import (
 
 // FleetLockOptions are the flags of the FleetLock server.
 type FleetLockOptions struct {
-	// Address is where it listens; 0 turns it off.
+	// Address is the address to listen on; 0 turns the server off.
 	Address string
-	// Hold is how long a request is held.
+	// Hold is the longest time that a request is held.
 	Hold time.Duration
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool

@@ -219,8 +219,8 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *n
 	return nil
 }
 
-// patchReboot writes a Node about a granted reboot. The annotation is what the write is for. If the Node shows that, the write counts,
-// and an event reports what else was undone.
+// patchReboot writes a Node about a granted reboot. Only the annotation decides whether the write
+// counts; an event reports what else was undone.
 func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *plan.Node, p *nodepatch.Patch, annotation string) error {
 	err := w.patchNode(ctx, s, n, p)
 	undone, ok := errors.AsType[*undoneError](err)

@@ -20,15 +20,17 @@ type budget struct {
 	allowed int
 	// lenient: pods that are not ready may go in any case. enough: they may go while the others are as many as the budget wants.
 	lenient, enough bool
-	// closed explains that the budget allows no eviction even when all its pods are healthy. Empty: it does, or that is unknown.
+	// closed says that the budget allows no eviction even when all its pods are healthy. It is
+	// empty if it does, or if that is unknown.
 	closed string
-	// stuck explains that the budget allows no eviction for a reason that no cordon changes. Empty: there is none.
+	// stuck says why the budget allows no eviction even after a cordon, and is empty if it may.
 	stuck string
 	// changed is the number of the change that brought this value, of all changes of budgets.
 	changed int
 }
 
-// maxDisruptedPods is how many evictions that the disruption controller has not confirmed the API server allows for one budget.
+// maxDisruptedPods is the number of evictions per budget that the API server allows before the
+// disruption controller has confirmed them.
 const maxDisruptedPods = 2000
 
 // readBudget takes the budget out of the API object.

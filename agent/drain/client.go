@@ -120,7 +120,7 @@ func readList[T any](from io.Reader, take func(*T) error) (version string, err e
 	return metadata.ResourceVersion, err
 }
 
-// readAll reads what an object or an array has, to its end. There is nothing in a null.
+// readAll reads all members of an object or an array. It reads nothing from a null.
 func readAll(decoder *json.Decoder, read func() error) error {
 	switch begin, err := decoder.Token(); {
 	case err != nil || begin == nil:

@@ -139,7 +139,7 @@ func (e *podState) stuck() Pod {
 	return e.pod(ReasonStuckTerminating, why)
 }
 
-// maxFinalizers is how many finalizers of a pod a message names.
+// maxFinalizers is the largest number of finalizers in a message about a pod.
 const maxFinalizers = 3
 
 // undrainable lists the pods that the policy never lets go.
@@ -153,7 +153,8 @@ func (p *progress) undrainable() []Pod {
 	return pods
 }
 
-// findings is what a look at the pods has found, and when time alone changes it. Zero: it does not.
+// findings holds the result of a look at the pods, and the time at which it changes by itself, or
+// the zero time if it does not.
 func (p *progress) findings(now time.Time) (f Findings, changes time.Time) {
 	f = Findings{Kept: p.undrainable(), Blocking: p.blocking.list("")}
 	for _, e := range p.sorted() {

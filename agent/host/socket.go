@@ -62,7 +62,7 @@ type boundedReader struct {
 	in *bufio.Reader
 	// size is that of the last message, in bytes.
 	size int
-	// next is what is left of the message or line that is read.
+	// next is the unread rest of the current message or line.
 	next bytes.Reader
 }
 
@@ -78,8 +78,8 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return r.next.Read(p)
 }
 
-// message returns the next message, or nothing if it is left out. Lines are what a server sends while it
-// authenticates the agent: none of them begins as a message does.
+// message returns the next message, or nothing if it is left out. The server sends lines while it
+// authenticates the agent; a message never begins like one.
 func (r *boundedReader) message() ([]byte, error) {
 	first, err := r.in.Peek(1)
 	if err != nil {
@@ -130,7 +130,8 @@ func decodes(message []byte) (ok bool) {
 	return err == nil
 }
 
-// MaxQueued is how many signals wait until they are received, and maxQueuedBytes how large they are together.
+// MaxQueued limits the number of signals that wait to be received, and maxQueuedBytes their total
+// size.
 const (
 	MaxQueued      = 64
 	maxQueuedBytes = 256 << 10

@@ -104,7 +104,8 @@ func unitPath(unit string) dbus.ObjectPath {
 // inhibitorsBindRoot is the first systemd whose logind lets nobody but polkit permit root to ignore a block inhibitor.
 const inhibitorsBindRoot = 257
 
-// bindsRoot reports whether the systemd of the host is that one or a later one. Unknown is no: a call shows it.
+// bindsRoot reports whether the host's systemd is that version or a later one. If the version is
+// unknown it returns false, and a call shows the truth.
 func bindsRoot(ctx context.Context, conn *dbus.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

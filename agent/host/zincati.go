@@ -44,8 +44,9 @@ func zincatiReboots(ctx context.Context, on looked) (bool, error) {
 	return strategy != fleetLock, err
 }
 
-// FleetLockClient returns the name of the host's program that finalizes staged updates, and reboots the host, when a FleetLock server
-// permits it. Empty: there is none, or that is unknown.
+// FleetLockClient returns the name of the host's program that finalizes staged updates and reboots
+// the host once a FleetLock server permits it. It is empty if the host has no such program, or if
+// that is unknown.
 func (c Coordinators) FleetLockClient(ctx context.Context) (string, error) {
 	conn, err := c.Connect(ctx)
 	if err != nil {
@@ -128,7 +129,8 @@ func zincatiFragments(root string) (fragments map[string]string, newest time.Tim
 	return fragments, newest, nil
 }
 
-// changedAt returns when a file or folder of the host was changed last. Zero: it does not exist.
+// changedAt returns the time of the last change of a file or folder on the host, or the zero time
+// if it does not exist.
 func changedAt(root, name string) time.Time {
 	file, err := securejoin.SecureJoin(root, name)
 	if err != nil {

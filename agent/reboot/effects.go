@@ -103,8 +103,9 @@ func (r *Reconciler) commitReboot(
 	return nil
 }
 
-// abortDrain undoes the cordon only where it is still the agent's own. If the API server refuses the write, other programs may have
-// filled the annotations of the Node: then the record is written without what is for people, which the event has.
+// abortDrain undoes the cordon only if it is still the agent's own. If the API server refuses the
+// write, other programs may have filled the annotations of the Node. The record is then written
+// without its message, which the event contains.
 func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next step.AbortDrain) error {
 	uncordon, err := r.writer.uncordons(ctx)
 	if err != nil {
@@ -168,8 +169,8 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	return nil
 }
 
-// rebootHost finalizes the update where a FleetLock client has not, and asks logind. rpm-ostree reboots the host itself after that, whoever
-// holds it up, so inhibitors count before.
+// rebootHost finalizes the update if the FleetLock client has not, and calls logind. Finalizing
+// makes rpm-ostree reboot the host regardless of inhibitors, so they are checked first.
 func rebootHost(ctx context.Context, h Host, next step.CallReboot) error {
 	if !next.Finalize || h.Finalize == nil {
 		return h.Logind.Reboot(ctx, next.Inhibitors)

@@ -85,7 +85,8 @@ func inhibited(blocking []host.Inhibitor) string {
 	return engine.Shorten("A shutdown of the host is blocked by " + who)
 }
 
-// refuses is why logind would not reboot the host even if inhibitors are ignored. Empty: it would.
+// refuses says why logind would not reboot the host even if inhibitors are ignored. It is empty if
+// logind would.
 func refuses(why string) string {
 	if why == "" {
 		return ""
@@ -106,8 +107,8 @@ func unasked(err error) string {
 	return engine.Shorten(fmt.Sprintf("logind cannot be asked who blocks a shutdown: %s.", why))
 }
 
-// maxRival is how many bytes name a program that may reboot the host, with the command that turns it off: Zincati's has 168. A command
-// that is cut off would not help.
+// maxRival is the largest message about a program that may reboot the host, in bytes. It leaves
+// room for the command that turns the program off, because a command that is cut off does not help.
 const maxRival = 384
 
 // rival names what else may reboot the host, or states that it is unknown. Empty: nothing else.

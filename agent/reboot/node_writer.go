@@ -100,8 +100,7 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 	return nil
 }
 
-// swapTries is how often a write that lost a race against a foreign one is sent again at once. Between two of eighteen foreign writes a
-// second one try in ten loses.
+// swapTries limits how often a write that lost a race against a foreign one is sent again at once.
 const swapTries = 8
 
 // swap sends a patch. If a foreign write came first and changed nothing that the agent decides by, the decision still holds, and the patch

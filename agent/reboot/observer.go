@@ -42,8 +42,8 @@ type observer struct {
 	call call
 }
 
-// seen is when this process first saw a progress. begun: it has written it. The time keeps the reading of the
-// monotonic clock.
+// seen is the time at which this process first saw a progress, with the reading of the monotonic
+// clock. begun reports whether this process wrote it.
 type seen struct {
 	progress string
 	at       time.Time
@@ -297,7 +297,7 @@ func (v *observer) coordinators(ctx context.Context) step.Coordinators {
 	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }
 
-// shutdown is whether logind takes the host down. Without an answer that is unknown.
+// shutdown reports whether logind is taking the host down. Without an answer that is unknown.
 func (v *observer) shutdown(ctx context.Context) step.Shutdown {
 	ctx, cancel := context.WithTimeout(ctx, hostLimit)
 	defer cancel()

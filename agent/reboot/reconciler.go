@@ -71,7 +71,7 @@ type HostCoordinators interface {
 // Finalizer finalizes a staged update that is locked, so that the next boot runs it.
 type Finalizer func(ctx context.Context) error
 
-// Host is what an agent runs on. All fields but Finalize are required.
+// Host gives an agent access to its host. All fields but Finalize are required.
 type Host struct {
 	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
 	BootIDFile string

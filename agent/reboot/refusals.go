@@ -21,7 +21,8 @@ type refusals struct {
 	clock clock.PassiveClock
 
 	mu sync.Mutex
-	// since is when the first of the writes in a row was refused, and answer is the last answer. Zero: none was.
+	// since is the time of the first refusal in a row, or zero if the last write succeeded. answer
+	// is the last answer.
 	since  time.Time
 	answer string
 }

@@ -37,8 +37,9 @@ func rebooting(o Observation) Step {
 	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: client(o) != ""}
 }
 
-// callDue is when logind is asked next. An earlier process may have been killed between its record and its call, so another one calls
-// at once. It gives the last call its time: that may have been obeyed.
+// callDue returns the time of the next call of logind. An earlier process may have been killed
+// between its record and its call, so a new process calls at once, but first gives the last
+// recorded call time to take effect.
 func callDue(o Observation) time.Time {
 	last := o.Record.Last()
 	switch {
@@ -68,7 +69,8 @@ func mayBeObeyed(o Observation) bool {
 	return !o.Began
 }
 
-// deadEnd is why the agent gives up past the point of no return, and whether that is a failure. The empty reason means that it goes on.
+// deadEnd returns the reason to give up past the point of no return, and whether that is a failure.
+// The reason is empty if the agent goes on.
 func deadEnd(o Observation) (reason v1alpha1.Reason, message string, failed bool) {
 	why := notInForce(o)
 	switch calls := o.Record.Last().Recalls + 1; {

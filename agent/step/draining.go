@@ -47,8 +47,8 @@ func unpermitted(o Observation) Step {
 	return abort(o, v1alpha1.ReasonCancelled, "The manager cancelled the grant.", false)
 }
 
-// drainNow drains the node after the lead time, once more where an earlier drain of the attempt died with its process, failed or
-// was stopped.
+// drainNow drains the node after the lead time. It drains again if an earlier drain of the attempt
+// died with its process, failed or was stopped.
 func drainNow(o Observation) Step {
 	start := o.Now
 	switch {
@@ -66,14 +66,14 @@ func drainNow(o Observation) Step {
 	return RunDrain{Settings: o.Settings()}
 }
 
-// triedAgain is when a drain that failed is run once more.
+// triedAgain returns the time at which a failed drain is repeated.
 func (d Drain) triedAgain() time.Time {
 	return d.FailedAt.Add(timing.Backoff(d.Failures, drainRetry, drainRetryMax))
 }
 
-// timedOut gives up, or goes on without waiting where the policy requires it. Left are pods that a drain has asked to leave, also a
-// drain that was stopped for this step. Where there is none, because it fails, because its process died or because the pods could never
-// be read, what is left is unknown.
+// timedOut gives up, or goes on without waiting if the policy says so. The pods that a drain asked
+// to leave count as left over, even if the drain was stopped for this step. If the drain failed,
+// died with its process or never read the pods, the number is unknown.
 func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
 	message := tooLong(o, unreadPolicy(o), o.Drain.Message)
@@ -119,9 +119,10 @@ func drained(o Observation, commit protocol.Progress) Step {
 }
 
 const (
-	// leftAfter is how long after its drain a node may have pods that came back and are ready.
+	// leftAfter is the time after a drain from which pods may have come back and be ready.
 	leftAfter = 5 * time.Second
-	// leftLasts is how long it holds that they may go: their controllers make others, and budgets allow more.
+	// leftLasts is how long a permission to evict such pods is trusted. After that, controllers may
+	// have made others, and budgets may have changed.
 	leftLasts = 10 * time.Second
 )
 

@@ -27,7 +27,7 @@ const (
 	FactInhibitors Fact = "Inhibitors"
 	// FactCoordinators is who else may reboot the host.
 	FactCoordinators Fact = "Coordinators"
-	// FactShutdown is whether logind takes the host down.
+	// FactShutdown asks whether logind is taking the host down.
 	FactShutdown Fact = "Shutdown"
 )
 

@@ -155,8 +155,9 @@ func asks(r protocol.EngineRecord) string {
 	return " (" + text + ")"
 }
 
-// returnsWithin is how soon after the boot of a granted reboot a need comes back that the reboot was to end. A timer of the host may
-// look for it minutes after each boot, or every few hours.
+// returnsWithin is the time after the boot of a granted reboot within which a need that comes back
+// counts as the same one. A timer of the host may check minutes after each boot, or every few
+// hours.
 const returnsWithin = 4 * time.Hour
 
 // asksAgain reports whether an engine that asks now asks for what the last granted reboot was to end. Either it has asked without a
@@ -176,15 +177,15 @@ func wasRebootedFor(o Observation, name string) bool {
 	return before.Asks && endsGranted(o) || before.Rebooted && o.Before.BootID == o.BootID
 }
 
-// endsGranted reports whether the engines reported last in the boot that a granted reboot has ended. Where the boot ID has stayed the
-// same, that holds until the first report after the boot.
+// endsGranted reports whether the last report of the engines is from the boot that a granted reboot
+// ended. If the boot ID did not change, that holds until the first report after the boot.
 func endsGranted(o Observation) bool {
 	last := o.Record.Last()
 	first := last.BootID != o.BootID || o.holds(corev1.NodeMaintenanceInProgress)
 	return o.Before != nil && o.rebooted() && o.Before.BootID == last.BootID && first
 }
 
-// recordOf is what an engine has reported, or the zero record.
+// recordOf returns what an engine has reported, or the zero record.
 func recordOf(engines *protocol.Engines, name string) protocol.EngineRecord {
 	if engines != nil {
 		for _, r := range engines.Reported {

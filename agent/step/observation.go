@@ -151,8 +151,8 @@ type Drain struct {
 	DoneAt  time.Time
 	Volumes []volume.Use
 	Staying string
-	// LeftAt is when the pods that are on the drained node were asked once more to leave. Refused names those that may not go, and
-	// explains why. Empty: all of them may.
+	// LeftAt is the time at which the pods on the drained node were last asked to leave again.
+	// Refused names those that may not go and explains why. It is empty if all of them may.
 	LeftAt  time.Time
 	Refused string
 }
@@ -198,7 +198,7 @@ type Shutdown struct {
 	UnderWay bool
 }
 
-// Call is what became of the last call of logind that is on record, as far as this process knows.
+// Call is the outcome of the last recorded call of logind, as far as this process knows.
 type Call struct {
 	// AcceptedAt is when logind accepted. Zero: it did not, or was not asked.
 	AcceptedAt time.Time
@@ -206,7 +206,8 @@ type Call struct {
 	Refusals  int
 	RefusedAt time.Time
 	Message   string
-	// Unanswered reports whether the last of them was no refusal but a call without an answer, which logind may have obeyed.
+	// Unanswered reports whether the last of them was a call without an answer, which logind may
+	// have obeyed.
 	Unanswered bool
 }
 

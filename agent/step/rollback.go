@@ -37,8 +37,9 @@ func updateAsked(o Observation) (*protocol.Update, engine.Report) {
 	return update, from
 }
 
-// updateOf is what one engine asks for. Nil: nothing. A need that was only broadcast may be a test signal. With both versions an update
-// is the same one whenever it is asked for. Without them, a need is the same one if it has outlived the reboot or comes back soon.
+// updateOf returns the update that one engine requires, or nil. A need that was only broadcast may
+// be a test signal. If both versions are known, they identify the update. Otherwise a need is the
+// same one if it outlived the reboot or comes back soon.
 func updateOf(o Observation, r engine.Report) *protocol.Update {
 	if r.State != engine.Needed || !r.Until.IsZero() {
 		return nil

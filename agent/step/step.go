@@ -32,14 +32,14 @@ const (
 	callRetry, callRetryMax = 5 * time.Second, 5 * time.Minute
 	// rebootPatience is how long an accepted reboot may take to end this boot: longer than delay inhibitors usually last.
 	rebootPatience = 5 * time.Minute
-	// maxCalls is how many calls may be made of which none is proved to have been refused or obeyed.
+	// maxCalls is the largest number of calls that logind neither refused nor provably obeyed.
 	maxCalls = 3
-	// maxRefusals is how often in a row logind may refuse: that takes about ten minutes.
+	// maxRefusals is the largest number of refusals in a row. They take about ten minutes.
 	maxRefusals = 8
 )
 
-// Step is what the agent does next. It is one of Idle, Wait, StartDrain, RunDrain, EvictLeft, CommitReboot, RecordCall,
-// RecordBoot, CallReboot, AbortDrain and RepairRecord.
+// Step is the next action of the agent: Idle, Wait, StartDrain, RunDrain, EvictLeft, CommitReboot,
+// RecordCall, RecordBoot, CallReboot, AbortDrain or RepairRecord.
 type Step interface{ step() }
 
 // Idle does nothing until something changes.

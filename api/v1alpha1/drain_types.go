@@ -121,7 +121,7 @@ const (
 	PodDisposalBlock PodDisposal = "Block"
 )
 
-// ClosedBudgetPolicy states what happens to nodes with pods whose budget allows no eviction.
+// ClosedBudgetPolicy decides about nodes with pods whose budget allows no eviction.
 // +kubebuilder:validation:Enum=Try;Wait
 type ClosedBudgetPolicy string
 

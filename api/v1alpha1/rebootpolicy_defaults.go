@@ -121,7 +121,7 @@ func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
 // OnTimeoutOrDefault returns what happens when the drain takes longer than its timeout.
 func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return cmp.Or(d.OnTimeout, DrainTimeoutAbort) }
 
-// ClosedBudgetsOrDefault is what happens to nodes with pods whose budget allows no eviction.
+// ClosedBudgetsOrDefault returns closedBudgets, or Try if it is not set.
 func (d Drain) ClosedBudgetsOrDefault() ClosedBudgetPolicy {
 	return cmp.Or(d.ClosedBudgets, ClosedBudgetsTry)
 }

@@ -16,7 +16,7 @@ import (
 // maxMessageBytes bounds the sentence that a client logs.
 const maxMessageBytes = 1024
 
-// Answer is what a client gets.
+// Answer is the response to a client.
 type Answer struct {
 	// OK is a yes. Reason and Message explain a no.
 	OK      bool

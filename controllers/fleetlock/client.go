@@ -80,7 +80,7 @@ func Client(id string, byMachine, byFirmware []corev1.Node) (*corev1.Node, Answe
 		message.List(nodes, maxNamed, func(n corev1.Node) string { return n.Name })))
 }
 
-// maxNamed is how many Nodes a message names.
+// maxNamed is the largest number of Nodes in a message.
 const maxNamed = 3
 
 // ComesFrom reports whether an IP address is one of the Node's.

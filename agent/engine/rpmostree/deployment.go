@@ -21,7 +21,8 @@ type deployment struct {
 	version string
 	// checksum of the commit. Empty: unknown.
 	checksum string
-	// baseChecksum is that of the commit below layered packages. Empty: there are none.
+	// baseChecksum is the checksum of the commit below layered packages, or empty if there are no
+	// such packages.
 	baseChecksum string
 	// serial distinguishes deployments of one commit, such as those that differ in kernel arguments alone.
 	serial int32
@@ -153,13 +154,13 @@ func decodeDeployment(properties map[string]dbus.Variant) (d deployment, ignored
 		return deployment{}, nil, err
 	}
 	if d.version != "" && !engine.IsVersion(d.version) {
-		d.version, ignored = "", fmt.Errorf("%.64q is no version", d.version)
+		d.version, ignored = "", fmt.Errorf("%.64q is not a version", d.version)
 	}
 	if d.checksum != "" && !isChecksum(d.checksum) {
-		d.checksum, ignored = "", errors.Join(ignored, fmt.Errorf("%.64q is no checksum", d.checksum))
+		d.checksum, ignored = "", errors.Join(ignored, fmt.Errorf("%.64q is not a checksum", d.checksum))
 	}
 	if d.baseChecksum != "" && !isChecksum(d.baseChecksum) {
-		d.baseChecksum, ignored = "", errors.Join(ignored, fmt.Errorf("%.64q is no checksum", d.baseChecksum))
+		d.baseChecksum, ignored = "", errors.Join(ignored, fmt.Errorf("%.64q is not a checksum", d.baseChecksum))
 	}
 	return d, ignored, nil
 }

@@ -191,22 +191,22 @@ func TestDecodeDeployments(t *testing.T) {
 		"a version without end is left out": {
 			[]properties{variants(map[string]any{"version": strings.Repeat("9", 1<<20), "staged": true})},
 			[]deployment{{staged: true}},
-			`"` + strings.Repeat("9", 64) + `" is no version`,
+			`"` + strings.Repeat("9", 64) + `" is not a version`,
 		},
 		"a sentence is no version": {
-			[]properties{variants(map[string]any{"version": "1. Reported by me"})}, []deployment{{}}, `"1. Reported by me" is no version`,
+			[]properties{variants(map[string]any{"version": "1. Reported by me"})}, []deployment{{}}, `"1. Reported by me" is not a version`,
 		},
 		"bytes are no version": {
-			[]properties{variants(map[string]any{"version": "\xff"})}, []deployment{{}}, `"\xff" is no version`,
+			[]properties{variants(map[string]any{"version": "\xff"})}, []deployment{{}}, `"\xff" is not a version`,
 		},
-		"dots are no version": {[]properties{variants(map[string]any{"version": "..."})}, []deployment{{}}, `"..." is no version`},
+		"dots are no version": {[]properties{variants(map[string]any{"version": "..."})}, []deployment{{}}, `"..." is not a version`},
 		"a short checksum is left out": {
-			[]properties{variants(map[string]any{"checksum": sum[1:]})}, []deployment{{}}, `"` + sum[1:] + `" is no checksum`,
+			[]properties{variants(map[string]any{"checksum": sum[1:]})}, []deployment{{}}, `"` + sum[1:] + `" is not a checksum`,
 		},
 		"a checksum in capitals is left out, and so is a bad version": {
 			[]properties{variants(map[string]any{"checksum": strings.ToUpper(sum), "version": "a b"})},
 			[]deployment{{}},
-			`"a b" is no version` + "\n" + `"` + strings.ToUpper(sum) + `" is no checksum`,
+			`"a b" is not a version` + "\n" + `"` + strings.ToUpper(sum) + `" is not a checksum`,
 		},
 	}
 	for name, tc := range cases {

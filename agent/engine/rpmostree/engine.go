@@ -109,7 +109,8 @@ func (e *Engine) staged() string {
 	return text.String()
 }
 
-// client returns the FleetLock client that finalizes the first deployment. Empty: it is not locked, nobody does, or that is unknown.
+// client returns the FleetLock client that finalizes the first deployment. It is empty if the
+// deployment is not locked, or if no client is known.
 func (e *Engine) client(ctx context.Context, list []deployment) string {
 	if e.Client == nil || len(list) == 0 || !list[0].staged || !list[0].locked {
 		return ""

@@ -18,7 +18,7 @@ type Finalizer struct {
 	Connect host.Connect
 	// Clock times the transaction.
 	Clock clock.Clock
-	// HostRoot is where the host's file system is mounted.
+	// HostRoot is the path at which the host's file system is mounted.
 	HostRoot string
 }
 

@@ -30,18 +30,19 @@ import (
 )
 
 const (
-	// DefaultHold is how long a request is held. Zincati waits for an answer for 30 minutes.
+	// DefaultHold is the default time that a request is held. Zincati waits 30 minutes for an
+	// answer.
 	DefaultHold = 25 * time.Minute
-	// MaxConnections is how many clients may be connected at once. A held request takes about 30 KiB.
+	// MaxConnections limits the clients that are connected at the same time.
 	MaxConnections = 2048
-	// maxHeldPerNode is how many requests are held for one Node: a client that comes again may have left
+	// maxHeldPerNode limits the held requests of one Node: a client that comes again may have left
 	// a connection behind.
 	maxHeldPerNode = 4
 	// headerLimit and requestLimit bound how long a client may take to send a request.
 	headerLimit, requestLimit = 5 * time.Second, 10 * time.Second
 	// answerLimit bounds how long a client may take to receive its answer.
 	answerLimit = 10 * time.Second
-	// idleLimit is how long a connection stays open without a request.
+	// idleLimit is the time after which an idle connection is closed.
 	idleLimit = 30 * time.Second
 	// maxHeaderBytes is more than the headers of any client take.
 	maxHeaderBytes = 8 << 10
@@ -67,7 +68,7 @@ type Server struct {
 	Recorder events.EventRecorder
 	// Clock times how long requests are held.
 	Clock clock.WithTicker
-	// Hold is how long a request is held before the answer is no.
+	// Hold is the longest time before a held request is answered with no.
 	Hold time.Duration
 	// Namespace is the operator's. Events about unknown clients regard it.
 	Namespace string
@@ -146,7 +147,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// stopLimit is how long the answers to held requests may take when the manager ends.
+// stopLimit is the time that the answers to held requests may take when the manager stops.
 const stopLimit = 2 * time.Second
 
 func (s *Server) serve(server *http.Server) error {
@@ -157,7 +158,7 @@ func (s *Server) serve(server *http.Server) error {
 	return server.Serve(listener)
 }
 
-// answer is how a Node's client is answered now.
+// answer returns the current response to a Node's client.
 type answer func(ctx context.Context, node *corev1.Node) fleetlock.Answer
 
 // handle reads a request and holds it until the answer is yes, cannot become yes, or the hold ends.
