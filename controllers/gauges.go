@@ -52,7 +52,7 @@ func newGauges() *gauges {
 		halted:     desc("halted", "1 while the policy is halted after failures.", "policy"),
 		run:        desc("run_hooks_waiting", "1 while hooks of a run have not approved, by stage; none while no hook is asked.", "policy", "stage"),
 		gate:       desc("gate_up", "1 while the gate can be asked, else 0; none while nobody waits for it.", "policy", "gate"),
-		attention:  desc("attention", "How many things of a kind need a person; no series while none does.", "policy", "kind"),
+		attention:  desc("attention", "How many things of a kind need a person.", "policy", "kind"),
 		oldest:     desc("oldest_pending_seconds", "How long the longest-waiting node has waited; 0: none waits.", "policy"),
 		inProgress: desc("reboot_phase_seconds", "How long a node that holds a grant has been in its phase.", "policy", "node", "phase"),
 		overdue:    desc("overdue_seconds", "How long a node that holds a grant is past its deadline; its slot is kept.", "policy", "node", "reason"),
@@ -77,6 +77,11 @@ func (g *gauges) set(policy string, p plan.Plan, w window.State, attention ...pl
 // attentionOf counts what needs a person, by kind.
 func (g *gauges) attentionOf(policy string, attention []plan.Attention) []prometheus.Metric {
 	counts := map[plan.AttentionKind]int{}
+	for _, kind := range plan.AttentionKinds {
+		if !(plan.Attention{Kind: kind}).Chosen() {
+			counts[kind] = 0
+		}
+	}
 	for _, a := range attention {
 		if !a.Chosen() {
 			counts[a.Kind]++

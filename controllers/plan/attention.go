@@ -39,6 +39,12 @@ const (
 	AttentionDeleting     AttentionKind = "Deleting"
 )
 
+// AttentionKinds lists every kind.
+var AttentionKinds = []AttentionKind{
+	AttentionInvalid, AttentionHalted, AttentionUrgent, AttentionPaused, AttentionConflict, AttentionAgents, AttentionWriteRefused, AttentionOverdue,
+	AttentionFailed, AttentionUnavailable, AttentionHook, AttentionBlocked, AttentionDeadline, AttentionRunHooks, AttentionDeleting,
+}
+
 // Attention is one thing that does not go on by itself, with a sentence for a person and a command
 // that helps.
 type Attention struct {
