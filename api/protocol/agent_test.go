@@ -21,7 +21,7 @@ const (
 	abortedPhase   = PhaseAborted
 )
 
-// now is the instant of every test, and begun is when the attempt began.
+// now is the current time in every test. The attempt began at begun.
 var (
 	now   = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	begun = now.Add(-5 * time.Minute)
@@ -38,7 +38,8 @@ func makeProgress(seq int64, phase Phase, bootID string) *Progress {
 	return &Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
 }
 
-// Only the entry of the very grant and Node lets an attempt begin, and only while it is not withdrawn.
+// TestListed shows that an attempt may begin only with the entry of the same grant and Node, and
+// only while the entry is not withdrawn.
 func TestListed(t *testing.T) {
 	record := Record{Grant: makeGrant(7, active, boot), UID: "1"}
 	at := metav1.NewTime(now)
@@ -163,7 +164,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// compare takes nil for a transition that is not permitted.
+// compare checks a transition. A nil want means that the transition must not be permitted.
 func compare(t *testing.T, want *Progress, got Progress, ok bool) {
 	t.Helper()
 	var permitted *Progress

@@ -12,7 +12,7 @@ import (
 )
 
 // maxRecordBytes is the longest annotation that is parsed. A record has a few hundred bytes, at
-// most fifteen pods, and a few messages of 512 bytes, escaped.
+// most fifteen pods, and a few escaped messages of 512 bytes.
 const maxRecordBytes = 32768
 
 // maxPolicyBytes is the length of the longest name of a RebootPolicy.
@@ -60,7 +60,7 @@ type Grant struct {
 	Excluded bool `json:"excluded,omitempty"`
 }
 
-// Phase is a step of the agent with its grant.
+// Phase is the state of the agent's attempt.
 type Phase string
 
 const (
@@ -90,8 +90,8 @@ type Progress struct {
 	Message string `json:"message,omitempty"`
 	// At is the time when this phase began.
 	At metav1.Time `json:"at"`
-	// Failures counts the failed attempts in a row, without those that were cancelled. A reboot
-	// resets it.
+	// Failures counts the failed attempts in a row. Cancelled attempts do not count, and a reboot
+	// resets the number.
 	Failures int32 `json:"failures,omitempty"`
 	// PodsForced counts the pods that were not evicted: those that remained when the node rebooted
 	// with drain.onTimeout Reboot, and those that a rule with action Delete removed since the agent
@@ -99,50 +99,54 @@ type Progress struct {
 	PodsForced int32 `json:"podsForced,omitempty"`
 	// DrainStartedAt is the time when the drain of this attempt began, for metrics.
 	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
-	// Try reports whether the drain began although a PodDisruptionBudget allowed no eviction. If it runs into its time-out it counts
-	// for no halt.
+	// Try reports whether the drain began although a PodDisruptionBudget allowed no eviction. If
+	// such a drain times out, it does not count towards maxFailures.
 	Try bool `json:"try,omitempty"`
-	// Recalls counts the calls of logind after the first, with the one that is about to be made. It is written before each, so that it
-	// survives the boot. A call that logind has refused is made again without being counted.
+	// Recalls counts the calls of logind after the first one. It is written before each call, so
+	// that the count survives the boot. A repetition of a call that logind refused does not count.
 	Recalls int32 `json:"recalls,omitempty"`
-	// CalledAt is when the last of them was written. Nil for the first call, which is written with the phase.
+	// CalledAt is the time when Recalls was last written, or nil if logind was called only once.
+	// The time of the first call is in At.
 	CalledAt *metav1.Time `json:"calledAt,omitempty"`
-	// UpSeconds is how long the host had been up at the point of no return. 0: unknown.
+	// UpSeconds is the uptime of the host at the point of no return, or 0 if it is unknown.
 	UpSeconds int64 `json:"upSeconds,omitempty"`
-	// Rebooted reports whether the uptime has shown that the host has booted since, although its boot ID is the same.
+	// Rebooted reports whether the uptime proves that the host has rebooted although its boot ID is
+	// the same.
 	Rebooted bool `json:"rebooted,omitempty"`
-	// Update is the update that the attempt should apply, or nil if no engine requires one, or only
-	// by a broadcast.
+	// Update is the update that the attempt should apply. It is nil if no engine requires a reboot,
+	// or only a broadcast does.
 	Update *Update `json:"update,omitempty"`
 }
 
-// FailedTry reports whether the attempt was a try that failed. Its back-off ends early if the budget opens.
+// FailedTry reports whether the attempt was a try that failed. Its back-off ends early if the
+// PodDisruptionBudget allows evictions again.
 func (p Progress) FailedTry() bool {
 	return p.Phase == PhaseAborted && p.Try && p.Reason == v1alpha1.ReasonUndrainablePod
 }
 
-// HasBooted reports whether the host, which has a boot ID now, has booted since the attempt began.
+// HasBooted reports whether the host, whose current boot ID is given, has rebooted since the
+// attempt began.
 func (p Progress) HasBooted(bootID string) bool { return p.BootID != bootID || p.Rebooted }
 
-// Update is the update that an attempt should apply. It detects a need that reboots do not end: an
-// engine requires the same version on the same system again, or a need without a version is back
-// right after the reboot.
+// Update is the update that an attempt should apply. It helps to detect a need that a reboot does
+// not end: an engine requires the same version on the same system again, or a need without a
+// version is back right after the reboot.
 type Update struct {
 	// Version is the version that the engine required when the attempt began, or empty if it named
 	// none.
 	Version string `json:"version,omitempty"`
-	// Running is the version that ran then, as the engine or os-release names it, or empty if it is
-	// unknown.
+	// Running is the version that ran at that time, as the engine or os-release names it, or empty
+	// if it is unknown.
 	Running string `json:"running,omitempty"`
-	// VainReboots counts the confirmed reboots in a row for Version before this attempt that left
-	// Running as it was and did not end the need.
+	// VainReboots counts the confirmed reboots in a row for Version before this attempt that
+	// neither changed Running nor ended the need.
 	VainReboots int32 `json:"vainReboots,omitempty"`
 }
 
-// HookPhase is the phase of hooks of a node. It begins with the removal of all earlier values.
-// Values count only for this grant of this policy, in this boot.
+// HookPhase is the current phase of hooks of a node. When it begins, all earlier values are
+// removed. A value counts only for this grant of this policy in this boot.
 type HookPhase struct {
-	// Policy is the RebootPolicy with the hooks, because two policies may use the same number.
+	// Policy is the RebootPolicy that has the hooks. Two policies may use the same number.
 	Policy string `json:"policy"`
 	// Seq is the number of the ledger entry.
 	Seq int64 `json:"seq"`
@@ -150,14 +154,14 @@ type HookPhase struct {
 	BootID string `json:"bootID"`
 	// Stage is Before or After.
 	Stage v1alpha1.HookStage `json:"stage"`
-	// Hooks are the annotations that the phase waits for. A hook that the policy names later is not
-	// among them, because its value may be from earlier.
+	// Hooks are the annotations that the phase waits for. A hook that is added to the policy later
+	// is not included, because its value may be old.
 	Hooks []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
 	// At is the time when the phase began.
 	At metav1.Time `json:"at"`
 }
 
-// ParseHookPhase reads the phase of hooks. It returns nil, nil if there is none.
+// ParseHookPhase reads the phase of hooks. It returns nil, nil if the annotation is absent.
 func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
 	return parse[HookPhase](annotations, v1alpha1.AnnotationHooks)
 }
@@ -175,8 +179,8 @@ func (h *HookPhase) validate() error {
 // String formats the phase as the value of its annotation.
 func (h HookPhase) String() string { return format(h) }
 
-// ParseGrant reads the grant of a Node. It returns nil, nil if there is none, and an error if it is
-// not valid, in which case nothing is permitted.
+// ParseGrant reads the grant of a Node. It returns nil, nil if the annotation is absent. An invalid
+// grant is an error and permits nothing.
 func ParseGrant(annotations map[string]string) (*Grant, error) {
 	return parse[Grant](annotations, v1alpha1.AnnotationGrant)
 }
@@ -198,8 +202,8 @@ func (g *Grant) validate() error {
 	return fits(g.BootID, g.At)
 }
 
-// ParseProgress reads the progress of a Node. It returns nil, nil if there is none, and an error if
-// it is not valid.
+// ParseProgress reads the progress of a Node. It returns nil, nil if the annotation is absent, and
+// an error if it is invalid.
 func ParseProgress(annotations map[string]string) (*Progress, error) {
 	return parse[Progress](annotations, v1alpha1.AnnotationProgress)
 }
@@ -228,13 +232,13 @@ var (
 	errIncomplete = errors.New("seq, bootID and policy must be set")
 )
 
-// absentOrValid reports whether a reason is empty or valid in a condition.
+// absentOrValid reports whether a reason is empty, or valid as the reason of a condition.
 func absentOrValid(r v1alpha1.Reason) bool { return r == "" || r.IsValid() }
 
-// fits returns an error for a time that a status does not accept. A ledger takes outstanding
-// records back, and the API server refuses the whole status for one time that RFC 3339 cannot
-// write. It also refuses a clock that was never set. How far a time may be ahead is for the reader
-// to decide, because this package has no clock.
+// fits returns an error if a status would not accept the boot ID or a time. A ledger takes
+// outstanding records back, and the API server rejects the whole status if RFC 3339 cannot
+// represent one of its times. A time from a clock that was never set is an error too. The reader
+// decides how far a time may be in the future, because this package has no clock.
 func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	if len(bootID) > v1alpha1.MaxBootIDBytes {
 		return fmt.Errorf("bootID has more than %d bytes", v1alpha1.MaxBootIDBytes)
@@ -243,7 +247,7 @@ func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 		return errors.New("at must be set")
 	}
 	for _, t := range append(others, &at) {
-		// RFC 3339 has years of four digits, but an offset can move a time out of them.
+		// RFC 3339 requires years of four digits, and an offset can move a time out of that range.
 		if t != nil && (t.UTC().Year() < v1alpha1.FirstYear || t.UTC().Year() > v1alpha1.LastYear) {
 			return fmt.Errorf("a time is before the year %d or beyond the year %d", v1alpha1.FirstYear, v1alpha1.LastYear)
 		}
@@ -251,7 +255,7 @@ func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	return nil
 }
 
-// LedgerName returns the name of the policy whose ledger has the grant.
+// LedgerName returns the name of the policy whose ledger holds the grant.
 func (g *Grant) LedgerName() string { return cmp.Or(g.Ledger, g.Policy) }
 
 // String formats the grant as the value of its annotation.
@@ -260,10 +264,10 @@ func (g Grant) String() string { return format(g) }
 // String formats the progress as the value of its annotation.
 func (p Progress) String() string { return format(p) }
 
-// Engines holds what the engines of the agent have reported in this boot, for its next process. An
-// engine may not repeat its report, may have forgotten the version, or may be gone.
+// Engines holds what the engines have reported in this boot, for the next agent process. By then an
+// engine may have forgotten the version, may not repeat its report, or may be gone.
 type Engines struct {
-	// BootID is the boot in which they reported.
+	// BootID is the boot in which the engines reported.
 	BootID string `json:"bootID"`
 	// Reported are the engines of the host, in their order.
 	Reported []EngineRecord `json:"reported"`
@@ -274,25 +278,26 @@ type EngineRecord struct {
 	Name string `json:"name"`
 	// Asks reports whether the engine requires a reboot.
 	Asks bool `json:"asks,omitempty"`
-	// Again reports whether the engine requires what the last granted reboot should have ended: it has
+	// Again reports whether the last granted reboot should have ended the need: the engine has
 	// required it since before that reboot, or required it again soon after the boot.
 	Again bool `json:"again,omitempty"`
-	// Rebooted reports whether it asked when the granted reboot ended the boot before this one.
+	// Rebooted reports whether the engine required a reboot when the granted reboot ended the
+	// previous boot.
 	Rebooted bool `json:"rebooted,omitempty"`
-	// Until is the time at which a need from a broadcast ends by itself, or absent if the need
-	// lasts.
+	// Until is the time when a need from a broadcast expires, or nil if the need does not expire.
 	Until *metav1.Time `json:"until,omitempty"`
 	// Version is the version that runs after the reboot, or empty if it is unknown.
 	Version string `json:"version,omitempty"`
 	// Running is the version that Version replaces, as the engine names it. It is empty if it is
-	// unknown, or is the version of os-release.
+	// unknown or is the version in os-release.
 	Running string `json:"running,omitempty"`
-	// Client is the FleetLock client that finalizes the update and reboots the host. Absent: the agent reboots it.
+	// Client is the FleetLock client that finalizes the update and reboots the host. If it is
+	// empty, the agent reboots the host.
 	Client string `json:"client,omitempty"`
 }
 
-// ParseEngines reads what the engines have reported. It returns nil, nil if there is nothing, and
-// an error if it is not valid, in which case nothing is known.
+// ParseEngines reads what the engines have reported. It returns nil, nil if the annotation is
+// absent. If it is invalid, it returns an error and nothing is known.
 func ParseEngines(annotations map[string]string) (*Engines, error) {
 	return parse[Engines](annotations, v1alpha1.AnnotationEngines)
 }
@@ -303,8 +308,8 @@ func (*Engines) validate() error { return nil }
 // String formats the report as the value of its annotation.
 func (e Engines) String() string { return format(e) }
 
-// parse reads an annotation. It returns nil, nil if there is none, and an error if the value is not
-// valid.
+// parse reads an annotation. It returns nil, nil if the annotation is absent, and an error if its
+// value is invalid.
 func parse[T any, P interface {
 	*T
 	validate() error

@@ -17,7 +17,7 @@ import (
 
 var noon = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 
-// parsed are values of an annotation, with what is read of them, or why nothing is.
+// parsed holds values of an annotation, and the record or the error that each should give.
 type parsed[T any] map[string]struct {
 	value   string
 	want    *T
@@ -171,7 +171,7 @@ func TestParseHookPhase(t *testing.T) {
 	}.each(t, v1alpha1.AnnotationHooks, protocol.ParseHookPhase)
 }
 
-// longest is the longest phase there can be.
+// longest is the longest possible phase.
 func longest() *protocol.HookPhase {
 	h := &protocol.HookPhase{Policy: strings.Repeat("p", 253), Seq: 1 << 62, BootID: strings.Repeat("b", 64), Stage: v1alpha1.HooksBefore, At: noon}
 	for i := range 20 {
@@ -180,7 +180,7 @@ func longest() *protocol.HookPhase {
 	return h
 }
 
-// Behaviour 54: a node without annotations is a node without a record.
+// A Node without annotations has an empty record (behaviour 54).
 func TestParse_NoAnnotations(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{"no map": nil, "others only": {"example.com/a": "b"}} {
 		t.Run(name, func(t *testing.T) {
@@ -225,8 +225,8 @@ func FuzzParseHookPhase(f *testing.F) {
 	})
 }
 
-// checkRoundTrip fails the test unless the value is either an error or a record that can be written. What it reports does not change on
-// the way. A record that escaping made too long cannot be read back.
+// checkRoundTrip fails the test unless the value is an error, or a record that reads the same after
+// it is written again. It ignores records that escaping makes too long to be read back.
 func checkRoundTrip[T any, P interface {
 	*T
 	fmt.Stringer

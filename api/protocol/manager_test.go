@@ -12,13 +12,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// answers are what the guards report about a record, and entry 5 for this boot.
+// answers holds the results of the guards for a record and entry 5 of this boot.
 type answers struct {
 	Publish, Cancel, Finish, Releasable, Outstanding, Finished bool
 	Next                                                       int64
 }
 
-// TestRecord: what the manager may do next, by what the Node shows. The search shows that it is safe; this shows what it is.
+// TestRecord shows what the manager may do next for each record. TestProtocol_KeepsTheLimit shows
+// that it is safe.
 func TestRecord(t *testing.T) {
 	lost := errors.New("no JSON")
 	cases := map[string]struct {
@@ -75,7 +76,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// What is written carries the entry's number and boot, who writes it, what it permits and when, and why it is cancelled.
+// TestRecord_Writes shows what a written grant contains: number, boot, policy, state, time, and the
+// reason if it is cancelled.
 func TestRecord_Writes(t *testing.T) {
 	e := v1alpha1.LedgerEntry{Seq: 5, BootID: boot}
 	published, _ := Publish(Record{}, e, "workers", now)
@@ -92,7 +94,8 @@ func TestRecord_Writes(t *testing.T) {
 	}
 }
 
-// Two policies may give one number to one node, which moves between them. Then the first grant counts (behaviour 61).
+// A node that moves between two policies may get the same number from both. Then the first grant
+// counts (behaviour 61).
 func TestRecord_TwoPolicies(t *testing.T) {
 	r, e := Record{Grant: makeGrant(5, active, boot)}, v1alpha1.LedgerEntry{Seq: 5, BootID: boot}
 	for policy, want := range map[string]bool{"workers": false, "second": true} {
@@ -111,7 +114,8 @@ func TestRecord_TwoPolicies(t *testing.T) {
 	}
 }
 
-// The ledger shows since when a reboot may be past the point of no return, and no more once the drain is seen again.
+// The ledger records when a reboot passed the point of no return, and forgets it if the node shows
+// a drain again.
 func TestNoteReboot(t *testing.T) {
 	noted := new(metav1.NewTime(now.Add(-time.Minute)))
 	cases := map[string]struct {
@@ -135,7 +139,7 @@ func TestNoteReboot(t *testing.T) {
 	}
 }
 
-// An entry is for the Node whose UID it names. Where it names none, it is for none.
+// An entry is only for the Node with its UID. An entry without a UID is for no Node.
 func TestPublish_OnlyOnTheNodeOfTheEntry(t *testing.T) {
 	for uid, want := range map[types.UID]bool{"1": true, "2": false, "": false} {
 		e := v1alpha1.LedgerEntry{NodeUID: uid, Seq: 7, BootID: boot}

@@ -7,42 +7,48 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// model is what is searched: so many policies, managers and nodes, and what each policy allows.
+// model describes what is searched: the number of policies, managers and nodes, and the limits of
+// each policy.
 type model struct {
 	policies, leaders, nodes int
 	limit, grants            int
-	// byHand lets somebody reboot a host at any time, behind everybody's back.
+	// byHand lets somebody reboot a host at any time, outside the protocol.
 	byHand bool
-	// restores lets somebody restore a machine to a snapshot of its previous boot, at any time. noLive takes away that the agent calls
-	// logind only while its grant is in force.
+	// restores lets somebody restore a machine to a snapshot of its previous boot at any time.
+	// noLive removes the rule that the agent calls logind only while its grant is in force.
 	restores, noLive bool
-	// refuses: logind may refuse for ever, and the agent gives up. A host goes down some time after logind has agreed. sameBoot: its boot
-	// ID stays the same then. blind takes away that the agent asks logind whether the host is going down.
+	// refuses lets logind refuse for ever, so that the agent gives up. If logind agrees, the host
+	// goes down some time later. With sameBoot the host keeps its boot ID. blind removes the rule
+	// that the agent asks logind whether the host is going down.
 	refuses, sameBoot, blind bool
-	// anew lets somebody delete each Node once, at any time; its kubelet registers it anew.
+	// anew lets somebody delete each Node once at any time. Its kubelet then registers it again.
 	anew bool
-	// Each of these takes one guard of the protocol away.
+	// Each of these removes one guard of the protocol.
 	noNodeVersion, noLedgerVersion bool
 	alsoReleasable                 func(protocol.Record, v1alpha1.LedgerEntry) bool
 	publishesWhileBusy, renames    bool
 	noUID, believesGone            bool
 
-	// withdraws lets managers withdraw grants that the Node does not show, and adopt those that no ledger holds. And agents look whether
-	// the ledger holds their grant. Without it agents begin unchecked, and nothing is withdrawn.
+	// withdraws lets managers withdraw grants that the Node does not show, and adopt grants that no
+	// ledger holds. Agents then check that the ledger holds their grant. Without it nothing is
+	// withdrawn, and agents begin without that check.
 	withdraws bool
-	// shared: the second policy, which has the second node, shares the limit of the first one, which has the first node. Its grants
-	// are in that one's ledger. ownLedger takes that away: it counts what is in both ledgers, and writes its own.
+	// shared gives each node its own policy and lets the second policy share the limit of the
+	// first, so that all grants are in the ledger of the first. With ownLedger the second policy
+	// counts the entries of both ledgers but writes its own.
 	shared, ownLedger bool
 
-	// breaks lets somebody write over the progress at any time, so that nobody can read it. repairsCommitted takes away that the agent
-	// repairs nothing in the boot in which it may have called logind.
+	// breaks lets somebody make the progress unreadable at any time. repairsCommitted removes the
+	// rule that the agent repairs nothing in the boot in which it may have called logind.
 	breaks, repairsCommitted bool
 
-	// cordons lets an administrator cordon and uncordon each Node at any time. untracked: not in an attempt, but without managedFields.
-	// noOwner takes away that managedFields are read, and anyonesCordon that progress states whether the agent cordoned.
+	// cordons lets an administrator cordon and uncordon each Node at any time. With untracked
+	// managedFields are missing, and the administrator does so only outside of an attempt. noOwner
+	// ignores managedFields. anyonesCordon ignores whether the progress says that the agent
+	// cordoned the node.
 	cordons, untracked, noOwner, anyonesCordon bool
 
-	// Each of these takes one guard of that away.
+	// Each of these removes one guard of withdraws.
 	noMark, noLook, noCheck, adoptsUnmarked bool
 
 	memory *memory
@@ -69,10 +75,10 @@ func (m move) String() string {
 	return s
 }
 
-// emit takes one move and the world after it.
+// emit is called with one move and the world after it.
 type emit func(move, world)
 
-// moves are all steps that anybody can make next.
+// moves emits every step that any process can take next.
 func (m model) moves(w world, to emit) {
 	for i := range m.leaders {
 		m.readings(w, i, to)
@@ -92,12 +98,12 @@ func (m model) moves(w world, to emit) {
 	}
 }
 
-// sees reports whether a manager finds entries of the node in the ledger, or gives some.
+// sees reports whether a manager reads or writes entries of the node in the ledger.
 func (m model) sees(ledger, n int) bool {
 	return !m.shared || m.ownLedger && ledger == n || !m.ownLedger && ledger == 0
 }
 
-// ledgers is how many of them have entries.
+// ledgers returns the number of ledgers that have entries.
 func (m model) ledgers() int {
 	if m.shared && !m.ownLedger {
 		return 1
@@ -105,7 +111,7 @@ func (m model) ledgers() int {
 	return m.policies
 }
 
-// policyOf is the policy that gives a grant of the node in the ledger.
+// policyOf returns the policy that grants reboots of the node in the ledger.
 func (m model) policyOf(ledger, n int) int {
 	if m.shared {
 		return n
@@ -113,7 +119,7 @@ func (m model) policyOf(ledger, n int) int {
 	return ledger
 }
 
-// readings: a manager reads an object, or dies and forgets everything.
+// readings emits the moves in which a manager reads an object, or dies and forgets everything.
 func (m model) readings(w world, i int, to emit) {
 	b := w.leaders[i]
 	for p := range m.ledgers() {
@@ -142,7 +148,7 @@ func (m model) readings(w world, i int, to emit) {
 	}
 }
 
-// manage is all that a manager can do about one node, by what it has read.
+// manage emits all that a manager can do about one node after what it has read.
 func (m model) manage(w world, i, p, n int, to emit) {
 	l, v := w.leaders[i].ledgers[p], w.leaders[i].nodes[n]
 	seq := l.entrySeq(n)
@@ -168,7 +174,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 	}
 	record("cancels", a.cancel, 0)
 	record("finishes", a.finish, disturbed|m.undoes(v))
-	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, m.policyOf(p, n), p, n, !m.noUID).gone || m.believesGone) // it looks once more
+	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, m.policyOf(p, n), p, n, !m.noUID).gone || m.believesGone) // by a second, live read
 	withdrawn := (a.withdrawn || m.noMark && a.unpublished) && (v&checked != 0 || m.noLook)
 	released := a.releasable || gone || withdrawn || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
 	if released && (l&stale == 0 || m.noLedgerVersion) {
@@ -176,7 +182,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		m.putLedger(&next, i, p, w.ledgers[p].without(n))
 		to(move{"manager", i, "releases", n, seq, p}, next)
 	}
-	// For how long a grant could not be published is nothing to the model: it may be withdrawn at any time.
+	// The model ignores how long a grant could not be published: it may be withdrawn at any time.
 	if m.withdraws && !m.noMark && l&stale == 0 && a.unpublished && l.withdrawn(n) == 0 {
 		next := w
 		m.putLedger(&next, i, p, w.ledgers[p].withdraw(n))
@@ -184,8 +190,9 @@ func (m model) manage(w world, i, p, n int, to emit) {
 	}
 }
 
-// give enters a new grant. The planner looks at more than this before it grants; the limit must hold without it. Only
-// where there are several policies, and so several ledgers, it relies on the planner for whether the node is free.
+// give enters a new grant. The planner checks more than this before it grants, but the limit must
+// hold without those checks. Only with several ledgers does the model rely on the planner to check
+// that the node is free.
 func (m model) give(w world, i, p, n int, to emit) {
 	l, v := w.leaders[i].ledgers[p], w.leaders[i].nodes[n]
 	if m.withdraws && l&stale == 0 {
@@ -199,7 +206,7 @@ func (m model) give(w world, i, p, n int, to emit) {
 	if granted >= m.limit || l&stale != 0 && !m.noLedgerVersion || m.policies > 1 && v.record().Outstanding() {
 		return
 	}
-	// Without the compare-and-swap both managers' entries end up in the ledger.
+	// Without the compare-and-swap, the entries of both managers end up in the ledger.
 	if seq = max(seq, w.ledgers[p].seq()+1); seq > m.grants {
 		return
 	}
@@ -208,7 +215,7 @@ func (m model) give(w world, i, p, n int, to emit) {
 	to(move{"manager", i, "grants", n, seq, p}, next)
 }
 
-// adopt takes an outstanding grant into a ledger that does not hold it, whatever its limit.
+// adopt puts an outstanding grant into the ledger that should hold it, even beyond the limit.
 func (m model) adopt(w world, i, p, n int, to emit) {
 	v := w.leaders[i].nodes[n]
 	r := v.record()
@@ -231,7 +238,7 @@ func (m model) putLedger(w *world, i, p int, l ledger) {
 	w.leaders[i].learn(p, l|known)
 }
 
-// learn takes in a ledger. What was read of Nodes is older.
+// learn stores a ledger that was read. All earlier reads of Nodes are then older than the ledger.
 func (b *belief) learn(p int, l ledger) {
 	b.ledgers[p] = l
 	for n := range b.nodes {
@@ -239,7 +246,8 @@ func (b *belief) learn(p int, l ledger) {
 	}
 }
 
-// mayRelease reports whether a ledger, as it is now, has an entry for the node that is withdrawn, or any.
+// mayRelease reports whether an up-to-date ledger has a withdrawn entry for the node, or any entry
+// if unmarked.
 func (b *belief) mayRelease(n int, unmarked bool) bool {
 	for _, l := range b.ledgers {
 		if l&stale == 0 && (l.withdrawn(n) != 0 || unmarked && l.entrySeq(n) != 0) {
@@ -249,7 +257,7 @@ func (b *belief) mayRelease(n int, unmarked bool) bool {
 	return false
 }
 
-// agent is all that can happen on one node.
+// agent emits all that can happen on one node.
 func (m model) agent(w world, n int, to emit) {
 	v, now := w.agents[n], w.nodes[n]
 	if v&^checked != now {
@@ -293,8 +301,9 @@ func (m model) agent(w world, n int, to emit) {
 		to(move{"agent", n, "finds its grant in the ledger", -1, v.get(grantSeq), v.grantor().policy}, next)
 	}
 	m.act(w, n, to)
-	// logind is asked by what the agent has read, which it confirms by a live reading. The boot is the host's own, and never stale. Once
-	// logind is asked, the host goes down whatever is written over the progress.
+	// The agent decides by what it has read, and confirms it by a live read. It always knows the
+	// current boot of its host. Once logind has agreed, the host goes down even if somebody writes
+	// over the progress.
 	live := v.in(protocol.PhaseRebooting) && v.get(progSeq) == now.get(progSeq) && now.committed() &&
 		(m.noLive || m.memory.mayCall(now&^unreadable, w.ledgers[now.grantor().ledger], n))
 	switch {
@@ -309,7 +318,7 @@ func (m model) agent(w world, n int, to emit) {
 	m.goesDown(w, n, to)
 }
 
-// goesDown: the host does what logind has agreed to.
+// goesDown emits the reboot that logind has agreed to.
 func (m model) goesDown(w world, n int, to emit) {
 	switch {
 	case w.nodes[n]&going == 0:
@@ -322,7 +331,7 @@ func (m model) goesDown(w world, n int, to emit) {
 	}
 }
 
-// act is what the agent can write.
+// act emits all that the agent can write.
 func (m model) act(w world, n int, to emit) {
 	v := w.agents[n]
 	if v&stale != 0 && !m.noNodeVersion {
@@ -347,18 +356,19 @@ func (m model) act(w world, n int, to emit) {
 	write("aborts", a.abort, 0, disturbed|m.undoes(v))
 	if m.refuses && (w.nodes[n]&going == 0 || m.blind) {
 		write("gives up", a.retreat, 0, disturbed|m.undoes(v))
-		if m.sameBoot { // what it takes for the proof may be wrong
+		if m.sameBoot { // the proof by uptime may be wrong
 			write("finds that its host has booted", a.noteBoot, 0, 0)
 		}
 	}
 	if v.committed() {
-		write("repairs", a.repair, 0, 0) // logind may have been called: the host still goes down
+		write("repairs", a.repair, 0, 0) // logind may have been called, so the host may still go down
 	} else {
-		write("repairs", a.repair, 0, disturbed) // the cordon that stays uses maxUnavailable as any other
+		write("repairs", a.repair, 0, disturbed) // the remaining cordon counts towards maxUnavailable like any other
 	}
 }
 
-// undoes is the cordon, where the end of an attempt undoes it.
+// undoes returns the flag of the cordon if the end of an attempt undoes the cordon, and 0
+// otherwise.
 func (m model) undoes(v view) view {
 	undone, ok := m.memory.undone[v]
 	if !ok {
@@ -374,40 +384,45 @@ func (m model) undoes(v view) view {
 	return undone
 }
 
-// committed reports whether the agent has passed the point of no return in this boot, as condition MaintenanceInProgress shows
-// beside the record.
+// committed reports whether the agent has passed the point of no return in this boot, according to
+// condition MaintenanceInProgress, which stays readable when the progress does not.
 func (v view) committed() bool {
 	return v.in(protocol.PhaseRebooting) && v.get(progBoot) == v.get(boot)
 }
 
-// rebooted is the world with a host up again on a new boot; its kubelet has reported it, its agent has read nothing yet.
+// rebooted returns the world after a reboot of the host: its kubelet has reported the new boot, and
+// its agent has not read anything yet.
 func (w world) rebooted(n int) world {
 	w.writeNode(n, w.nodes[n].with(boot, w.nodes[n].get(boot)+1)&^going)
 	w.agents[n] = 0
 	return w
 }
 
-// rebootedByAgent is the same where the agent has caused it, which must not happen outside the ledger.
+// rebootedByAgent returns the world after a reboot by the agent, which must not happen outside the
+// ledger.
 func (w world) rebootedByAgent(n int) world {
 	w = w.rebooted(n)
 	w.nodes[n] |= disturbed
 	return w
 }
 
-// restored is the world with a machine that runs its previous boot once more; its kubelet has reported it.
+// restored returns the world after a machine was restored to its previous boot, which its kubelet
+// has reported.
 func (w world) restored(n int) world {
 	w.writeNode(n, w.nodes[n].with(boot, w.nodes[n].get(boot)-1))
 	w.agents[n] = 0
 	return w
 }
 
-// registeredAnew is the world with a Node that has forgotten everything but what its kubelet reports of the host.
+// registeredAnew returns the world with a new Node that shows only what its kubelet reports of the
+// host.
 func (w world) registeredAnew(n int) world {
 	w.writeNode(n, view(0).with(boot, w.nodes[n].get(boot))|reborn)
 	return w
 }
 
-// memory remembers what the shipped functions answered. They are pure, so each is called once with the same arguments.
+// memory caches the results of the shipped functions. They are pure, so each is called only once
+// with the same arguments.
 type memory struct {
 	managers map[uint64]managerAnswers
 	agents   map[uint64]agentAnswers
@@ -438,7 +453,8 @@ func newMemory() *memory {
 	return &memory{managers: map[uint64]managerAnswers{}, agents: map[uint64]agentAnswers{}, calls: map[uint64]bool{}, seqs: map[uint64]int{}, undone: map[view]view{}}
 }
 
-// manager is what one makes of the node and its entry, which a policy has given, in a ledger.
+// manager returns what the manager's functions say about a node and its entry in a ledger. Unless
+// named is set, the entry matches any Node of its name.
 func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) managerAnswers {
 	key := uint64(v) | uint64(l.entry(n)|p<<4|l.life(n)<<5|l.withdrawn(n)<<6|policy<<7)<<32
 	a, ok := m.managers[key]
@@ -448,7 +464,7 @@ func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) manager
 			e.Policy = policyNames[policy]
 		}
 		if !named {
-			e.NodeUID = r.UID // the entry is for whichever Node has the name
+			e.NodeUID = r.UID // the entry matches any Node of the name
 		}
 		a.publish.grant, a.publish.ok = protocol.Publish(r, e, holder, instant)
 		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, holder, "", "", instant)
@@ -462,7 +478,8 @@ func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) manager
 	return a
 }
 
-// agent is what one makes of its Node. shown: condition MaintenanceInProgress keeps it from a repair.
+// agent returns what the agent's functions say about its Node. If shown is set, condition
+// MaintenanceInProgress protects a committed reboot from a repair.
 func (m *memory) agent(v view, host int, shown bool) agentAnswers {
 	key := uint64(v) | uint64(host)<<32
 	a, ok := m.agents[key]
@@ -479,7 +496,7 @@ func (m *memory) agent(v view, host int, shown bool) agentAnswers {
 	return a
 }
 
-// listed is what the agent makes of a ledger that it reads, where it could begin otherwise.
+// listed reports whether the agent could begin, and finds its grant in the ledger that it reads.
 func (m *memory) listed(v view, l ledger, n int) bool {
 	if l.entrySeq(n) == 0 || !m.agent(v, v.get(grantBoot), true).start.ok {
 		return false
@@ -488,7 +505,7 @@ func (m *memory) listed(v view, l ledger, n int) bool {
 	return protocol.Listed(v.record(), &e)
 }
 
-// mayCall reports whether the agent may call logind by the Node and the ledger.
+// mayCall reports whether the agent may call logind according to the Node and the ledger.
 func (m *memory) mayCall(v view, l ledger, n int) bool {
 	key := uint64(v) | uint64(l.entry(n)|l.life(n)<<4)<<32
 	may, ok := m.calls[key]

@@ -8,42 +8,53 @@ import (
 )
 
 var (
-	// twoManagers is the search that the design rests on. It has two managers that act on stale readings, two nodes of which one may be
-	// down, and two grants. All may die at any line.
+	// twoManagers is the search that the design relies on. Two managers act on stale reads, two
+	// nodes share a limit of one, and there are two grants. Every process may die at any line.
 	twoManagers = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2}
-	// twoPolicies may both grant a reboot of one node, because it moves from one to the other. Their numbers are unrelated.
+	// twoPolicies has one node that moves between two policies. Both may grant its reboot, and
+	// their numbers are unrelated.
 	twoPolicies = model{policies: 2, leaders: 2, nodes: 1, limit: 1, grants: 2}
-	// byHand has somebody reboot the host at any time, behind everybody's back.
+	// byHand lets somebody reboot the host at any time, outside the protocol.
 	byHand = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, byHand: true}
-	// anew has somebody delete the Node at any time, and its kubelet register it anew: it has seen no number then.
+	// anew lets somebody delete the Node at any time. The Node that the kubelet then registers has
+	// not seen any grant.
 	anew = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 3, anew: true}
-	// withdrawn has the managers withdraw grants that they could not publish, and adopt those that a stopped one publishes late.
+	// withdrawn lets the managers withdraw grants that they could not publish, and adopt grants
+	// that a stopped manager publishes late.
 	withdrawn = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2, withdraws: true}
-	// shared is twoManagers with a policy for each node, of which one shares the limit of the other.
+	// shared is twoManagers with one policy for each node. The second policy shares the limit of
+	// the first.
 	shared = model{policies: 2, leaders: 2, nodes: 2, limit: 1, grants: 2, shared: true}
-	// broken has somebody write over the progress at any time.
+	// broken lets somebody make the progress unreadable at any time.
 	broken = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, breaks: true}
-	// cordons has an administrator cordon and uncordon the Node at any time. untracked has him do so only while no attempt is under way,
-	// because nothing but the progress shows whose cordon it is.
+	// cordons lets an administrator cordon and uncordon the Node at any time. In untracked this
+	// happens only outside of an attempt, because there only the progress shows who cordoned the
+	// node.
 	cordons   = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, cordons: true}
 	untracked = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, cordons: true, untracked: true}
-	// restored has somebody restore the machine to a snapshot of its previous boot at any time. The progress of then is still there.
+	// restored lets somebody restore the machine to a snapshot of its previous boot at any time.
+	// The Node keeps its progress.
 	restored = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, restores: true}
-	// refused has a logind that may refuse for ever, and takes its time otherwise. sameBoot is a host that keeps its boot ID.
+	// refused has a logind that either refuses for ever or agrees and takes some time. In sameBoot
+	// the host also keeps its boot ID.
 	refused  = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, refuses: true}
 	sameBoot = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, refuses: true, sameBoot: true}
-	// oneManager is the same with two nodes, and small.
+	// oneManager is byHand with one manager and two nodes, which is a small search.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
-// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship. The manager's are Publish, Cancel, Finish,
-// Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are Listed, Start, Commit, MayCall, NoteBoot, Abort, Retreat and Repair. Both call Uncordons. No
-// world has a disrupted node outside the ledger, more than the limit, or a node down that nobody could put back in service (behaviours
-// 16, 17, 61). In none is an administrator's cordon undone (behaviours 43, 44).
+// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship. The manager's
+// are Publish, Cancel, Finish, Releasable, Withdraw, Withdrawn, Adopt and Enter. The agent's are
+// Listed, Start, Commit, MayCall, NoteBoot, Abort, Retreat and Repair. Both call Uncordons.
+//
+// In every world all disrupted nodes are in the ledger and within the limit, and a node that is
+// down can be put back in service (behaviours 16, 17, 61). An administrator's cordon is never
+// undone (behaviours 43, 44).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
 	cases := map[string]struct {
 		model model
-		// atLeast is a little less than the number of worlds: a model that loses moves finds nothing any more.
+		// atLeast is slightly below the number of worlds. Fewer worlds mean that the model has lost
+		// moves and could not find a fault any more.
 		atLeast int
 	}{
 		"two managers, two nodes, one of them at a time": {twoManagers, 900_000},
@@ -74,7 +85,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 	}
 }
 
-// capped is how many worlds are visited at most; 0: all.
+// capped returns the largest number of worlds to visit, or 0 for all.
 func capped() int {
 	if testing.Short() {
 		return 30_000
@@ -82,8 +93,8 @@ func capped() int {
 	return 0
 }
 
-// TestProtocol_NeedsEachGuard takes one guard away at a time. Then the search must find what breaks: else it could find
-// nothing at all.
+// TestProtocol_NeedsEachGuard removes one guard at a time. The search must then find a violation,
+// which shows that it can find one at all.
 func TestProtocol_NeedsEachGuard(t *testing.T) {
 	unpublished := func(r protocol.Record, e v1alpha1.LedgerEntry) bool { return r.Grant == nil || r.Grant.Seq < e.Seq }
 	cancelled := func(r protocol.Record, e v1alpha1.LedgerEntry) bool {
@@ -125,7 +136,8 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 	}
 }
 
-// TestProtocol_LeadsBack: whatever happened, there is a way back to an empty ledger and all nodes in service, without a cordon.
+// TestProtocol_LeadsBack shows that from every world there is a way back to an empty ledger and all
+// nodes in service, without a cordon.
 func TestProtocol_LeadsBack(t *testing.T) {
 	cases := map[string]model{
 		"one manager, and hosts rebooted by hand": oneManager,

@@ -1,25 +1,28 @@
-// Package protocol defines the record on a Node, and every move of the manager and the agent on it. A grant
-// permits one reboot of one node. It takes one slot while it is in the ledger, which is in the status of
-// the policy. A policy that shares the limit of another policy has its grants in the ledger of that
-// policy, so that one compare-and-swap decides about both.
+// Package protocol defines the record on a Node, and every move of the manager and the agent on it.
+// A grant permits one reboot of one node. It takes one slot while it is in the ledger, which is in
+// the status of the policy. If a policy shares the limit of another policy, its grants are in that
+// policy's ledger, so that one compare-and-swap decides about both.
 //
 //  1. Enter: the manager writes a new entry into the ledger.
 //  2. Publish: the manager writes the grant annotation on the Node.
 //  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
 //  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
-//     NoteReboot: the manager records that in the ledger. Recall: the agent calls once more. NoteBoot: the agent finds that the
-//     host has booted under the same boot ID.
+//     NoteReboot: the manager records that in the ledger. Recall: the agent calls logind again.
+//     NoteBoot: the agent finds that the host has rebooted under the same boot ID.
 //  5. Finish: after the boot the manager undoes the agent's cordon (Uncordons) and ends the grant.
-//  6. Cancel, Abort: before Commit the manager cancels the grant, or the agent gives up. Retreat: after Commit the agent gives up,
-//     because logind does not reboot the host. Repair: the agent replaces a progress that cannot be read.
-//  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so it leaves the ledger.
-//  8. Withdraw, Withdrawn: a grant that the API server keeps from the Node is withdrawn in the ledger.
-//  9. Adopt: a ledger that has lost an outstanding grant takes it back.
-//  10. BeginHooks: hooks run before Publish and before Finish. Grant.Without: the manager removes what a
-//     grant has left.
+//  6. Cancel, Abort: before Commit the manager cancels the grant, or the agent gives up.
+//     Retreat: after Commit the agent gives up because logind does not reboot the host.
+//     Repair: the agent replaces a progress that cannot be read.
+//  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so the entry
+//     leaves the ledger.
+//  8. Withdraw, Withdrawn: the manager withdraws a grant in the ledger because the API server
+//     does not let it write the Node.
+//  9. Adopt: a ledger takes back an outstanding grant that it has lost.
+//  10. BeginHooks: hooks run before Publish and before Finish. Grant.Without: the manager removes
+//     what a grant has left on the Node.
 //
-// Each write carries the resourceVersion of the read from which the move was computed. search_test.go
-// searches every interleaving.
+// Each write carries the resourceVersion of the object from which the move was computed.
+// search_test.go searches every interleaving.
 package protocol
 
 import (
@@ -32,25 +35,26 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Record is what a Node shows of its reboot. A part is nil if its annotation is absent or
+// Record is the state of a reboot as a Node shows it. A part is nil if its annotation is absent or
 // unreadable.
 type Record struct {
 	// UID is the UID of the Node.
 	UID types.UID
-	// Grant is the manager's permission, and Progress records what the agent did with it.
+	// Grant is the manager's permission. Progress records what the agent did with it.
 	Grant    *Grant
 	Progress *Progress
-	// Hooks is the phase of hooks of the node, for any policy. An unreadable phase begins again.
+	// Hooks is the node's phase of hooks, for any policy. It is nil and begins again if it is
+	// unreadable.
 	Hooks *HookPhase
 	// GrantErr says why the grant is unreadable, so that nothing is permitted. It is nil if the
 	// grant is readable or absent.
 	GrantErr error
-	// ProgressErr says why the progress is unreadable, so that the agent may be anywhere. It is nil
-	// if the progress is readable or absent.
+	// ProgressErr says why the progress is unreadable, so that the agent may be in any phase. It is
+	// nil if the progress is readable or absent.
 	ProgressErr error
 }
 
-// RecordOf reads the record of a Node as far as possible. What is unreadable permits nothing.
+// RecordOf reads the record of a Node as far as possible. Unreadable parts permit nothing.
 func RecordOf(node *corev1.Node) Record {
 	r := Record{UID: node.UID}
 	r.Grant, r.GrantErr = ParseGrant(node.Annotations)
@@ -59,7 +63,7 @@ func RecordOf(node *corev1.Node) Record {
 	return r
 }
 
-// Seen returns the highest sequence number in the record. A new grant must be above it.
+// Seen returns the highest number in the record. A new grant must have a higher one.
 func (r Record) Seen() int64 {
 	seen := max(r.GrantSeq(), r.progressSeq())
 	if r.Hooks != nil {
@@ -68,7 +72,7 @@ func (r Record) Seen() int64 {
 	return seen
 }
 
-// GrantSeq returns the number of the grant in the record, or 0 if there is none.
+// GrantSeq returns the number of the grant in the record, or 0 without a grant.
 func (r Record) GrantSeq() int64 {
 	if r.Grant == nil {
 		return 0
@@ -94,14 +98,15 @@ func (r Record) In(seq int64, phase Phase) bool {
 // Finished reports whether grant seq has ended with its reboot, and the node is back in service.
 func (r Record) Finished(seq int64) bool { return r.Shows(seq) && r.Grant.State == GrantFinished }
 
-// Ended reports whether the manager has ended the attempt that the progress shows: its grant is Finished, or a later one replaced it.
+// Ended reports whether the manager has ended the attempt that the progress shows: its grant is
+// Finished, or a later grant replaced it.
 func (r Record) Ended() bool {
 	seq := r.progressSeq()
 	return r.Finished(seq) || r.GrantSeq() > seq
 }
 
-// Outstanding reports whether the record may still lead to a reboot, or holds the node cordoned, so
-// that it must be in a ledger.
+// Outstanding reports whether the record may still lead to a reboot or keeps the node cordoned.
+// Such a record must be in a ledger.
 func (r Record) Outstanding() bool {
 	if r.Grant == nil {
 		return r.Progress != nil && r.Progress.Phase != PhaseAborted
@@ -116,14 +121,14 @@ func (r Record) Outstanding() bool {
 	return false
 }
 
-// Done reports whether a node with an active grant is done with it, because it runs another boot or
-// the agent has aborted, while the manager has not written the end yet.
+// Done reports whether a node is done with its active grant, but the manager has not ended the
+// grant yet. A node is done if it runs another boot or the agent has aborted.
 func (r Record) Done(bootID string) bool {
 	g := r.Grant
 	return g != nil && g.State == GrantActive && (g.BootID != bootID || r.In(g.Seq, PhaseAborted))
 }
 
-// Last returns the progress so far. A Node without one has acted on no number.
+// Last returns the current progress, or the zero Progress if the Node has none that is readable.
 func (r Record) Last() Progress {
 	if r.Progress == nil {
 		return Progress{}
@@ -140,7 +145,7 @@ func (r Record) Entry(node string) v1alpha1.LedgerEntry {
 	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
-// Holds reports whether the record is the outstanding one of an entry that a ledger takes back.
+// Holds reports whether the record is outstanding and matches an entry that a ledger takes back.
 func (r Record) Holds(e v1alpha1.LedgerEntry) bool {
 	if !r.Outstanding() {
 		return false
@@ -153,20 +158,21 @@ func (r Record) Holds(e v1alpha1.LedgerEntry) bool {
 // than ten managers have written.
 const ownerAncient = "ancient-changes"
 
-// Uncordons reports whether the end of an attempt undoes the cordon of the node: only if the agent
-// has cordoned it in the attempt, and the cordon is still the agent's own. The Node is read live,
-// because no cache keeps managedFields.
+// Uncordons reports whether the end of an attempt undoes the cordon of the node. It does so only if
+// the agent cordoned the node in this attempt and still owns the cordon. The Node must be read
+// live, because caches do not keep managedFields.
 func Uncordons(node *corev1.Node) bool { return RecordOf(node).Last().Cordoned && cordonIsAgents(node) }
 
-// cordonIsAgents reports whether the node is cordoned and the cordon is still the agent's own, by
-// managedFields. An administrator who uncordons the node and cordons it again owns the field from then on,
-// and the node stays cordoned.
+// cordonIsAgents reports whether the node is cordoned and the agent still owns the cordon according
+// to managedFields. If an administrator uncordons the node and cordons it again, the administrator
+// owns the field from then on, and the node stays cordoned.
 //
-// The agent writes the cordon together with its progress. If the agent still owns its progress but not the
-// cordon, somebody else has taken the cordon over. An ancient entry names no manager. If no other manager
-// has the field, or there are no managedFields, the record on the Node decides. It takes an
-// administrator's cordon for the agent's in two cases only: both writes have become ancient, or the
-// administrator's has and the node is past the point of no return.
+// The agent writes the cordon together with its progress. If the agent still owns its progress but
+// not the cordon, somebody else has taken the cordon over. An ancient entry does not name a
+// manager. If no other manager owns the field, or managedFields are absent, the record on the Node
+// decides. It then mistakes an administrator's cordon for the agent's in two cases only: both
+// writes have become ancient, or the administrator's has and the node is past the point of no
+// return.
 func cordonIsAgents(node *corev1.Node) bool {
 	if !node.Spec.Unschedulable {
 		return false
@@ -184,7 +190,7 @@ func cordonIsAgents(node *corev1.Node) bool {
 	return !others
 }
 
-// has reports whether a field of this name belongs to the manager of an entry.
+// has reports whether the manager of an entry owns a field of this name.
 func has(entry metav1.ManagedFieldsEntry, field string) bool {
 	return entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:`+field+`"`)
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// AgentReport holds what speaks against a reboot of the node, according to its agent.
+// AgentReport holds the agent's reasons against a reboot of its node.
 type AgentReport struct {
-	// BlockedBy are the reasons of the agent, in the order of the checks. A policy may ignore some
-	// of them.
+	// BlockedBy are the agent's reasons, in the order of its checks. A policy may ignore some of
+	// them.
 	BlockedBy []Blocker `json:"blockedBy,omitempty"`
-	// Preflight is the answer to the manager's request about the pods of the node, or nil if there
-	// is none yet.
+	// Preflight is the answer to the manager's request about the pods of the node, or nil until the
+	// agent has answered.
 	Preflight *PreflightReport `json:"preflight,omitempty"`
 }
 
-// ParseAgentReport reads the report of the agent. It returns the zero AgentReport if there is none,
-// and an error if it is not valid, in which case nothing is known.
+// ParseAgentReport reads the report of the agent. It returns the zero AgentReport if the annotation
+// is absent. If it is invalid, it returns an error and nothing is known.
 func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
 	r, err := parse[AgentReport](annotations, v1alpha1.AnnotationReport)
 	if r == nil || err != nil {
@@ -36,8 +36,7 @@ func (r *AgentReport) validate() error {
 	return r.Preflight.validate()
 }
 
-// String formats the report as the value of its annotation, which is empty if there is nothing to
-// report.
+// String formats the report as the value of its annotation. An empty report gives an empty value.
 func (r AgentReport) String() string {
 	if len(r.BlockedBy) == 0 && r.Preflight == nil {
 		return ""
@@ -45,15 +44,15 @@ func (r AgentReport) String() string {
 	return format(r)
 }
 
-// Blocker is a reason of the agent why its node should not reboot now.
+// Blocker is one reason of the agent why its node should not reboot now.
 type Blocker struct {
 	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
 	Reason v1alpha1.Reason `json:"reason"`
-	// Message tells people what stands in the way, and what to do.
+	// Message tells people what prevents the reboot and what to do about it.
 	Message string `json:"message"`
 }
 
-// validate returns an error for a reason that no condition accepts.
+// validate returns an error if a condition would not accept the reason.
 func (b Blocker) validate() error {
 	if b.Reason == "" {
 		return errors.New("reason must be set")
@@ -64,21 +63,21 @@ func (b Blocker) validate() error {
 	return nil
 }
 
-// Preflight is the manager's request to the agent of a node whose turn may come: to report which
-// pods stand in the way of its reboot, according to the policy. It stays until the reboot is over,
-// or until something else keeps the node waiting.
+// Preflight is the manager's request to an agent to report which pods would prevent a reboot of its
+// node under the policy. The manager sends it to nodes whose turn may come. It stays until the
+// reboot is over, or until another reason keeps the node waiting.
 type Preflight struct {
 	// Policy is the RebootPolicy that governs the node.
 	Policy string `json:"policy"`
-	// Revision is a hash of what the policy says about pods. An answer to another revision is
-	// stale.
+	// Revision is a hash of what the policy says about pods. An answer with another revision is
+	// outdated.
 	Revision string `json:"revision"`
 }
 
 // String formats the request as the value of its annotation.
 func (p Preflight) String() string { return format(p) }
 
-// ParsePreflight reads the manager's request. It returns nil, nil if there is none.
+// ParsePreflight reads the manager's request. It returns nil, nil if the annotation is absent.
 func ParsePreflight(annotations map[string]string) (*Preflight, error) {
 	return parse[Preflight](annotations, v1alpha1.AnnotationPreflight)
 }
@@ -91,37 +90,38 @@ func (p *Preflight) validate() error {
 }
 
 const (
-	// MaxNamedPods is the most pods of one kind that a PreflightReport names.
+	// MaxNamedPods is the largest number of pods of one kind that a PreflightReport names.
 	MaxNamedPods = 5
 	// MaxPodReasonBytes is the longest reason of a pod in a PreflightReport.
 	MaxPodReasonBytes = 256
 )
 
-// PreflightReport is the agent's answer to a Preflight. There is none if nothing stands in the way,
-// and the policy has no gates.blockingPods.
+// PreflightReport is the agent's answer to a Preflight. The agent does not send one if no pod
+// prevents the reboot and the policy has no gates.blockingPods.
 type PreflightReport struct {
-	// Policy and Revision are those of the request.
+	// Policy and Revision repeat those of the request.
 	Policy   string `json:"policy"`
 	Revision string `json:"revision"`
-	// BootID is the boot in which the agent looked. An answer from another boot is stale.
+	// BootID is the boot in which the agent checked the pods. An answer from another boot is
+	// outdated.
 	BootID string `json:"bootID"`
-	// Blocking are the running pods that gates.blockingPods select.
+	// Blocking are the running pods that match gates.blockingPods.
 	Blocking *NamedPods `json:"blocking,omitempty"`
-	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node, so that a
-	// drain would end at once.
+	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node. They would
+	// end a drain at once.
 	Kept *NamedPods `json:"kept,omitempty"`
-	// Guarded are the pods that no eviction can remove, even after a cordon, so that a drain would
-	// time out: two PodDisruptionBudgets cover them, or one whose status is unknown, or they have
-	// been terminating for too long.
+	// Guarded are the pods that cannot be evicted, even after a cordon, so that a drain would time
+	// out. Such a pod has two PodDisruptionBudgets, or one whose status is unknown, or has been
+	// terminating for too long.
 	Guarded *NamedPods `json:"guarded,omitempty"`
-	// Closed are the pods whose PodDisruptionBudget allows no eviction even with every pod healthy.
-	// Some programs open it, or move the pod, once the node is cordoned.
+	// Closed are the pods whose PodDisruptionBudget allows no eviction even if every pod is
+	// healthy. Some operators allow it, or move the pod, once the node is cordoned.
 	Closed *NamedPods `json:"closed,omitempty"`
-	// Problem says why the agent does not know, and is empty if it does.
+	// Problem says why the agent could not check the pods. It is empty if it could.
 	Problem string `json:"problem,omitempty"`
 }
 
-// NamedPods names some pods, and counts all of them.
+// NamedPods names some of the pods of one kind, and counts all of them.
 type NamedPods struct {
 	// Count is the number of all pods.
 	Count int32 `json:"count"`
@@ -129,16 +129,16 @@ type NamedPods struct {
 	Pods []NamedPod `json:"pods"`
 }
 
-// NamedPod is a pod, and the reason why it stands in the way.
+// NamedPod is a pod that prevents a reboot.
 type NamedPod struct {
 	// Pod is namespace/name.
 	Pod string `json:"pod"`
-	// Why tells people the reason in at most MaxPodReasonBytes, and is empty if there is nothing to
-	// add.
+	// Why tells people the reason in at most MaxPodReasonBytes. It is empty if the kind says
+	// everything.
 	Why string `json:"why,omitempty"`
 }
 
-// validate returns an error for an answer that reports nothing. Nil is valid.
+// validate returns an error for an answer that is incomplete. Nil is valid.
 func (r *PreflightReport) validate() error {
 	if r == nil {
 		return nil

@@ -8,20 +8,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// found is a search: the worlds in the order in which they were met, breadth first, and from which each was met. Managers
-// are alike, and nodes are: of the worlds that differ only in who is who, one represents all.
+// found is a search. It holds the worlds in the order of a breadth-first search, and the
+// predecessor of each. Managers and nodes are interchangeable, so one world represents all worlds
+// that differ only in their numbering.
 type found struct {
 	model  model
 	worlds []world
 	from   []uint32
-	// wrong reports that something is wrong with the last world.
+	// wrong reports whether the last world violates a rule.
 	wrong bool
 
-	// table finds a world by its hash: the index of each, counted from 1, at the first free place from its hash on.
+	// table is an open-addressing hash table. It holds the index of each world, counted from 1, at
+	// the first free place from the world's hash on.
 	table []uint32
 }
 
-// search visits all worlds, or as many as most (0: all), and stops at the first that is wrong. The way there is a shortest one.
+// search visits all worlds, or at most the given number if it is not 0. It stops at the first world
+// that violates a rule, which it reaches by a shortest path.
 func search(m model, most int) *found {
 	m.memory = newMemory()
 	s := &found{model: m, table: make([]uint32, 1<<10)}
@@ -32,8 +35,8 @@ func search(m model, most int) *found {
 	return s
 }
 
-// start is a world in which nothing was granted on these nodes. Where there are two policies, the first has granted
-// elsewhere before, so that their numbers differ.
+// start returns the world before the first grant. With two policies, the first one has already
+// granted a reboot of another node, so that their numbers differ.
 func (m model) start() world {
 	var w world
 	if !m.shared {
@@ -45,7 +48,7 @@ func (m model) start() world {
 	return w
 }
 
-// meet notes a world that was not met before.
+// meet adds a world unless it was met before.
 func (s *found) meet(w world, from int) {
 	if s.wrong {
 		return
@@ -63,7 +66,8 @@ func (s *found) meet(w world, from int) {
 	s.wrong = s.model.wrong(w) != ""
 }
 
-// canonical is the one world that represents all that differ from it in who is who, and its hash: the least of theirs.
+// canonical returns the world that represents w and all renumberings of it, and its hash. It is the
+// one with the smallest hash.
 func (s *found) canonical(w world) (world, uint64) {
 	least, hash := w, w.hash()
 	consider := func(other world) {
@@ -74,7 +78,7 @@ func (s *found) canonical(w world) (world, uint64) {
 	if s.model.leaders == 2 {
 		consider(w.withLeadersSwapped())
 	}
-	alike := s.model.nodes == 2 && !s.model.shared // otherwise each node has its own policy
+	alike := s.model.nodes == 2 && !s.model.shared // with shared, each node has its own policy
 	if alike {
 		consider(w.withNodesSwapped())
 	}
@@ -84,7 +88,7 @@ func (s *found) canonical(w world) (world, uint64) {
 	return least, hash
 }
 
-// position is the index of the world in the table, or the one where it would be.
+// position returns the index of the world in the table, or the free place for it.
 func (s *found) position(w world, hash uint64) int {
 	mask := len(s.table) - 1
 	at := int(hash>>1) & mask
@@ -101,7 +105,7 @@ func (s *found) grow() {
 	}
 }
 
-// wrong states what must never be, or nothing.
+// wrong describes the rule that the world violates, or returns an empty string.
 func (m model) wrong(w world) string {
 	down := 0
 	for n := range m.nodes {
@@ -130,7 +134,8 @@ func (m model) wrong(w world) string {
 	return ""
 }
 
-// most is how many nodes may be disturbed: of each policy as many as its limit, or of both together where they share one.
+// most returns the largest number of nodes that may be disturbed: the sum of the limits, or the one
+// limit that the policies share.
 func (m model) most() int {
 	if m.shared {
 		return m.limit
@@ -138,10 +143,11 @@ func (m model) most() int {
 	return m.policies * m.limit
 }
 
-// path reports how the last world was reached, and what is wrong with it.
+// path describes how the last world was reached, and the rule that it violates.
 func (s *found) path() string { return s.pathTo(len(s.worlds) - 1) }
 
-// pathTo reports how a world was reached. It goes the way from the start, so that everybody keeps his name.
+// pathTo describes how a world was reached. It repeats the moves from the start, so that managers
+// and nodes keep their numbers.
 func (s *found) pathTo(i int) string {
 	var way []world
 	for ; i > 0; i = int(s.from[i]) {
@@ -155,7 +161,7 @@ func (s *found) pathTo(i int) string {
 	return fmt.Sprintf("%s after %d steps:\n  %s", s.model.wrong(at), len(way), strings.Join(moves, "\n  "))
 }
 
-// step makes the move that leads to a world that differs from to in who is who at most.
+// step makes the move that leads to a world equal to to, or to a renumbering of it.
 func (s *found) step(at *world, to world) string {
 	text, from := "", *at
 	s.model.moves(from, func(m move, w world) {
@@ -166,7 +172,7 @@ func (s *found) step(at *world, to world) string {
 	return text
 }
 
-// lost finds a world from which no way leads back to rest; -1: there is none.
+// lost returns the index of a world that cannot return to rest, or -1 if every world can.
 func (s *found) lost() int {
 	back := make([]bool, len(s.worlds))
 	for i, w := range s.worlds {
@@ -192,7 +198,7 @@ func (s *found) leads(w world, back []bool) bool {
 	return leads
 }
 
-// atRest reports whether nothing is granted and all nodes are in service, without a cordon.
+// atRest reports whether the ledgers are empty and all nodes are in service, without a cordon.
 func (w world) atRest() bool {
 	return w.ledgers[0].grants()+w.ledgers[1].grants() == 0 && (w.nodes[0]|w.nodes[1])&(disturbed|cordoned) == 0
 }

@@ -6,11 +6,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// MinMaxUptime is the shortest spec.maxUptime. Annotation max-uptime of a node may be a tenth shorter.
+// MinMaxUptime is the shortest spec.maxUptime. Annotation max-uptime of a node may be up to a tenth
+// shorter.
 const MinMaxUptime = 24 * time.Hour
 
-// ParseMaxUptime returns how long annotation max-uptime lets the node be up. It returns 0, which means no limit, if the annotation is absent
-// or has a value that no manager writes.
+// ParseMaxUptime returns the longest uptime that annotation max-uptime allows the node. It returns
+// 0, which means no limit, if the annotation is absent or has a value that a manager would not
+// write.
 func ParseMaxUptime(annotations map[string]string) time.Duration {
 	most, err := time.ParseDuration(annotations[v1alpha1.AnnotationMaxUptime])
 	if err != nil || most < MinMaxUptime-MinMaxUptime/10 {

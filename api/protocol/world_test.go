@@ -12,9 +12,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// world is one state of the search: what the API server holds, and what each process believes it holds. A resourceVersion is only
-// compared with the newest one. So a reading has one bit instead, which reports whether the object was written since. That keeps the
-// number of states finite and small.
+// world is one state of the search: what the API server holds, and what each process believes it
+// holds. A resourceVersion is only compared with the newest one. So a read object has one bit
+// instead, which says whether the object was written since. That keeps the number of states finite
+// and small.
 type world struct {
 	ledgers [2]ledger
 	nodes   [2]view
@@ -22,17 +23,17 @@ type world struct {
 	agents  [2]view
 }
 
-// belief is what one manager has read; zero where it has read nothing.
+// belief holds what one manager has read. An object that it has not read is zero.
 type belief struct {
 	ledgers [2]ledger
 	nodes   [2]view
 }
 
-// stale marks a reading whose object was written since.
+// stale marks a read object that was written since.
 const stale = 1 << 15
 
-// view is one Node: grant, progress, boot and whether its workload is disturbed (cordoned by the agent, or down). Boots
-// count from 1, so the zero view is no reading at all.
+// view is one Node: its grant, progress and boot, and whether its workload is disturbed (cordoned
+// by the agent, or down). Boots count from 1, so the zero view means that the Node was not read.
 type view uint32
 
 const (
@@ -44,18 +45,21 @@ const (
 	progBoot    = 10
 	boot        = 12
 	grantPolicy = 16
-	reborn      = 1 << 18 // the Node was deleted, and registered anew
-	// checked is on readings alone. A manager's: live, and later than that of the ledger. An agent's: a later reading of the
-	// ledger let it begin.
+	reborn      = 1 << 18 // the Node was deleted and registered again
+	// checked marks what was read. A manager's Node was read live after the ledger. An agent's Node
+	// was followed by a read of the ledger that allows it to begin.
 	checked   = 1 << 19
 	disturbed = 1 << 14
-	// unreadable: somebody wrote over the progress, so that nobody can read it. Its bits are what the agent did.
+	// unreadable means that somebody wrote over the progress. The bits of the progress still record
+	// what the agent did.
 	unreadable = 1 << 20
-	// cordoned: the Node is unschedulable. anothers: an administrator cordoned it. own: progress states that the agent did.
+	// cordoned means that the Node is unschedulable, and anothers that an administrator cordoned
+	// it. own means that according to the progress the agent did.
 	cordoned = 1 << 21
 	anothers = 1 << 22
 	own      = 1 << 23
-	// going: logind takes the host down. proved: progress states that the host has booted under the same boot ID.
+	// going means that logind is taking the host down. proved means that according to the progress
+	// the host has rebooted under the same boot ID.
 	going       = 1 << 24
 	proved      = 1 << 25
 	lastBoot    = 3
@@ -71,9 +75,10 @@ var (
 	phases      = [...]protocol.Phase{protocol.PhaseDraining, protocol.PhaseRebooting, protocol.PhaseAborted}
 	policyNames = [...]string{"policy-0", "policy-1"}
 	boots       = [...]string{"", "boot-1", "boot-2", "boot-3"}
-	// uids are of a Node, and of the one that was registered anew instead.
+	// uids are the UIDs of a Node before and after it was deleted and registered again.
 	uids = [...]types.UID{"uid-1", "uid-2"}
-	// instant is the time of every write of the search: no guard of the protocol looks at a clock. Records have none before 2000.
+	// instant is the time of every write in the search, because no guard of the protocol depends on
+	// the time. Records do not accept times before the year 2000.
 	instant = time.Unix(1<<30, 0)
 )
 
@@ -86,13 +91,15 @@ func index[T comparable](of []T, value T) int {
 	panic("a value outside the model")
 }
 
-// grantor is who gave a grant: a policy, and the one whose ledger has it, by their numbers.
+// grantor identifies the policy that granted a reboot and the policy whose ledger holds the grant,
+// by their numbers.
 type grantor struct{ policy, ledger int }
 
-// grantors are those that a view can show: each policy with its own ledger, and the second one with that of the first.
+// grantors are the possible grantors: each policy with its own ledger, and the second policy with
+// the ledger of the first.
 var grantors = [...]grantor{{0, 0}, {1, 1}, {1, 0}}
 
-// names are those in a grant.
+// names returns the names that the grant holds.
 func (g grantor) names() (policy, ledger string) {
 	if g.ledger != g.policy {
 		ledger = policyNames[g.ledger]
@@ -100,7 +107,7 @@ func (g grantor) names() (policy, ledger string) {
 	return policyNames[g.policy], ledger
 }
 
-// grantor is who gave the grant that the Node shows.
+// grantor returns the grantor of the grant that the Node shows.
 func (v view) grantor() grantor { return grantors[v.get(grantPolicy)] }
 
 func (v view) grant() *protocol.Grant {
@@ -124,7 +131,7 @@ func (v view) progress() *protocol.Progress {
 	}
 }
 
-// record is how both halves of the protocol read the Node.
+// record returns the record as both halves of the protocol read it.
 func (v view) record() protocol.Record {
 	r := protocol.Record{Grant: v.grant(), UID: uids[v.life()]}
 	if v&unreadable != 0 {
@@ -137,7 +144,7 @@ func (v view) record() protocol.Record {
 
 var errUnreadable = errors.New("no JSON")
 
-// life is 1 for a Node that was registered anew.
+// life is 1 for a Node that was registered again.
 func (v view) life() int { return int(v>>18) & 1 }
 
 func (v view) withGrant(g protocol.Grant) view {
@@ -157,7 +164,7 @@ func (v view) withProgress(p protocol.Progress) view {
 	return v.with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
 }
 
-// node is the Node as it is read live, to see whose cordon it has.
+// node returns the Node as a live read returns it, to check who cordoned it.
 func (v view) node(tracked bool) *corev1.Node {
 	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: v&cordoned != 0}}
 	if p := v.record().Progress; p != nil {
@@ -173,16 +180,17 @@ func (v view) node(tracked bool) *corev1.Node {
 	return node
 }
 
-// in reports whether the Node shows an attempt under its number in one phase.
+// in reports whether the Node shows an attempt in the phase.
 func (v view) in(phase protocol.Phase) bool {
 	return v.get(progSeq) != 0 && phases[v.get(progPhase)] == phase
 }
 
-// ledger is one policy's: its highest number, and for each node the number, the boot and the life of its entry, and whether it is
-// withdrawn. Number 0: there is no entry.
+// ledger is the ledger of one policy. It holds the highest number, and for each node the number,
+// boot and life of its entry and whether the entry is withdrawn. Number 0 means that the node has
+// no entry.
 type ledger uint16
 
-// known marks a ledger that was read, as the empty ledger is all zeros.
+// known marks a ledger that was read, because an empty ledger is otherwise zero.
 const known = 1 << 14
 
 func (l ledger) seq() int           { return int(l & 3) }
@@ -195,14 +203,14 @@ func (l ledger) grants() int {
 
 func (l ledger) life(n int) int { return int(l>>(10+n)) & 1 }
 
-// withdrawn is 1 for an entry that is withdrawn.
+// withdrawn is 1 if the entry is withdrawn.
 func (l ledger) withdrawn(n int) int { return int(l>>(12+n)) & 1 }
 
 func (l ledger) withdraw(n int) ledger { return l | 1<<(12+n) }
 
 func (l ledger) without(n int) ledger { return l &^ (15<<(2+4*n) | 1<<(10+n) | 1<<(12+n)) }
 
-// with is the ledger with an entry for the Node that was read.
+// with returns the ledger with an entry for the Node that was read.
 func (l ledger) with(n, seq int, read view) ledger {
 	return l.without(n)&^3 | ledger(seq) | ledger(seq|read.get(boot)<<2)<<(2+4*n) | ledger(read.life())<<(10+n)
 }
@@ -215,7 +223,7 @@ func (l ledger) of(n int) v1alpha1.LedgerEntry {
 	return e
 }
 
-// writeNode puts a Node in place: whoever has read it before has a stale reading now.
+// writeNode writes a Node. Every earlier read of it becomes stale.
 func (w *world) writeNode(n int, v view) {
 	w.nodes[n] = v
 	for i := range w.leaders {
@@ -228,7 +236,7 @@ func (w *world) writeNode(n int, v view) {
 	}
 }
 
-// writeLedger puts a policy's ledger in place.
+// writeLedger writes the ledger of a policy. Every earlier read of it becomes stale.
 func (w *world) writeLedger(p int, l ledger) {
 	w.ledgers[p] = l
 	for i := range w.leaders {
@@ -238,7 +246,7 @@ func (w *world) writeLedger(p int, l ledger) {
 	}
 }
 
-// hash is the same in each run, so that a failure is found again.
+// hash returns the same value in each run, so that a failure can be repeated.
 func (w world) hash() uint64 {
 	views := func(v [2]view) uint64 { return uint64(v[0]) | uint64(v[1])<<32 }
 	ledgers := func(l [2]ledger) uint64 { return uint64(l[0]) | uint64(l[1])<<16 }
