@@ -11,11 +11,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// This file has what follows the point of no return, until this boot ends.
+// This file decides the steps after the point of no return, until this boot ends.
 
-// rebooting asks logind until this boot ends, and only while the grant is in force. If a FleetLock client is to reboot the host, it gets
-// some time for it first. It gives up if that leads nowhere: the node is
-// empty, and holds a slot.
+// rebooting calls logind until this boot ends, and only while the grant is in force. If a FleetLock
+// client is to reboot the host, the agent first waits for it. It gives up if the calls do not lead
+// to a reboot, because the node is empty and holds a slot.
 func rebooting(o Observation) Step {
 	due := callDue(o)
 	reason, message, failed := deadEnd(o)
@@ -38,8 +38,8 @@ func rebooting(o Observation) Step {
 }
 
 // callDue returns the time of the next call of logind. An earlier process may have been killed
-// between its record and its call, so a new process calls at once, but first gives the last
-// recorded call time to take effect.
+// between its record and its call, so a new process calls at once, unless that would be the last
+// call. The last recorded call first gets time to take effect.
 func callDue(o Observation) time.Time {
 	last := o.Record.Last()
 	switch {
@@ -58,7 +58,8 @@ func callDue(o Observation) time.Time {
 	return last.CalledAt.Add(rebootPatience)
 }
 
-// mayBeObeyed reports whether logind may have obeyed the last call that is on record, so that another one has to be recorded first.
+// mayBeObeyed reports whether logind may have obeyed the last recorded call. Then another call must
+// be recorded before it is made.
 func mayBeObeyed(o Observation) bool {
 	switch {
 	case o.Call.Unanswered || !o.Call.AcceptedAt.IsZero():
@@ -69,8 +70,8 @@ func mayBeObeyed(o Observation) bool {
 	return !o.Began
 }
 
-// deadEnd returns the reason to give up past the point of no return, and whether that is a failure.
-// The reason is empty if the agent goes on.
+// deadEnd returns the reason to give up past the point of no return, and whether that counts as a
+// failure. The reason is empty if the agent goes on.
 func deadEnd(o Observation) (reason v1alpha1.Reason, message string, failed bool) {
 	why := notInForce(o)
 	switch calls := o.Record.Last().Recalls + 1; {
@@ -85,7 +86,8 @@ func deadEnd(o Observation) (reason v1alpha1.Reason, message string, failed bool
 	return "", "", false
 }
 
-// unlessGoingDown waits while logind takes the host down, or might. What is written would be wrong by the end of the shutdown.
+// unlessGoingDown returns next, or waits if logind is or may be taking the host down. In that case
+// the shutdown would make the written progress wrong.
 func unlessGoingDown(o Observation, next Step) Step {
 	if o.Shutdown.Known && !o.Shutdown.UnderWay {
 		return next
@@ -93,13 +95,14 @@ func unlessGoingDown(o Observation, next Step) Step {
 	return Wait{Until: o.Now.Add(heldUpRetry)}
 }
 
-// bootedSince reports whether the host has booted since the point of no return under the same boot ID: it has been up for less time
-// than it had been then. Where that is not on record, it has been up for less time than has passed since. A clock that was set in
-// between could make the second one wrong, so logind is asked, too, whether the host is going down.
+// bootedSince reports whether the host has rebooted since the point of no return although its boot
+// ID is the same. Its uptime is then less than the one recorded at that point, or if none was
+// recorded, less than the time that has passed since. A clock that was set can falsify that time,
+// so the agent also asks logind whether the host is going down.
 func bootedSince(o Observation) bool {
 	last := o.Record.Last()
 	switch {
-	case o.Uptime <= 0 || o.Began: // the process that crossed it is still there
+	case o.Uptime <= 0 || o.Began: // the process that passed the point of no return is still running
 		return false
 	case last.UpSeconds > 0:
 		return o.Uptime < time.Duration(last.UpSeconds)*time.Second
@@ -107,8 +110,8 @@ func bootedSince(o Observation) bool {
 	return o.Uptime < o.Now.Sub(last.At.Time)
 }
 
-// notInForce says why the agent does not call logind although the node is past the point of no return. Empty if it may, or if the
-// ledger was not read.
+// notInForce says why the agent does not call logind although the node is past the point of no
+// return. It is empty if the agent may call logind, or if the ledger was not read.
 func notInForce(o Observation) string {
 	grant, last := o.Record.Grant, o.Record.Last()
 	var why string
@@ -131,7 +134,7 @@ func notInForce(o Observation) string {
 	return fmt.Sprintf("The agent does not reboot the host, because grant %d is not in force: %s.", last.Seq, why)
 }
 
-// unreadLedger reports whether the ledger was to be read and could not be.
+// unreadLedger reports whether the agent tried to read the ledger and failed.
 func unreadLedger(o Observation) bool {
 	return slices.Contains(o.Sought, FactLedger) && o.Policy == nil
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// called is what became of the last call, and onRecord is how many are on record, the last of them some time ago.
+// called sets the outcome of the last call. onRecord sets the number of recorded calls, the last of
+// them some time ago.
 func called(c Call) func(*Observation) { return func(o *Observation) { o.Call = c } }
 
 func onRecord(calls int32, ago time.Duration) func(*Observation) {
@@ -22,14 +23,15 @@ func onRecord(calls int32, ago time.Duration) func(*Observation) {
 	}
 }
 
-// byAnother is a progress that another process has written, and seenFor one that this process has seen for some time.
+// byAnother sets a progress that another process wrote. seenFor sets the time since which this
+// process has seen it.
 func byAnother(o *Observation) { o.Began = false }
 
 func seenFor(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.SeenAt = now.Add(-d) }
 }
 
-// stayingUp is a host that logind does not take down.
+// stayingUp is a host that logind is not taking down.
 func stayingUp(o *Observation) { o.Shutdown = Shutdown{Known: true} }
 
 func TestNext_Rebooting(t *testing.T) {
@@ -108,7 +110,8 @@ func TestNext_GivesUpPastThePointOfNoReturn(t *testing.T) {
 	}.each(t, Next)
 }
 
-// TestNext_ProvesABootByTheUptime: boot IDs stay the same in containers, and on machines whose random numbers do.
+// TestNext_ProvesABootByTheUptime covers hosts that keep their boot ID: containers, and machines
+// whose random numbers repeat.
 func TestNext_ProvesABootByTheUptime(t *testing.T) {
 	crossed := now.Sub(begun)
 	notedAfter := func(uptime time.Duration) protocol.Progress {
@@ -139,7 +142,7 @@ func TestNext_ProvesABootByTheUptime(t *testing.T) {
 
 func failedBefore(o *Observation) { o.Record.Progress.Failures = 3 }
 
-// beginsAfter is the begin of an attempt after so many failures.
+// beginsAfter returns the start of an attempt after the given number of failures.
 func beginsAfter(failures int32) Step {
 	return StartDrain{Progress: protocol.Progress{Failures: failures}}
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// client returns the FleetLock client that finalizes the host's update and reboots the host. Empty: the agent reboots it. Until the
-// engines have reported, it is what they had reported to an earlier process in this boot.
+// client returns the FleetLock client that finalizes the host's update and reboots the host, or an
+// empty string if the agent reboots it. Until the engines have reported, it uses what they reported
+// to an earlier process in this boot.
 func client(o Observation) string {
 	for _, r := range o.Engines {
 		if r.State == engine.Needed && r.Client != "" {
@@ -27,8 +28,9 @@ func client(o Observation) string {
 	return ""
 }
 
-// clientUntil returns until when a FleetLock client has time to reboot the host after the point of no return: half of reboot.timeout,
-// so that the reboot by the agent is in time, too. Zincati may take ten minutes if users are logged in.
+// clientUntil returns the end of the time that a FleetLock client has to reboot the host after the
+// point of no return. It is half of reboot.timeout, so that a reboot by the agent is in time, too.
+// Zincati may take ten minutes if users are logged in.
 func clientUntil(o Observation) time.Time {
 	passed := o.Record.Last().At.Time
 	if passed.After(o.Now) && !o.SeenAt.IsZero() { // The host's clock was set back.

@@ -10,7 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// draining looks for a reason to stop first, then at the drain.
+// draining decides the next step of an attempt in Draining. Reasons to stop come before the state
+// of the drain.
 func draining(o Observation) Step {
 	commit, permitted := protocol.Commit(o.Record, o.BootID, o.Now)
 	commit.PodsForced, commit.UpSeconds = forced(o.Drain.Deleted), int64(o.Uptime.Seconds())
@@ -31,7 +32,7 @@ func draining(o Observation) Step {
 	return drainNow(o)
 }
 
-// unpermitted is the abort of an attempt that may not be committed any more.
+// unpermitted aborts an attempt that may not be committed any more.
 func unpermitted(o Observation) Step {
 	p, grant := o.Record.Last(), o.Record.Grant
 	switch {
@@ -48,7 +49,7 @@ func unpermitted(o Observation) Step {
 }
 
 // drainNow drains the node after the lead time. It drains again if an earlier drain of the attempt
-// died with its process, failed or was stopped.
+// failed, was stopped, or ended with its process.
 func drainNow(o Observation) Step {
 	start := o.Now
 	switch {
@@ -71,9 +72,10 @@ func (d Drain) triedAgain() time.Time {
 	return d.FailedAt.Add(timing.Backoff(d.Failures, drainRetry, drainRetryMax))
 }
 
-// timedOut gives up, or goes on without waiting if the policy says so. The pods that a drain asked
-// to leave count as left over, even if the drain was stopped for this step. If the drain failed,
-// died with its process or never read the pods, the number is unknown.
+// timedOut gives up, or reboots without waiting if the policy says so. The pods that a drain has
+// evicted but that have not left count as left over, even if the drain was stopped for this step.
+// If the drain failed, ended with its process or never listed the pods, the number is unknown and
+// the agent gives up.
 func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
 	message := tooLong(o, unreadPolicy(o), o.Drain.Message)
@@ -85,14 +87,14 @@ func timedOut(o Observation, commit protocol.Progress) Step {
 	return drained(o, commit)
 }
 
-// tooLong is the message of a drain that was not over in time.
+// tooLong returns the message about a drain that took too long.
 func tooLong(o Observation, why ...string) string {
 	message := fmt.Sprintf("The drain took longer than %s.", o.Settings().Drain.TimeoutOrDefault())
 	return engine.Shorten(sentences(append([]string{message}, why...)...))
 }
 
-// giveUp is the abort of a drain that was not over in time. If a budget was closed when it began, that may be why, and the policy
-// counts no failure.
+// giveUp aborts a drain that took too long. If a budget was closed when it began, that may be the
+// cause, and the policy does not count a failure.
 func giveUp(o Observation, message string) Step {
 	reason := v1alpha1.ReasonDrainTimedOut
 	if o.Record.Last().Try {
@@ -101,7 +103,8 @@ func giveUp(o Observation, message string) Step {
 	return abort(o, reason, message, true)
 }
 
-// drained passes the point of no return unless the host is held up, or might be: unknown is never a yes.
+// drained passes the point of no return unless something does or may hold the host up. If that is
+// unknown, the node waits.
 func drained(o Observation, commit protocol.Progress) Step {
 	if until, waits := detached(o); waits {
 		return Wait{Until: until}
@@ -121,20 +124,20 @@ func drained(o Observation, commit protocol.Progress) Step {
 const (
 	// leftAfter is the time after a drain from which pods may have come back and be ready.
 	leftAfter = 5 * time.Second
-	// leftLasts is how long a permission to evict such pods is trusted. After that, controllers may
-	// have made others, and budgets may have changed.
+	// leftLasts is the time for which a permission to evict such pods is trusted. After that,
+	// controllers may have created other pods, and budgets may have changed.
 	leftLasts = 10 * time.Second
 )
 
-// evictsLeft reports whether pods may be on the drained node whose budgets do not count them as disrupted. They came back in the
-// drain, or may have since.
+// evictsLeft reports whether the drained node may have pods that came back during or after the
+// drain. Their budgets do not count such pods as disrupted.
 func evictsLeft(o Observation) bool {
 	back := o.Drain.Staying != "" || !o.Now.Before(o.Drain.DoneAt.Add(leftAfter))
 	return o.Drain.State == DrainDone && o.policy() != nil && back
 }
 
-// askLeft asks them once more to leave, right before the point of no return. What their budgets refuse holds the node until the
-// deadline of the drain.
+// askLeft evicts these pods again right before the point of no return. If a budget refuses, the
+// node waits until the deadline of the drain.
 func askLeft(o Observation, commit protocol.Progress) Step {
 	asked, refused := o.Drain.LeftAt, o.Drain.Refused
 	switch {

@@ -7,31 +7,35 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// Fact is something that costs a request or a wait to find out, and is found out only where a decision depends on it.
+// Fact is a piece of information that costs a request or a wait. It is looked up only if a decision
+// depends on it.
 type Fact string
 
 const (
-	// FactNone means everything is known that deciding takes.
+	// FactNone means that nothing is missing for the decision.
 	FactNone Fact = ""
-	// FactLedger is the entry for the node in the ledger that the grant names, and what the granting policy specifies.
+	// FactLedger is the node's entry in the ledger that the grant names, together with the spec of
+	// the granting policy.
 	FactLedger Fact = "Ledger"
-	// FactPolicy is what the granting policy specifies.
+	// FactPolicy is the spec of the granting policy.
 	FactPolicy Fact = "Policy"
-	// FactVolumes is which volumes the pods that stay account for.
+	// FactVolumes are the volumes that belong to pods that stay on the node.
 	FactVolumes Fact = "Volumes"
-	// FactPods is which pods of a node whose drain could begin now are in the way: what was known before may be out of date.
+	// FactPods are the pods that prevent a drain which could begin now. An earlier result may be
+	// outdated.
 	FactPods Fact = "Pods"
-	// FactEngines is whether the engines that ask for a reboot still do.
+	// FactEngines tells whether the engines that require a reboot still do.
 	FactEngines Fact = "Engines"
-	// FactInhibitors is who keeps the host up.
+	// FactInhibitors are the programs that keep the host from shutting down.
 	FactInhibitors Fact = "Inhibitors"
-	// FactCoordinators is who else may reboot the host.
+	// FactCoordinators are the other programs that may reboot the host.
 	FactCoordinators Fact = "Coordinators"
-	// FactShutdown asks whether logind is taking the host down.
+	// FactShutdown tells whether logind is taking the host down.
 	FactShutdown Fact = "Shutdown"
 )
 
-// missing is the fact to find out next. A fact decides whether later ones are needed, so they are found out in this order, each once.
+// missing returns the next fact to look up. The order matters, because a fact decides whether later
+// ones are needed. Each is looked up once.
 func (o Observation) missing() Fact {
 	for _, candidate := range []struct {
 		fact   Fact
@@ -53,7 +57,8 @@ func (o Observation) missing() Fact {
 	return FactNone
 }
 
-// needsLedger reports whether an attempt may begin, or logind may be called, if the ledger has its grant.
+// needsLedger reports whether an attempt may begin, or logind may be called, provided that the
+// ledger holds the grant.
 func needsLedger(o Observation) bool {
 	if o.InPhase(protocol.PhaseRebooting) {
 		return protocol.Committed(o.Record, o.BootID) && !o.Now.Before(callDue(o))
@@ -61,12 +66,13 @@ func needsLedger(o Observation) bool {
 	return mayStart(o) && !o.Paused && !o.UnderWay()
 }
 
-// policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
+// policyLasts is the time for which the policy that was read for a write is still used for the step
+// after that write.
 const policyLasts = 5 * time.Second
 
-// needsPolicy reports whether the next step of a drain may depend on the policy as it is now. It may when the drain may begin or
-// end. A drain that runs goes by the policy it began with, until its deadline. One that follows a write at once goes by what was
-// read for the write.
+// needsPolicy reports whether the next step of a drain may depend on the current policy, which it
+// does when the drain may begin or end. A running drain uses the policy that it began with until
+// its deadline. A drain right after a write uses the policy that was read for the write.
 func needsPolicy(o Observation) bool {
 	switch {
 	case o.Record.Grant == nil,
@@ -78,11 +84,12 @@ func needsPolicy(o Observation) bool {
 	return commits
 }
 
-// needsVolumes reports whether it matters which volumes stay in use: once the drain is done, and the kubelet uses any.
+// needsVolumes reports whether the agent must know to which pods the volumes in use belong: the
+// drain is done, and the kubelet still uses some.
 func needsVolumes(o Observation) bool { return len(waitedFor(o)) > 0 }
 
-// needsHost reports whether it matters now who keeps the host up, and who else reboots it. It does while the node asks for a reboot and
-// waits for a grant, and when it is drained.
+// needsHost reports whether inhibitors and coordinators matter now. They do while the node requires
+// a reboot and waits for a grant, and once it is drained.
 func needsHost(o Observation) bool {
 	switch {
 	case o.InPhase(protocol.PhaseRebooting):
@@ -93,7 +100,8 @@ func needsHost(o Observation) bool {
 	return o.asks()
 }
 
-// needsShutdown reports whether the attempt is to end past the point of no return, unless logind takes the host down.
+// needsShutdown reports whether the attempt should end past the point of no return, unless logind
+// is taking the host down.
 func needsShutdown(o Observation) bool {
 	if !o.InPhase(protocol.PhaseRebooting) {
 		return false
@@ -102,6 +110,6 @@ func needsShutdown(o Observation) bool {
 	return bootedSince(o) || reason != "" && !o.Now.Before(callDue(o))
 }
 
-// needsCoordinators reports whether it matters who else reboots the host. It does at rest, too: another coordinator may reboot
-// the host before the node asks for it.
+// needsCoordinators reports whether coordinators matter now. They also do at rest, because another
+// coordinator may reboot the host before the node requires a reboot.
 func needsCoordinators(o Observation) bool { return needsHost(o) || o.Engines != nil && !o.UnderWay() }

@@ -58,7 +58,7 @@ func TestAsksVolumes(t *testing.T) {
 	}.each(t, needsVolumes)
 }
 
-// Each question is asked once, in order, and only where the answers before it leave it open.
+// Each fact is looked up once, in order, and only if the earlier facts leave the decision open.
 func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 	unread := func(o *Observation) { o.Policy, o.StartLook, o.Confirmed = nil, Look{}, false }
 	toBegin := []func(*Observation){staged("1"), granted(1, active), unread}

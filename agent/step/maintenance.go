@@ -12,22 +12,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// What the conditions show to people.
+// Messages of the conditions.
 const (
 	leaving = "Pods are leaving the node."
 	left    = "The pods that must leave the node before a reboot have left."
 	down    = "The host is being rebooted."
 )
 
-// shortDrain is how long a drain may last before it is reported: one that is over by then is reported by its end alone.
+// shortDrain is the duration up to which a drain is not reported until it ends.
 const shortDrain = 2 * time.Second
 
-// drainEvery is how often what a drain waits for may change in its condition. Otherwise pods that block it one after the other cost a
-// write each.
+// drainEvery is the shortest time between two changes of the drain's message. It limits the writes
+// if one pod after the other blocks the drain.
 const drainEvery = 10 * time.Second
 
-// maintenance are the conditions of KEP-5683, by which other controllers see how far an attempt is. One that is not
-// among them stays as it is; all do while how far it is is unknown.
+// maintenance returns the conditions of KEP-5683, which show other controllers the progress of an
+// attempt. Conditions that it does not return stay as they are. If the progress is unreadable, all
+// of them stay.
 func maintenance(o Observation) []corev1.NodeCondition {
 	switch {
 	case o.Record.ProgressErr != nil:
@@ -42,14 +43,16 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	return fallen(o, v1alpha1.EventDrainAborted)
 }
 
-// HoldsUpgrades reports whether no upgrade of the host may begin now. None may while an attempt is under way or the node is paused, and
-// while that is unknown. An active grant counts in any boot: until it is finished the node is watched.
+// HoldsUpgrades reports whether upgrades of the host must wait. They must while an attempt is or
+// may be under way, or the node is paused. An active grant counts in any boot, because the node is
+// watched until the grant is finished.
 func HoldsUpgrades(o Observation) bool {
 	granted := o.Record.Grant != nil && o.Record.Grant.State == protocol.GrantActive
 	return o.Record.GrantErr != nil || o.Record.ProgressErr != nil || granted || o.UnderWay() || o.Paused
 }
 
-// drainProgress reports the lead time, a drain that takes its time or fails, and one that is done and waits for leave to reboot.
+// drainProgress reports the lead time, a drain that takes long or fails, or a finished drain that
+// waits to reboot.
 func drainProgress(o Observation) []corev1.NodeCondition {
 	if o.leads() && o.Drain.State == DrainNone {
 		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, leading(o.evictsFrom()))}
@@ -59,7 +62,7 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	}
 	switch {
 	case o.Drain.State == DrainRunning && o.Drain.Failures > 0 && !o.Drain.Listed && o.Drain.Unread == "":
-		return nil // It may fail as before: what is reported of that stays.
+		return nil // It may fail in the same way, so the reported failure stays.
 	case unreadPolicy(o) != "":
 		message := drains(unreadPolicy(o), o.deadline(), v1alpha1.DrainTimeoutAbort)
 		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, message)}
@@ -72,7 +75,8 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	return nil
 }
 
-// unreadPolicy states that no drain runs, because the policy cannot be read that specifies how. Empty: it was read, or the drain is done.
+// unreadPolicy says that no drain runs because its policy cannot be read. It is empty if the policy
+// was read, or the drain is done.
 func unreadPolicy(o Observation) string {
 	if o.policy() != nil || o.Record.Grant == nil || o.Drain.State == DrainDone {
 		return ""
@@ -80,13 +84,15 @@ func unreadPolicy(o Observation) string {
 	return fmt.Sprintf("The node is not drained while policy %s cannot be read.", o.Record.Grant.Policy)
 }
 
-// drainGoesOn reports whether a drain runs, or has failed and waits to be tried again under a policy that is known.
+// drainGoesOn reports whether a drain runs, or has failed and waits to be tried again under a known
+// policy.
 func drainGoesOn(o Observation) bool {
 	return o.Drain.State == DrainRunning || o.Drain.State == DrainFailed && o.policy() != nil && o.Now.Before(o.Drain.triedAgain())
 }
 
-// drainReported is the message of a drain that goes on, and when it may change; the zero time: at any time. The condition states
-// when it was written last. Where a drain fails it is unknown which pods are left, so the node is not rebooted with them.
+// drainReported returns the message of a drain that goes on, and the earliest time at which it may
+// change, or zero if it may change at any time. After a failed drain the remaining pods are
+// unknown, so the node is not rebooted with them.
 func drainReported(o Observation) (message string, then time.Time) {
 	follows := o.Settings().Drain.OnTimeoutOrDefault()
 	if o.Drain.State == DrainFailed {
@@ -99,8 +105,9 @@ func drainReported(o Observation) (message string, then time.Time) {
 	return message, time.Time{}
 }
 
-// spaced is the message of a condition that is on the Node, and when it may change. It is the new one where the last write is not
-// recent. It is too where that is later than now, because the host's clock was set back meanwhile.
+// spaced returns the message of a condition on the Node, and the earliest time at which it may
+// change. It returns the new message if the last write is not recent, or is in the future because
+// the host's clock was set back.
 func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, message string) (text string, then time.Time) {
 	at := shown.LastHeartbeatTime.Time
 	then = at.Add(every)
@@ -110,8 +117,9 @@ func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, mess
 	return shown.Message, then
 }
 
-// emptied reports that the drain is over. After a time-out it states which pods were left, and while volumes are waited for it names
-// them. While the host is held up it names who does that, and until when it is waited for.
+// emptied returns the conditions of a drain that is over. The message names the pods left after a
+// time-out, the volumes that the agent waits for, or what holds the host up and until when the
+// agent waits for it.
 func emptied(o Observation) []corev1.NodeCondition {
 	reason, message := v1alpha1.EventDrained, left
 	_, waits := detached(o)
@@ -133,11 +141,11 @@ func emptied(o Observation) []corev1.NodeCondition {
 	}
 }
 
-// reportedFrom is when the drain of the current attempt stops being a short one.
+// reportedFrom returns the time from which the drain of the current attempt is reported.
 func reportedFrom(o Observation) time.Time { return o.evictsFrom().Add(shortDrain) }
 
-// fallen are the agent's conditions that are still True and have nothing to report any more. Absent ones stay absent, and those of
-// other programs as they are.
+// fallen sets the agent's conditions that are still True to False. Absent conditions and those of
+// other programs stay as they are.
 func fallen(o Observation, reason string) []corev1.NodeCondition {
 	var conditions []corev1.NodeCondition
 	for _, kind := range []corev1.NodeConditionType{
@@ -154,12 +162,13 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// leading states until when the lead time lasts.
+// leading returns the message about the lead time.
 func leading(until time.Time) string {
 	return fmt.Sprintf("The node is cordoned. Its pods are asked to leave from %s on (drain.leadTime).", timing.Instant(until))
 }
 
-// waitsFor states what a drain that runs waits for, why it cannot read the pods, or why it is tried again.
+// waitsFor says what a running drain waits for, why it cannot list the pods, or why it is tried
+// again.
 func waitsFor(drain Drain) string {
 	switch {
 	case drain.State == DrainFailed:
@@ -172,7 +181,7 @@ func waitsFor(drain Drain) string {
 	return leaving
 }
 
-// drains states what a drain waits for, until when, and what follows then.
+// drains says what a drain waits for, until when, and what happens then.
 func drains(what string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
 	follows := "the node is uncordoned and backs off"
 	if then == v1alpha1.DrainTimeoutReboot {

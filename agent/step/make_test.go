@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// now is the instant of every test; begun is when the attempt began.
+// now is the current time in every test. The attempt began at begun.
 var (
 	now   = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	begun = now.Add(-5 * time.Minute)
@@ -31,13 +31,13 @@ const (
 	abortedPhase   = protocol.PhaseAborted
 )
 
-// cases are observations, by what they show, and what is wanted of each.
+// cases maps the name of each case to an observation and the expected result.
 type cases[T any] map[string]struct {
 	o    Observation
 	want T
 }
 
-// each compares that with what a function makes of each.
+// each runs a subtest for each case that compares the result of a function with the expected one.
 func (all cases[T]) each(t *testing.T, of func(Observation) T) {
 	t.Helper()
 	for name, tc := range all {
@@ -49,7 +49,7 @@ func (all cases[T]) each(t *testing.T, of func(Observation) T) {
 	}
 }
 
-// makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
+// makeObservation returns a node at rest that needs nothing, after applying the changes in order.
 func makeObservation(changes ...func(*Observation)) Observation {
 	o := Observation{
 		Now: now, BootID: boot, Policy: &Settings{}, StartLook: Look{At: now}, Confirmed: true,
@@ -65,7 +65,7 @@ func makeObservation(changes ...func(*Observation)) Observation {
 	return o
 }
 
-// engineReports is what each of the engines reports.
+// engineReports sets the reports of the engines.
 func engineReports(engineReports ...engine.Report) func(*Observation) {
 	return func(o *Observation) { o.Engines = engineReports }
 }
@@ -74,12 +74,12 @@ func granted(seq int64, state protocol.GrantState) func(*Observation) {
 	return func(o *Observation) { o.shows(makeGrant(seq, state, boot)) }
 }
 
-// shows puts a grant on the Node, which the ledger holds.
+// shows puts a grant on the Node and into the ledger.
 func (o *Observation) shows(grant *protocol.Grant) {
 	o.Record.Grant, o.Entry = grant, &v1alpha1.LedgerEntry{Node: "n1", NodeUID: o.Record.UID, Seq: grant.Seq}
 }
 
-// unlisted is a ledger that does not hold the grant, and withdrawnGrant one that holds it as withdrawn.
+// unlisted removes the grant from the ledger. withdrawnGrant marks it as withdrawn.
 func unlisted(o *Observation) { o.Entry = nil }
 
 func withdrawnGrant(o *Observation) { o.Entry.WithdrawnAt = &metav1.Time{Time: now} }
@@ -88,7 +88,7 @@ func makeGrant(seq int64, state protocol.GrantState, bootID string) *protocol.Gr
 	return &protocol.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
 }
 
-// What may keep a step waiting.
+// Facts that may be missing for a step.
 func silent(o *Observation)   { o.Engines = nil }
 func noPolicy(o *Observation) { o.Policy = nil }
 func unasked(o *Observation)  { o.Inhibitors = Inhibitors{} }
@@ -99,12 +99,12 @@ func unanswered(passed time.Duration) func(*Observation) {
 func paused(o *Observation)             { o.Paused = true }
 func unreadableProgress(o *Observation) { o.Record.ProgressErr = errUnreadable }
 
-// readLast is a policy that specifies nothing and was read some time ago, not for this decision.
+// readLast sets a default policy that was read some time ago, not for this decision.
 func readLast(ago time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Policy, o.LastPolicy, o.LastPolicyAt = nil, &Settings{}, now.Add(-ago) }
 }
 
-// lead is drain.leadTime.
+// lead sets drain.leadTime.
 func lead(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Policy.Drain.LeadTime = &metav1.Duration{Duration: d} }
 }
@@ -118,7 +118,7 @@ func makeProgress(seq int64, phase protocol.Phase, bootID string) *protocol.Prog
 	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
 }
 
-// beingDrained is a node in the middle of attempt 1.
+// beingDrained is a node that drains in attempt 1.
 func beingDrained(o *Observation) {
 	granted(1, protocol.GrantActive)(o)
 	inPhase(1, protocol.PhaseDraining)(o)
@@ -142,7 +142,7 @@ func drainIs(drain Drain) func(*Observation) {
 	return func(o *Observation) { o.Drain = drain }
 }
 
-// with is a condition as the agent writes it.
+// with adds a condition as the agent writes it.
 func with(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*Observation) {
 	reason := map[corev1.NodeConditionType]string{
 		corev1.NodeDrainInProgress: v1alpha1.EventDraining, corev1.NodeDrained: v1alpha1.EventDrained,
@@ -153,12 +153,13 @@ func with(kind corev1.NodeConditionType, status corev1.ConditionStatus, message 
 	}
 }
 
-// recordedIn is what engines have reported in a boot.
+// recordedIn sets the boot of the recorded reports of the engines.
 func recordedIn(bootID string) func(*Observation) {
 	return func(o *Observation) { o.Before = &protocol.Engines{BootID: bootID} }
 }
 
-// theirs are the conditions of a maintenance by another program: those of KEP-5683 that the agent writes, too.
+// theirs adds the conditions of a maintenance by another program. They have the same KEP-5683 types
+// as the agent's.
 func theirs(o *Observation) {
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress} {
 		c := condition(kind, corev1.ConditionTrue, "NewFirmware", "Theirs.")

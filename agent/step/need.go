@@ -16,12 +16,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxWhyBytes bounds how much of an administrator's reason is passed on.
+// maxWhyBytes limits the length of an administrator's reason in a message.
 const maxWhyBytes = 128
 
-// need is Node condition RebootRequired. An engine's need wins over an administrator's request, and that one over the uptime. The
-// message has all of them, and which engines reported. Where nothing asks and an engine cannot be asked, it is Unknown, which is never a
-// need.
+// need returns Node condition RebootRequired. Its reason is the need of an engine, else a request
+// by an administrator, else the uptime. Its message has all of them, and the engines that have
+// reported. Without a need it is Unknown if an engine cannot be queried. Unknown never leads to a
+// reboot.
 func need(o Observation) corev1.NodeCondition {
 	report := engine.Merge(o.Engines)
 	c := corev1.NodeCondition{
@@ -45,12 +46,12 @@ func need(o Observation) corev1.NodeCondition {
 	return c
 }
 
-// sentences joins those that are not empty.
+// sentences joins the sentences that are not empty.
 func sentences(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
-// request describes an administrator's request; empty where there is none.
+// request describes an administrator's request, and is empty without one.
 func request(o Observation) string {
 	if !o.Requested {
 		return ""
@@ -58,8 +59,8 @@ func request(o Observation) string {
 	return fmt.Sprintf("An administrator asks for a reboot: %q.", message.Shorten(maxWhyBytes, o.RequestedWhy))
 }
 
-// labelled describes a request by label; empty where there is none. A label's value is one word, so nothing in it can be taken for
-// the origin that follows.
+// labelled describes a request by label, and is empty without one. The value of a label is a single
+// word, so it cannot be mistaken for the list of engines that follows.
 func labelled(o Observation) string {
 	if !o.Labelled {
 		return ""
@@ -67,7 +68,8 @@ func labelled(o Observation) string {
 	return fmt.Sprintf("Label %s asks for a reboot: %q.", v1alpha1.LabelRebootRequested, o.LabelValue)
 }
 
-// uptime is the sentence about a node that has been up for too long; empty where it has not. It stays the same as time goes on.
+// uptime returns the sentence about a node that has been up for too long, and is empty for other
+// nodes. The sentence does not change as time passes.
 func uptime(o Observation) string {
 	if !o.upTooLong() {
 		return ""
@@ -75,9 +77,11 @@ func uptime(o Observation) string {
 	return fmt.Sprintf("The node has been up for longer than %s, its maximum under spec.maxUptime of its policy.", o.MaxUptime)
 }
 
-// fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition
-// that led to it reported the request: one that was made since is another one. The agent's MaintenanceInProgress is still True only
-// until the first report after the boot, so a request is removed once. Another program may have written over it.
+// fulfilled reports whether the reboot that just ended answers the request in this sentence. It
+// does if the condition that led to the reboot reported the request; a request that was made since
+// is a new one. The agent's MaintenanceInProgress is True only until the first report after the
+// boot, so a request is removed only once. Another program may have overwritten that condition, so
+// the boot of the last report counts, too.
 func fulfilled(o Observation, request string) bool {
 	reported := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
 	isFirst := o.holds(corev1.NodeMaintenanceInProgress) ||
@@ -85,14 +89,15 @@ func fulfilled(o Observation, request string) bool {
 	return request != "" && reported && o.rebooted() && isFirst
 }
 
-// What the engines have reported is on the Node twice. People read it in the last sentence of condition RebootRequired, the agent's
-// next process in annotation AnnotationEngines.
+// The reports of the engines are on the Node twice. People read them in the last sentence of
+// condition RebootRequired. The agent's next process reads them in annotation AnnotationEngines.
 //
 //	Reported by update-engine (asks by broadcast until Tue 2026-11-24 22:00:00 UTC for version 4593.1.0),
 //	sentinel (asks again after the reboot), rpm-ostree.
 const originIntro = "Reported by "
 
-// reportedEngines is what the engines have reported by now.
+// reportedEngines returns the current reports of the engines, without those that are not on the
+// host.
 func reportedEngines(o Observation) []protocol.EngineRecord {
 	var reported []protocol.EngineRecord
 	for _, r := range o.Engines {
@@ -112,8 +117,9 @@ func reportedEngines(o Observation) []protocol.EngineRecord {
 	return reported
 }
 
-// engineRecord is what the next process of the agent reads of it; nil where that is nothing. An engine that has not answered in this
-// boot may not be on the host. One that was named must be Absent once it is not.
+// engineRecord returns what the agent's next process should know of the reports, or nil if that is
+// nothing. An engine that has not answered in this boot is left out, because it may not be on the
+// host. Once it is recorded, it must become Absent before it is left out.
 func engineRecord(o Observation) *protocol.Engines {
 	reported := slices.DeleteFunc(reportedEngines(o), func(r protocol.EngineRecord) bool {
 		unknown := func(e engine.Report) bool { return e.Engine == r.Name && e.State == engine.Unknown }
@@ -125,7 +131,7 @@ func engineRecord(o Observation) *protocol.Engines {
 	return &protocol.Engines{BootID: o.BootID, Reported: reported}
 }
 
-// origin is the sentence about them; empty where none has reported.
+// origin returns the sentence about the engines, and is empty until one of them has reported.
 func origin(engines []protocol.EngineRecord) string {
 	if len(engines) == 0 {
 		return ""
@@ -137,7 +143,8 @@ func origin(engines []protocol.EngineRecord) string {
 	return originIntro + strings.Join(from, ", ") + "."
 }
 
-// asks is what follows the name of an engine in an origin. A version that could be mistaken for more is left out.
+// asks returns the text after the name of an engine in an origin. It leaves out a version that
+// could be mistaken for other parts of the sentence.
 func asks(r protocol.EngineRecord) string {
 	if !r.Asks {
 		return ""
@@ -156,13 +163,13 @@ func asks(r protocol.EngineRecord) string {
 }
 
 // returnsWithin is the time after the boot of a granted reboot within which a need that comes back
-// counts as the same one. A timer of the host may check minutes after each boot, or every few
-// hours.
+// counts as the same one. A timer on the host may run minutes after each boot, or every few hours.
 const returnsWithin = 4 * time.Hour
 
-// asksAgain reports whether an engine that asks now asks for what the last granted reboot was to end. Either it has asked without a
-// break since before the reboot, or it began to ask within hours of the boot. An engine that did not ask before the reboot has a new
-// need. No time of day is compared, because a boot may set the host's clock.
+// asksAgain reports whether an engine requires what the last granted reboot should have ended.
+// Either it has required a reboot continuously since before that reboot, or it began to within
+// hours of the boot. An engine that did not require the last reboot has a new need. No wall-clock
+// times are compared, because a boot may set the host's clock.
 func asksAgain(o Observation, name string) bool {
 	before := recordOf(o.Before, name)
 	if before.Asks {
@@ -171,14 +178,15 @@ func asksAgain(o Observation, name string) bool {
 	return wasRebootedFor(o, name) && o.Uptime > 0 && o.Uptime <= returnsWithin
 }
 
-// wasRebootedFor reports whether an engine asked when a granted reboot ended the boot before this one.
+// wasRebootedFor reports whether an engine required a reboot when a granted reboot ended the
+// previous boot.
 func wasRebootedFor(o Observation, name string) bool {
 	before := recordOf(o.Before, name)
 	return before.Asks && endsGranted(o) || before.Rebooted && o.Before.BootID == o.BootID
 }
 
 // endsGranted reports whether the last report of the engines is from the boot that a granted reboot
-// ended. If the boot ID did not change, that holds until the first report after the boot.
+// ended. If the boot ID did not change, this holds until the first report after the boot.
 func endsGranted(o Observation) bool {
 	last := o.Record.Last()
 	first := last.BootID != o.BootID || o.holds(corev1.NodeMaintenanceInProgress)
@@ -197,7 +205,7 @@ func recordOf(engines *protocol.Engines, name string) protocol.EngineRecord {
 	return protocol.EngineRecord{}
 }
 
-// WithoutOrigin is a message of condition RebootRequired without its last sentence.
+// WithoutOrigin returns a message of condition RebootRequired without its last sentence.
 func WithoutOrigin(message string) string {
 	if at := strings.LastIndex(message, originIntro); at >= 0 {
 		return strings.TrimSpace(message[:at])
@@ -205,8 +213,9 @@ func WithoutOrigin(message string) string {
 	return message
 }
 
-// Before is what an engine had reported in this boot, by what the agent's earlier process has written. An engine that did not ask is
-// Unknown: what else it reported is not known. Zero: it had not reported.
+// Before returns what an engine reported in this boot to an earlier process of the agent. It is
+// Unknown if the engine did not require a reboot, because the rest of its report was not recorded.
+// It is zero if the engine had not reported.
 func Before(engines *protocol.Engines, name, bootID string) engine.Report {
 	if engines == nil || engines.BootID != bootID {
 		return engine.Report{}

@@ -105,7 +105,7 @@ func TestNeed(t *testing.T) {
 	}.each(t, need)
 }
 
-// TestFulfilled: behaviour 13.
+// TestFulfilled covers behaviour 13.
 func TestFulfilled(t *testing.T) {
 	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `An administrator asks for a reboot: "new firmware". Staged.`)
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
@@ -145,7 +145,7 @@ func requesting(why string) func(*Observation) {
 	return func(o *Observation) { o.Requested, o.RequestedWhy = true, why }
 }
 
-// up is how long the host is up, and how long it may be.
+// up sets the uptime of the host and its limit.
 func up(is, most time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Uptime, o.MaxUptime = is, most }
 }
@@ -154,7 +154,7 @@ func labelling(value string) func(*Observation) {
 	return func(o *Observation) { o.Labelled, o.LabelValue = true, value }
 }
 
-// FuzzRequest: whatever an administrator writes, the condition can be written.
+// FuzzRequest shows that the condition is valid for any text that an administrator writes.
 func FuzzRequest(f *testing.F) {
 	f.Add("new firmware")
 	f.Add("Reported by update-engine (asks for version 1).")
@@ -163,7 +163,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, why string) {
 		asked := need(makeObservation(requesting(why)))
 		quiet := need(makeObservation())
-		// A byte may take four when it is quoted.
+		// Quoting may turn one byte into four.
 		if !utf8.ValidString(asked.Message) || len(asked.Message) > len(quiet.Message)+4*maxWhyBytes+64 {
 			t.Errorf("message of %d bytes: %q", len(asked.Message), asked.Message)
 		}
@@ -173,12 +173,12 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// reportedBefore is what the engines have reported so far.
+// reportedBefore sets the recorded reports of the engines.
 func reportedBefore(bootID string, engines ...protocol.EngineRecord) func(*Observation) {
 	return func(o *Observation) { o.Before = &protocol.Engines{BootID: bootID, Reported: engines} }
 }
 
-// recorded is what the next process of the agent reads of what this one writes.
+// recorded returns what the next process of the agent reads from the status that this one writes.
 func recorded(t *testing.T, o Observation) *protocol.Engines {
 	t.Helper()
 	value := NodeStatusOf(o).Annotations[v1alpha1.AnnotationEngines]
@@ -192,7 +192,8 @@ func recorded(t *testing.T, o Observation) *protocol.Engines {
 	return engines
 }
 
-// TestBefore: what an engine has reported survives a restart of the agent within the boot (behaviours 8 and 13).
+// TestBefore shows that an engine's report survives a restart of the agent within the boot
+// (behaviours 8 and 13).
 func TestBefore(t *testing.T) {
 	asks := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "4593.1.0"}
 	broadcastNeed := engine.Report{Engine: "update-engine", State: engine.Needed, Until: now.Add(24 * time.Hour)}
@@ -238,7 +239,8 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// TestOrigin_Again: a need that has outlived a granted reboot, until its engine does not ask or cannot be asked.
+// TestOrigin_Again covers a need that has outlived a granted reboot. It ends once its engine
+// requires nothing or cannot be queried.
 func TestOrigin_Again(t *testing.T) {
 	const plain, again = "Staged. Reported by update-engine (asks).", "Staged. Reported by update-engine (asks again after the reboot)."
 	asks := protocol.EngineRecord{Name: "update-engine", Asks: true}
@@ -272,14 +274,16 @@ func TestOrigin_Again(t *testing.T) {
 	}
 }
 
-// TestOrigin_Version: one that could be mistaken for more of the sentence is in the record alone.
+// TestOrigin_Version shows that a version which could be mistaken for other parts of the sentence
+// is only in the record.
 func TestOrigin_Version(t *testing.T) {
 	if got, want := need(makeObservation(staged("1), b (asks"))).Message, "Staged. Reported by update-engine (asks)."; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
 }
 
-// FuzzOrigin: whatever an engine and an administrator write, the next process reads of each engine what this one wrote.
+// FuzzOrigin shows that the next process reads the report of each engine as this one wrote it, for
+// any text of engines and administrators.
 func FuzzOrigin(f *testing.F) {
 	f.Add("update_engine has installed an update.", "4593.1.0", true, "new firmware")
 	f.Add("", "1), sentinel (asks", false, "Reported by sentinel (asks).")

@@ -12,35 +12,41 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it. A change that the host
-// reports is looked at at once. It costs no request.
+// lookEvery is the interval at which a node that requires a reboot checks inhibitors and
+// coordinators. Changes that the host signals are handled at once, so this costs no requests to the
+// API server.
 const lookEvery = time.Minute
 
-// NodeStatus is what the agent reports on its Node beside the progress: everything that goes into one patch of nodes/status.
+// NodeStatus is the agent's report on its Node, apart from the progress. It is written with one
+// patch of nodes/status.
 type NodeStatus struct {
-	// Conditions by type; the others stay as they are. Times are set when they are written.
+	// Conditions are the conditions to write. Others stay as they are. Their times are set when
+	// they are written.
 	Conditions []corev1.NodeCondition
-	// Labels and Annotations by key; nil removes one, the others stay as they are.
+	// Labels and Annotations are those to write. A nil value removes one, and others stay as they
+	// are.
 	Labels      map[string]*string
 	Annotations map[string]*string
-	// Versioned are the keys of those that may be changed only in the version of the Node that was observed.
+	// Versioned are the keys that may be changed only in the observed version of the Node.
 	Versioned []string
-	// Removed are conditions of the manager that go in the same write.
+	// Removed are conditions of the manager that are removed in the same write.
 	Removed []corev1.NodeConditionType
-	// New are the reasons against a reboot that it adds to what the Node shows, and that an administrator has to end.
+	// New are the reasons against a reboot that the Node does not show yet and that an
+	// administrator has to resolve.
 	New []protocol.Blocker
-	// Again is when time alone may change the status. Zero: never.
+	// Again is the time when the status may change without any event, or zero if it cannot.
 	Again time.Time
 }
 
-// Essential is the status without its annotations, for which other programs may have left no room on the Node.
+// Essential returns the status without annotations, for a Node on which other programs have left no
+// room for them.
 func (s NodeStatus) Essential() NodeStatus {
 	s.Annotations = nil
 	return s
 }
 
-// NodeStatusOf returns the status for the Node. Until all engines have reported, it has no more than how far an attempt is: so the
-// first status after a boot is one write.
+// NodeStatusOf returns the status for the Node. Until all engines have reported, it contains only
+// the progress of an attempt, so that the first status after a boot is one write.
 func NodeStatusOf(o Observation) NodeStatus {
 	if o.Engines == nil && o.UnderWay() {
 		return NodeStatus{Conditions: maintenance(o), Again: again(o, true)}
@@ -53,7 +59,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 	byAnnotation, byLabel := fulfilled(o, request(o)), fulfilled(o, labelled(o))
 	if byAnnotation {
 		annotations[v1alpha1.AnnotationRebootRequested] = nil
-		versioned = append(versioned, v1alpha1.AnnotationRebootRequested) // Another request may have replaced it by now.
+		versioned = append(versioned, v1alpha1.AnnotationRebootRequested) // because a new request may have replaced it
 		o.Requested = false
 	}
 	o.Labelled = o.Labelled && !byLabel
@@ -65,7 +71,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 		if text := report.String(); text != "" {
 			annotations[v1alpha1.AnnotationReport] = &text
 		}
-		versioned = append(versioned, v1alpha1.AnnotationReport) // A part of it may be as it was read.
+		versioned = append(versioned, v1alpha1.AnnotationReport) // because parts of it may be copied from the Node
 	}
 	annotations[v1alpha1.AnnotationEngines] = nil
 	if engines := engineRecord(o); engines != nil {
@@ -88,8 +94,9 @@ func NodeStatusOf(o Observation) NodeStatus {
 	}
 }
 
-// removed are the manager's conditions that a status makes outdated: its answer to a need that falls, and an announced maintenance that
-// is over. Both go in the same write, so that the one is never seen without the other.
+// removed returns the manager's conditions that a status makes outdated: its answer to a need that
+// has ended, and the announcement of a maintenance that is over. They are removed in the same
+// write, so that nobody sees one without the other.
 func removed(o Observation, reported []corev1.NodeCondition) []corev1.NodeConditionType {
 	var kinds []corev1.NodeConditionType
 	falls := o.is(v1alpha1.NodeRebootRequired) && v1alpha1.NodeCondition(reported, v1alpha1.NodeRebootRequired).Status != corev1.ConditionTrue
@@ -103,7 +110,8 @@ func removed(o Observation, reported []corev1.NodeCondition) []corev1.NodeCondit
 	return kinds
 }
 
-// labels are for selectors. What is unknown about the host has no label; a host that cannot be read keeps its own.
+// labels returns the labels for selectors. Unknown properties of the host have no label. If
+// os-release cannot be read, the labels stay as they are.
 func labels(os *OS, asking bool) map[string]*string {
 	l := map[string]*string{v1alpha1.LabelRebootRequired: nil}
 	if asking {
@@ -122,8 +130,8 @@ func labels(os *OS, asking bool) map[string]*string {
 	return l
 }
 
-// agentReport is what the agent finds against a reboot. A part of which nothing is known now stays as it is on the Node. Known is false
-// where nothing new is known of either part. The report may change at settles.
+// agentReport returns the agent's reasons against a reboot. Parts that are unknown now stay as they
+// are on the Node. known is false if both are. The report may change at settles.
 func agentReport(o Observation, asking bool) (r protocol.AgentReport, known bool, settles time.Time) {
 	blockedBy, looked := blockedBy(o, asking)
 	preflight, answered, settles := preflightReport(o)
@@ -137,10 +145,10 @@ func agentReport(o Observation, asking bool) (r protocol.AgentReport, known bool
 	return r, looked || answered, settles
 }
 
-// lasting are the reasons that do not end by themselves.
+// lasting are the reasons that do not go away by themselves.
 var lasting = []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied, v1alpha1.ReasonCoordinatorConflict}
 
-// added are the lasting reasons of a report that were not in the one before.
+// added returns the lasting reasons of a report that are not in the previous one.
 func added(before, after []protocol.Blocker) []protocol.Blocker {
 	var all []protocol.Blocker
 	for _, b := range after {
@@ -151,8 +159,8 @@ func added(before, after []protocol.Blocker) []protocol.Blocker {
 	return all
 }
 
-// blockedBy is what keeps the host from going down, by the agent or, past the point of no return, by logind. Known is false while that is
-// unknown: then what is reported is kept.
+// blockedBy returns what keeps the host from going down, according to the agent or, past the point
+// of no return, to logind. If known is false, the reported reasons stay.
 func blockedBy(o Observation, asking bool) (all []protocol.Blocker, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
@@ -168,8 +176,9 @@ func blockedBy(o Observation, asking bool) (all []protocol.Blocker, known bool) 
 	return blockers(o), true
 }
 
-// blockers are the agent's reasons, in the order of the checks. It reports all of them, because it reads no policy before it has a grant. The
-// manager leaves out those that the policy ignores.
+// blockers returns the agent's reasons in the order of its checks. It returns all of them, because
+// the agent reads no policy before it has a grant. The manager leaves out those that the policy
+// ignores.
 func blockers(o Observation) []protocol.Blocker {
 	var all []protocol.Blocker
 	if u, from := updateAsked(o); u != nil && u.VainReboots >= maxVainReboots {
@@ -195,8 +204,8 @@ func blockers(o Observation) []protocol.Blocker {
 	return all
 }
 
-// atRest is what a node that needs no reboot has against one: another program that may reboot it all the
-// same. That this is unknown delays nothing then.
+// atRest returns the reasons of a node that needs no reboot: a coordinator that may reboot it
+// anyway. At rest, an unknown coordinator does not delay anything.
 func atRest(o Observation) []protocol.Blocker {
 	if !o.Coordinators.Found {
 		return nil
@@ -204,8 +213,8 @@ func atRest(o Observation) []protocol.Blocker {
 	return []protocol.Blocker{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
 }
 
-// withdrawn is the reason not to begin under a grant that the Node shows and the ledger does not hold. The entry is the ledger's for
-// the node.
+// withdrawn returns the reason not to begin under a grant that the Node shows but the ledger does
+// not hold. The entry is the node's entry in the ledger, or nil.
 func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Blocker {
 	why := "does not hold it"
 	if entry != nil && entry.Seq == grant.Seq && entry.WithdrawnAt != nil {
@@ -215,7 +224,8 @@ func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Block
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}
 }
 
-// again is when a drain has lasted long enough to be reported, or the host is looked at again.
+// again returns the time when the drain has to be reported, or the host to be checked again, or
+// zero.
 func again(o Observation, asking bool) time.Time {
 	switch {
 	case o.InPhase(protocol.PhaseDraining):

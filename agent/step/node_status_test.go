@@ -60,7 +60,8 @@ func TestNodeStatusOf(t *testing.T) {
 	}.each(t, NodeStatusOf)
 }
 
-// The manager's answer goes with the need, in one write, and so does what it has announced with the end of the maintenance.
+// The manager's answer is removed in the same write as the need, and the announcement in the same
+// write as the maintenance.
 func TestRemoved(t *testing.T) {
 	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason}
@@ -172,7 +173,7 @@ func TestBlockedBy(t *testing.T) {
 	}
 }
 
-// TestAgentReport: a part of the report of which nothing is known now stays as it is on the Node.
+// TestAgentReport shows that parts of the report that are unknown now stay as they are on the Node.
 func TestAgentReport(t *testing.T) {
 	rival := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
 	earlier := func(o *Observation) {
@@ -390,7 +391,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// A node at rest is looked at again when it has been up for long enough, and not before.
+// The status of a node at rest changes when its uptime reaches the limit, and not before.
 func TestNodeStatusOf_LooksAgainWhenTheUptimeReachesItsMaximum(t *testing.T) {
 	cases := map[string]struct {
 		is, most time.Duration
@@ -410,7 +411,8 @@ func TestNodeStatusOf_LooksAgainWhenTheUptimeReachesItsMaximum(t *testing.T) {
 	}
 }
 
-// The manager learns what keeps a node up that asks for a reboot because of its uptime alone, and when that has ended.
+// The agent reports what keeps the host up, and when that ends, even if only the uptime requires
+// the reboot.
 func TestDecide_ANodeThatIsUpForTooLongReportsWhoKeepsItUp(t *testing.T) {
 	inhibited := protocol.Blocker{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
 	for name, tc := range map[string]struct {
@@ -440,7 +442,7 @@ func TestDecide_ANodeThatIsUpForTooLongReportsWhoKeepsItUp(t *testing.T) {
 	}
 }
 
-// TestNodeStatusOf_New: a lasting reason that the Node does not show yet is new, and no other.
+// TestNodeStatusOf_New shows that only lasting reasons that the Node does not show yet are new.
 func TestNodeStatusOf_New(t *testing.T) {
 	rival := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
 	other := protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "kured"}

@@ -12,187 +12,199 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Observation is everything the agent knows at one instant. Deciding takes nothing else.
+// Observation is everything that the agent knows at one instant. Decisions depend on nothing else.
 type Observation struct {
-	// Now is that instant.
+	// Now is the time of the observation.
 	Now time.Time
 	// Node is the name of the Node.
 	Node string
-	// BootID is the host's, read from the host itself and never from the Node.
+	// BootID is the boot ID of the host. It is read from the host, never from the Node.
 	BootID string
-	// Record is the Node's.
+	// Record is the record on the Node.
 	Record protocol.Record
 	// Unschedulable reports whether the node is cordoned.
 	Unschedulable bool
 	// Paused reports whether an administrator has paused the node.
 	Paused bool
-	// Requested reports whether an administrator asks for a reboot, and RequestedWhy is the reason given.
+	// Requested reports whether an administrator requests a reboot by annotation, and RequestedWhy
+	// is the reason given.
 	Requested    bool
 	RequestedWhy string
-	// Labelled reports whether a label asks for a reboot, and LabelValue is its value.
+	// Labelled reports whether a label requests a reboot, and LabelValue is its value.
 	Labelled   bool
 	LabelValue string
-	// MaxUptime is how long the node may be up. 0: no limit.
+	// MaxUptime is the longest permitted uptime of the node, or 0 if it is unlimited.
 	MaxUptime time.Duration
-	// Uptime is how long the host has been up, by its kernel's monotonic clock. 0: unknown.
+	// Uptime is the uptime of the host by its kernel's monotonic clock, or 0 if it is unknown.
 	Uptime time.Duration
-	// BootedAt is when the host booted as it is on the Node. Zero: it is not, or it is unreadable.
+	// BootedAt is the boot time that the Node shows, or zero if it is absent or unreadable.
 	BootedAt time.Time
-	// Conditions are the Node's.
+	// Conditions are the conditions of the Node.
 	Conditions []corev1.NodeCondition
-	// Engines is what each update engine reports. Nil: not all of them have reported yet.
+	// Engines holds the reports of the update engines. It is nil until all of them have reported.
 	Engines []engine.Report
-	// OS describes the host for selectors. Nil: unreadable.
+	// OS describes the host for selectors. It is nil if os-release cannot be read.
 	OS *OS
-	// Policy is what the granting policy specifies, read live. Nil: not needed now, gone or unreadable.
+	// Policy holds the settings of the granting policy, read live. It is nil if it is not needed
+	// now, or the policy is gone or unreadable.
 	Policy *Settings
-	// LastPolicy is what it specified when this process read it last, at LastPolicyAt; while a drain runs, it is what that drain began
-	// with. Nil: it was not read under this grant.
+	// LastPolicy holds the settings that this process last read, at LastPolicyAt. While a drain
+	// runs, these are the settings that it began with. It is nil if they were not read under this
+	// grant.
 	LastPolicy   *Settings
 	LastPolicyAt time.Time
-	// Entry is the entry for the node in the ledger that the grant names, read live with the policy. Nil: there is none, or the ledger
-	// was not read.
+	// Entry is the node's entry in the ledger that the grant names, read live with the policy. It
+	// is nil if the ledger has no entry or was not read.
 	Entry *v1alpha1.LedgerEntry
-	// Asked is what the manager asks about the pods of the node. Nil: nothing, or it is unreadable.
-	Asked *protocol.Preflight
-	// Reported is the agent's report as it is on the Node. Zero: there is none, or it is unreadable.
-	Reported protocol.AgentReport
-	// Before is what the engines have reported so far, as it is on the Node, maybe in an earlier boot. Nil: there is none, or it is
+	// Asked is the manager's request about the pods of the node, or nil if it is absent or
 	// unreadable.
+	Asked *protocol.Preflight
+	// Reported is the agent's report on the Node, or zero if it is absent or unreadable.
+	Reported protocol.AgentReport
+	// Before holds the reports of the engines on the Node, which may be from an earlier boot. It is
+	// nil if they are absent or unreadable.
 	Before *protocol.Engines
-	// Look is the last look at the pods that Asked asks about.
+	// Look is the last check of the pods that Asked asks about.
 	Look Look
-	// StartLook is the agent's own look before it begins, and LastStartLook the one before that for the same grant. The zero Look:
-	// it has not looked.
+	// StartLook is the agent's own check of the pods before it begins. LastStartLook is the
+	// previous one for the same grant. Either is zero if it has not happened.
 	StartLook, LastStartLook Look
-	// Confirmed reports whether the engines that ask for a reboot have answered once more. They are asked after everything else that
-	// the start depends on. UnansweredSince is since when one of them does not answer. False and zero: they were not asked.
+	// Confirmed reports whether the engines that require a reboot have confirmed it. They are
+	// queried after all other checks before the start. UnansweredSince is the time since which one
+	// of them has not answered. Both are zero if the engines were not queried.
 	Confirmed       bool
 	UnansweredSince time.Time
-	// SeenAt is when this process first saw the progress that the Node has, by a monotonic clock. Began reports whether it has written
-	// that itself, and so begun the drain, or is about to make the call that is on record.
+	// SeenAt is the time when this process first saw the current progress, by a monotonic clock.
+	// Began reports whether this process wrote that progress itself, and so began the drain or is
+	// about to make the recorded call.
 	SeenAt time.Time
 	Began  bool
-	// Drain is how far the drain of the current attempt is.
+	// Drain is the state of the drain of the current attempt.
 	Drain Drain
-	// Sought are the facts that were looked for, whatever came of it.
+	// Sought are the facts that were looked up, with or without success.
 	Sought []Fact
-	// VolumesInUse are the attached volumes the kubelet still uses (status.volumesInUse).
+	// VolumesInUse are the attached volumes that the kubelet still uses (status.volumesInUse).
 	VolumesInUse []corev1.UniqueVolumeName
-	// Kept are those of them that pods which stay account for.
+	// Kept are the volumes in VolumesInUse that belong to pods that stay.
 	Kept Kept
-	// Inhibitors is who keeps the host from shutting down.
+	// Inhibitors holds what keeps the host from shutting down.
 	Inhibitors Inhibitors
-	// Coordinators is who else may reboot the host.
+	// Coordinators holds the other programs that may reboot the host.
 	Coordinators Coordinators
-	// Shutdown is whether logind takes the host down.
+	// Shutdown tells whether logind is taking the host down.
 	Shutdown Shutdown
-	// Call is what became of asking logind in the current attempt.
+	// Call is the outcome of the calls of logind in the current attempt.
 	Call Call
 }
 
-// OS describes the host by valid label values; an empty one is unknown.
+// OS describes the host by valid label values. An empty value is unknown.
 type OS struct{ ID, Version, Group string }
 
-// Settings are the parts of a RebootPolicy an agent acts on.
+// Settings are the parts of a RebootPolicy that an agent needs.
 type Settings struct {
-	// Drain states how pods leave.
+	// Drain describes how pods leave.
 	Drain v1alpha1.Drain
-	// Reboot states how the host is rebooted.
+	// Reboot describes how the host is rebooted.
 	Reboot v1alpha1.Reboot
-	// BlockingPods select the pods that keep the node. Nil: none does.
+	// BlockingPods select the pods that must not be disrupted. Nil selects none.
 	BlockingPods []v1alpha1.BlockingPod
 }
 
-// DrainState states how far a drain is.
+// DrainState is the state of a drain.
 type DrainState string
 
 const (
-	// DrainNone means no drain of the current attempt runs or has run in this process.
+	// DrainNone means that this process has not started a drain of the current attempt.
 	DrainNone DrainState = ""
-	// DrainRunning means pods are leaving.
+	// DrainRunning means that pods are leaving.
 	DrainRunning DrainState = "Running"
-	// DrainDone means no pod that must go is left.
+	// DrainDone means that all pods that must leave have left.
 	DrainDone DrainState = "Done"
-	// DrainUndrainable means a pod can never be drained under the policy; nothing was evicted.
+	// DrainUndrainable means that a pod can never be drained under the policy. Nothing was evicted.
 	DrainUndrainable DrainState = "Undrainable"
-	// DrainFailed means the drain ended with an error, such as a right that is missing. It is tried again.
+	// DrainFailed means that the drain ended with an error, such as a missing permission. It is
+	// tried again.
 	DrainFailed DrainState = "Failed"
-	// DrainStopped means the drain was stopped before its end, for a write that was to end the attempt and has not succeeded.
-	// What is known of it is as it was then.
+	// DrainStopped means that the drain was stopped for a write that should end the attempt but has
+	// not succeeded. The other fields describe the moment of the stop.
 	DrainStopped DrainState = "Stopped"
 )
 
-// Drain is how far the drain of the current attempt is.
+// Drain is the state of the drain of the current attempt.
 type Drain struct {
 	// State is DrainNone, Running, Done, Undrainable, Failed or Stopped.
 	State DrainState
-	// Message states which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
+	// Message names the pods that prevent the drain, or the error. It is empty if neither is known.
 	Message string
-	// Waits names the pods that hold up the drain, and what holds each. The text stays while they are the same pods. Empty: none is known
-	// to be.
+	// Waits names the pods that hold up the drain, and what holds up each. The text stays the same
+	// as long as the pods do. It is empty if no such pods are known.
 	Waits string
-	// Unread states why the drain that runs could not read which pods there are. Empty: it could, or has not tried yet.
+	// Unread says why the running drain could not list the pods. It is empty if it could, or has
+	// not tried yet.
 	Unread string
-	// Listed reports whether the drain that runs, or was stopped, has read which pods there are. Until then no pod was asked to
-	// leave, and Remaining reports nothing.
+	// Listed reports whether the running or stopped drain has listed the pods. Before that no pod
+	// was evicted, and Remaining means nothing.
 	Listed bool
 	// Failures counts the errors in a row.
 	Failures int
-	// FailedAt is when the last error came.
+	// FailedAt is the time of the last error.
 	FailedAt time.Time
 	// Evicted reports whether a pod has left while this process drained.
 	Evicted bool
-	// Deleted is how many pods rules with action Delete have removed while this process drained. Remaining is how many other pods that
-	// must go are left.
+	// Deleted is the number of pods that rules with action Delete removed while this process
+	// drained. Remaining is the number of other pods that still have to leave.
 	Deleted, Remaining int
-	// DoneAt is when the drain was done, and Volumes are those that the pods which stay use. Staying names such of them as
-	// came back after they had been asked to leave. Empty: none did.
+	// DoneAt is the time when the drain was done, and Volumes are the volumes of the pods that
+	// stay. Staying names the pods that came back after they were evicted, and is empty if none
+	// did.
 	DoneAt  time.Time
 	Volumes []volume.Use
 	Staying string
-	// LeftAt is the time at which the pods on the drained node were last asked to leave again.
-	// Refused names those that may not go and explains why. It is empty if all of them may.
+	// LeftAt is the time when the pods on the drained node were last evicted again. Refused names
+	// the pods that may not be evicted and says why. It is empty if all of them may.
 	LeftAt  time.Time
 	Refused string
 }
 
-// knows reports whether it is known which pods a drain has asked to leave that has not come to its own end.
+// knows reports whether it is known which pods an unfinished drain has evicted.
 func (d Drain) knows() bool {
 	return d.Listed && (d.State == DrainRunning || d.State == DrainStopped)
 }
 
-// Kept is what is known of the volumes of pods that stay on the node.
+// Kept describes the volumes of pods that stay on the node.
 type Kept struct {
-	// Names are the kubelet's.
+	// Names are the names that the kubelet uses.
 	Names []corev1.UniqueVolumeName
-	// Unread states which claims could not be looked up, and why. Empty: all of them were.
+	// Unread names the claims that could not be looked up and says why. It is empty if all of them
+	// could.
 	Unread string
 }
 
-// Inhibitors is who keeps the host from shutting down.
+// Inhibitors describes what keeps the host from shutting down.
 type Inhibitors struct {
-	// Known is false while logind was not asked.
+	// Known is false until logind was queried.
 	Known bool
-	// Message names the block inhibitors, or reports that logind could not be asked: unknown is never a yes. Empty: none.
+	// Message names the block inhibitors, or says that logind could not be queried, which also
+	// holds the host up. It is empty without inhibitors.
 	Message string
 	// Refusal says why logind would refuse to reboot the host even if inhibitors are ignored. Empty if it would not.
 	Refusal string
 }
 
-// Coordinators is who else may reboot the host without asking.
+// Coordinators describes the other programs that may reboot the host on their own.
 type Coordinators struct {
 	// Known is false until they were looked for.
 	Known bool
-	// Found reports whether there is one. False: there is none, or that is unknown.
+	// Found reports whether there is one. It is false if that is unknown.
 	Found bool
-	// Message names one of them, or reports that they could not be looked for: unknown is never a no. Empty: there is none.
+	// Message names one of them, or says that they could not be looked for, which also holds the
+	// host up. It is empty without any.
 	Message string
 }
 
-// Shutdown is whether logind takes the host down.
+// Shutdown tells whether logind is taking the host down.
 type Shutdown struct {
-	// Known is false while logind was not asked, or did not answer.
+	// Known is false if logind was not queried or did not answer.
 	Known bool
 	// UnderWay reports whether a shutdown has begun.
 	UnderWay bool
@@ -200,13 +212,14 @@ type Shutdown struct {
 
 // Call is the outcome of the last recorded call of logind, as far as this process knows.
 type Call struct {
-	// AcceptedAt is when logind accepted. Zero: it did not, or was not asked.
+	// AcceptedAt is the time when logind accepted the call. It is zero if logind refused or was not
+	// called.
 	AcceptedAt time.Time
-	// Refusals counts the refusals in a row, RefusedAt is when the last one came, and Message what it was.
+	// Refusals counts the refusals in a row. RefusedAt and Message belong to the last one.
 	Refusals  int
 	RefusedAt time.Time
 	Message   string
-	// Unanswered reports whether the last of them was a call without an answer, which logind may
+	// Unanswered reports whether the last refusal was a call without an answer, which logind may
 	// have obeyed.
 	Unanswered bool
 }
@@ -216,42 +229,43 @@ func (o Observation) is(kind corev1.NodeConditionType) bool {
 	return o.Condition(kind).Status == corev1.ConditionTrue
 }
 
-// holds reports whether a condition of KEP-5683 is True and the agent's own.
+// holds reports whether a condition of KEP-5683 is True and was set by the agent.
 func (o Observation) holds(kind corev1.NodeConditionType) bool {
 	return v1alpha1.IsAgents(o.Condition(kind))
 }
 
-// Condition is a Node condition, or the zero one where it is absent.
+// Condition returns a Node condition, or the zero condition if it is absent.
 func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeCondition {
 	return v1alpha1.NodeCondition(o.Conditions, kind)
 }
 
-// InPhase reports whether an attempt of this very boot is in a phase. A reboot that the manager has ended is over, also on a
-// machine that was restored to the boot before it.
+// InPhase reports whether an attempt in this boot is in the given phase. A reboot that the manager
+// has ended is over, even on a machine that was restored to the boot before it.
 func (o Observation) InPhase(phase protocol.Phase) bool {
 	p := o.Record.Progress
 	over := phase == protocol.PhaseRebooting && (o.Record.Ended() || o.Record.Last().Rebooted)
 	return p != nil && p.Phase == phase && p.BootID == o.BootID && !over
 }
 
-// UnderWay reports whether an attempt of this very boot has neither failed nor succeeded yet.
+// UnderWay reports whether an attempt in this boot has neither failed nor succeeded yet.
 func (o Observation) UnderWay() bool {
 	return o.InPhase(protocol.PhaseDraining) || o.InPhase(protocol.PhaseRebooting)
 }
 
-// followsWrite reports whether the drain carries out what the write before it has decided: it has not begun.
+// followsWrite reports whether the attempt has been written but its drain has not begun.
 func (o Observation) followsWrite() bool {
 	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainNone
 }
 
-// rebooted reports whether the last thing the agent did was to reboot the host.
+// rebooted reports whether the agent's last action was to reboot the host.
 func (o Observation) rebooted() bool {
 	p := o.Record.Progress
 	return p != nil && p.Phase == protocol.PhaseRebooting && p.HasBooted(o.BootID)
 }
 
-// policy is what the granting policy specifies, as far as it counts. No attempt begins by an old reading of it. One that is under way
-// uses what was read last where it cannot be read, or need not be. Nil: it is unknown.
+// policy returns the settings of the granting policy, or nil if they are unknown. An attempt begins
+// only with settings that were just read. An attempt that is under way may use the last known
+// settings.
 func (o Observation) policy() *Settings {
 	if o.Policy == nil && o.UnderWay() {
 		return o.LastPolicy
@@ -259,7 +273,7 @@ func (o Observation) policy() *Settings {
 	return o.Policy
 }
 
-// Settings are the policy's, or what a policy that specifies nothing means.
+// Settings returns the settings of the policy, or the defaults if they are unknown.
 func (o Observation) Settings() Settings {
 	if policy := o.policy(); policy != nil {
 		return *policy
@@ -267,25 +281,29 @@ func (o Observation) Settings() Settings {
 	return Settings{}
 }
 
-// deadline is when the drain of the current attempt has taken too long. drain.leadTime does not count.
+// deadline returns the time when the drain of the current attempt times out. drain.leadTime does
+// not count towards it.
 func (o Observation) deadline() time.Time {
 	return o.evictsFrom().Add(o.Settings().Drain.TimeoutOrDefault())
 }
 
-// evictsFrom is when the lead time of the current attempt ends: the first pod may be asked to leave. It counts from a recorded
-// instant, so an agent that was restarted meanwhile neither begins it again nor skips what is left of it.
+// evictsFrom returns the end of the lead time of the current attempt, when the first pod may be
+// evicted. It is computed from a recorded time, so that a restarted agent neither repeats the lead
+// time nor skips the rest of it.
 func (o Observation) evictsFrom() time.Time {
 	return o.begun().Add(o.Settings().Drain.LeadTimeOrDefault())
 }
 
-// leads reports whether the lead time of the current attempt is not over, as far as the policy is known.
+// leads reports whether the lead time of the current attempt is not over, as far as the policy is
+// known.
 func (o Observation) leads() bool {
 	return o.InPhase(protocol.PhaseDraining) && o.Settings().Drain.LeadTimeOrDefault() > 0 && o.Now.Before(o.evictsFrom())
 }
 
-// begun is when the drain of the current attempt began. The time of the record is that of the host's clock, which may be set meanwhile. It
-// counts only for a drain that another process began. It does not where it is still to come, or where the policy cannot be read: that may
-// let the drain take longer than the default.
+// begun returns the time when the drain of the current attempt began. The recorded time depends on
+// the host's clock, which may have been set since. So it counts only for a drain that another
+// process began. It does not count if it is in the future, or if the policy cannot be read, which
+// may allow more time than the default.
 func (o Observation) begun() time.Time {
 	record, unread := o.Record.Last().At.Time, o.policy() == nil && slices.Contains(o.Sought, FactPolicy)
 	if !o.SeenAt.IsZero() && (o.Began || unread || record.After(o.Now)) {
@@ -294,16 +312,18 @@ func (o Observation) begun() time.Time {
 	return record
 }
 
-// asked reports whether the annotation or the label asks for a reboot.
+// asked reports whether an annotation or a label requests a reboot.
 func (o Observation) asked() bool { return o.Requested || o.Labelled }
 
-// upTooLong reports whether the node has been up for as long as it may be. Unknown is no.
+// upTooLong reports whether the node has reached its longest permitted uptime. It is false if that
+// is unknown.
 func (o Observation) upTooLong() bool { return o.MaxUptime > 0 && o.Uptime >= o.MaxUptime }
 
-// bootTolerance is by how much a reported boot may be off before it is reported anew. The clock of a host is set now and then.
+// bootTolerance is the largest error of a reported boot time before it is reported again. The clock
+// of a host is adjusted now and then.
 const bootTolerance = time.Minute
 
-// bootedAt is when the host booted, as it is reported. Nil: the uptime is unknown.
+// bootedAt returns the boot time of the host to report, or nil if its uptime is unknown.
 func (o Observation) bootedAt() *string {
 	if o.Uptime <= 0 {
 		return nil
@@ -311,7 +331,8 @@ func (o Observation) bootedAt() *string {
 	return new(o.booted().UTC().Format(time.RFC3339))
 }
 
-// booted is when the host booted, where its uptime is known. What is reported stays while it is about right.
+// booted returns the boot time of a host whose uptime is known. A reported time stays if it is
+// about right.
 func (o Observation) booted() time.Time {
 	at := o.Now.Add(-o.Uptime)
 	if o.BootedAt.Sub(at).Abs() < bootTolerance {
@@ -320,7 +341,8 @@ func (o Observation) booted() time.Time {
 	return at
 }
 
-// dueAt is when the node has been up for as long as it may be. Zero: it has been, or never, or that is unknown.
+// dueAt returns the time when the node reaches its longest permitted uptime. It is zero if the node
+// has reached it, has no limit, or its uptime is unknown.
 func (o Observation) dueAt() time.Time {
 	if o.Uptime <= 0 || o.MaxUptime == 0 || o.upTooLong() {
 		return time.Time{}

@@ -7,28 +7,30 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// lookSettles is how long findings must have lasted before they are reported in place of others. A pod that is replaced leaves its
-// budget without a pod to lose for a moment, and such a change helps nobody.
+// lookSettles is the time that new findings must last before they replace reported ones. While a
+// pod is being replaced, its budget allows no eviction for a moment, and nobody needs to see that.
 const lookSettles = 5 * time.Second
 
-// LookRetry is how soon a look that failed is tried again.
+// LookRetry is the delay before a failed check of the pods is repeated.
 const LookRetry = 30 * time.Second
 
-// Look is what is known of the pods that prevent a reboot.
+// Look is the result of a check for pods that prevent a reboot.
 type Look struct {
-	// At is since when this is known. Zero: no look was taken yet.
+	// At is the time since which the result holds, or zero if the pods were not checked yet.
 	At time.Time
-	// Blocking are the pods that keep the node, Kept those that the policy never lets go, and Guarded those that no eviction
-	// can remove. Closed are those whose budget may open once the node is cordoned. Nil: there are none.
+	// Blocking are the pods that must not be disrupted, Kept those that the policy never removes,
+	// and Guarded those that cannot be evicted. Closed are those whose budget may allow evictions
+	// once the node is cordoned. A field without pods is nil.
 	Blocking, Kept, Guarded, Closed *protocol.NamedPods
-	// Gated reports whether the policy has gates.blockingPods: then that there are none has to be reported, too.
+	// Gated reports whether the policy has gates.blockingPods. Then the agent must also report that
+	// it found no pods.
 	Gated bool
-	// Problem states why it is unknown. Empty: it is known.
+	// Problem says why the result is unknown. It is empty if it is known.
 	Problem string
 }
 
-// blocks reports whether a drain may not begin. Under the policy it would evict nothing or could only end by its time-out, and
-// the manager has not granted a try.
+// blocks reports whether a drain may not begin, because under the policy it would evict nothing or
+// certainly time out. A try that the manager has granted may begin with a closed budget.
 func (o Observation) blocks(l Look) bool {
 	s := o.Settings()
 	try := s.Drain.TriesClosedBudgets() && o.Entry != nil && o.Entry.Try
@@ -36,8 +38,9 @@ func (o Observation) blocks(l Look) bool {
 	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || vain && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 }
 
-// startLook is the agent's own look before it begins. What was in the way is looked for again only after a while; that nothing
-// is, is never taken for granted. The zero Look: the agent has not looked, or may not begin yet.
+// startLook returns the agent's own check before it begins. If the last check found something, it
+// counts for a while. If it found nothing, the agent checks again. It is zero if the agent has not
+// checked, or may not begin yet.
 func (o Observation) startLook() Look {
 	last := o.LastStartLook
 	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && o.blocks(last) {
@@ -46,8 +49,8 @@ func (o Observation) startLook() Look {
 	return o.StartLook
 }
 
-// wantsLook is the manager's request where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
-// no look is needed.
+// wantsLook returns the manager's request if it has to be answered now, which is while the node
+// requires a reboot that has not begun. Otherwise it is nil.
 func wantsLook(o Observation) *protocol.Preflight {
 	if o.UnderWay() || !o.asks() {
 		return nil
@@ -55,11 +58,12 @@ func wantsLook(o Observation) *protocol.Preflight {
 	return o.Asked
 }
 
-// preflightReport is the answer to the manager. Known is false where what is there is kept. The answer is not known yet, or has not
-// settled before due, or the reboot has begun and not ended.
+// preflightReport returns the answer to the manager's request. known is false if the reported
+// answer stays: the new one is unknown, has to settle until due, or the reboot is under way.
 func preflightReport(o Observation) (value *protocol.PreflightReport, known bool, due time.Time) {
 	asked, look, own := wantsLook(o), o.Look, o.startLook()
-	// A read may fail once. Only where the look in the background fails, too, the cause is reported, and costs the grant.
+	// A single read may fail. The failure is reported, and costs the grant, only if the check in
+	// the background fails, too.
 	failedOnce := own.Problem != "" && o.Look.Problem == ""
 	switch {
 	case o.UnderWay():
@@ -72,7 +76,8 @@ func preflightReport(o Observation) (value *protocol.PreflightReport, known bool
 	if look.At.IsZero() {
 		return nil, false, time.Time{}
 	}
-	// After a try that failed, the manager grants the next one early only if it knows that the budget has opened.
+	// After a failed try, the manager grants the next one early only if it knows that the budget
+	// allows evictions again.
 	look.Gated = look.Gated || o.Record.Last().FailedTry()
 	value = look.Report(*asked, o.BootID)
 	if settled := look.At.Add(lookSettles); !mayStart(o) && settles(o, *asked, look, value) && o.Now.Before(settled) {
@@ -81,7 +86,8 @@ func preflightReport(o Observation) (value *protocol.PreflightReport, known bool
 	return value, true, time.Time{}
 }
 
-// settles reports whether an answer may wait a little. The first one to a gate may not: nothing is granted without it.
+// settles reports whether an answer may wait a little. The first answer to a gate may not, because
+// nothing is granted without it.
 func settles(o Observation, asked protocol.Preflight, look Look, value *protocol.PreflightReport) bool {
 	reported := o.Reported.Preflight
 	answered := reported != nil && reported.Policy == asked.Policy && reported.Revision == asked.Revision && reported.BootID == o.BootID
@@ -94,8 +100,8 @@ func mayStart(o Observation) bool {
 	return may
 }
 
-// Report is the answer as it is on the Node. Nil: nothing has to be reported. Why a look failed is reported without a gate, too: the
-// agent begins after no such look.
+// Report returns the answer to write to the Node, or nil if the answer may be left out. A failed
+// check is always reported, because the agent does not begin after one.
 func (l Look) Report(asked protocol.Preflight, bootID string) *protocol.PreflightReport {
 	r := &protocol.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,

@@ -11,12 +11,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// asked is what the manager asks in these tests.
+// asked is the manager's request in these tests.
 var asked = protocol.Preflight{Policy: "workers", Revision: "r1"}
 
 func isAsked(o *Observation) { o.Asked = &asked }
 
-// sees is what is known of the pods, for so long.
+// sees sets the result of a check of the pods some time ago.
 func sees(ago time.Duration, l Look) func(*Observation) {
 	return func(o *Observation) {
 		l.At = now.Add(-ago)
@@ -24,7 +24,7 @@ func sees(ago time.Duration, l Look) func(*Observation) {
 	}
 }
 
-// hasAnswered is what the agent has reported before.
+// hasAnswered sets the agent's previous answer.
 func hasAnswered(l Look) func(*Observation) {
 	return func(o *Observation) {
 		o.Reported.Preflight = l.Report(asked, boot)
@@ -35,7 +35,7 @@ func namedPod(name string) *protocol.NamedPods {
 	return &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/" + name, Why: "why"}}}
 }
 
-// triesClosed is a ledger whose entry is for a try.
+// triesClosed makes the entry in the ledger one for a try.
 func triesClosed(o *Observation) { o.Entry.Try = true }
 
 // failedTry is a node whose last attempt was a try that failed.
@@ -52,7 +52,8 @@ var (
 	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
 )
 
-// TestWantsLook: the agent looks at pods for the manager while the node asks for a reboot that has not begun.
+// TestWantsLook shows that the agent checks pods for the manager while the node requires a reboot
+// that has not begun.
 func TestWantsLook(t *testing.T) {
 	cases[*protocol.Preflight]{
 		"a reboot is needed":        {makeObservation(staged("1"), isAsked), &asked},
@@ -63,7 +64,7 @@ func TestWantsLook(t *testing.T) {
 	}.each(t, wantsLook)
 }
 
-// TestNodeStatusOf_Preflight: what the agent answers about the pods, and when.
+// TestNodeStatusOf_Preflight shows when and how the agent answers the request about pods.
 func TestNodeStatusOf_Preflight(t *testing.T) {
 	const (
 		head     = `{"policy":"workers","revision":"r1","bootID":"boot-2"`
@@ -72,7 +73,7 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 	)
 	cases := map[string]struct {
 		o     Observation
-		want  string // "-": what is there goes; "": what is there is kept
+		want  string // "-" removes the answer, and "" keeps it
 		again time.Duration
 	}{
 		"nobody asks":                       {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
@@ -138,7 +139,7 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 	}
 }
 
-// startsWith is what the agent sees before it would begin.
+// startsWith sets the result of the agent's own check before it begins.
 func startsWith(l Look) func(*Observation) {
 	return func(o *Observation) {
 		l.At = now
@@ -146,7 +147,7 @@ func startsWith(l Look) func(*Observation) {
 	}
 }
 
-// TestNext_StartLook: the agent's own look before it begins decides.
+// TestNext_StartLook shows that the agent's own check decides whether it begins.
 func TestNext_StartLook(t *testing.T) {
 	anyway := func(o *Observation) { o.Policy.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot }
 	waits := Wait{Until: now.Add(LookRetry)}

@@ -10,18 +10,22 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// This file detects needs that reboots do not end. The boot loader or a health check falls back to the old system, and the engine
-// asks for the same update again. Or what asks for the reboot is there again right after each boot, or within hours.
+// This file detects needs that a reboot does not end. The boot loader or a health check may fall
+// back to the old system, so that the engine requires the same update again. Or the cause of the
+// need may return right after each boot, or within hours.
 
 const (
-	// maxVainReboots is how many reboots for one need may leave it as it was. One may be bad luck.
+	// maxVainReboots is the number of reboots for one need that may have no effect. The first may
+	// be bad luck.
 	maxVainReboots = 2
-	// maxNameBytes is more than any version has. A longer one names nothing: cut, it might pass for another.
+	// maxNameBytes is the longest version. A longer one is ignored, because a shortened one might
+	// equal another version.
 	maxNameBytes = 128
 )
 
-// updateAsked is what an attempt that began now would be to apply, and the report that asks for it. Where several engines ask, it
-// is the one with the most reboots that changed nothing, else one with both versions, else the first. Nil: no engine asks.
+// updateAsked returns the update that an attempt would now apply, and the report that requires it.
+// If several engines require one, it prefers the update with the most reboots without effect, then
+// one with both versions, then the first. It is nil if no engine requires a reboot.
 func updateAsked(o Observation) (*protocol.Update, engine.Report) {
 	var update *protocol.Update
 	var from engine.Report
@@ -38,8 +42,8 @@ func updateAsked(o Observation) (*protocol.Update, engine.Report) {
 }
 
 // updateOf returns the update that one engine requires, or nil. A need that was only broadcast may
-// be a test signal. If both versions are known, they identify the update. Otherwise a need is the
-// same one if it outlived the reboot or comes back soon.
+// be a test signal and does not count. If both versions are known, they identify the update.
+// Otherwise a need is the same one if it outlived the reboot or comes back soon.
 func updateOf(o Observation, r engine.Report) *protocol.Update {
 	if r.State != engine.Needed || !r.Until.IsZero() {
 		return nil
@@ -49,13 +53,14 @@ func updateOf(o Observation, r engine.Report) *protocol.Update {
 		running = o.OS.Version
 	}
 	u := &protocol.Update{Version: nameOf(r.Version), Running: nameOf(running)}
-	if !o.asked() && (isNamed(u) || asksAgain(o, r.Engine)) { // a request starts afresh
+	if !o.asked() && (isNamed(u) || asksAgain(o, r.Engine)) { // an administrator's request resets the count
 		u.VainReboots = vainReboots(o.Record.Last(), o.BootID, *u)
 	}
 	return u
 }
 
-// nameOf is empty for what names no version in particular, or would not come back from the record as it is.
+// nameOf returns the version, or an empty string if it does not identify one or could not be read
+// back from the record unchanged.
 func nameOf(text string) string {
 	if text == "0.0.0" || len(text) > maxNameBytes || !utf8.ValidString(text) {
 		return ""
@@ -63,12 +68,13 @@ func nameOf(text string) string {
 	return text
 }
 
-// isNamed reports whether the versions alone report that a reboot changed nothing.
+// isNamed reports whether the versions alone show that a reboot changed nothing.
 func isNamed(u *protocol.Update) bool { return u.Version != "" && u.Running != "" }
 
-// vainReboots continues the row of the last attempt: it goes on while the same update is asked for over the same system.
-// An attempt that was given up carries it on; one whose boot has ended makes it longer. A reboot of another origin does
-// neither: what it was for is unknown.
+// vainReboots returns how many reboots in a row did not apply the update, starting from the last
+// attempt. The count continues while the same update is required over the same system. An attempt
+// that was given up keeps it, and one that rebooted the host increases it. Other reboots do not
+// change it, because their purpose is unknown.
 func vainReboots(last protocol.Progress, bootID string, u protocol.Update) int32 {
 	switch tried := last.Update; {
 	case tried == nil || tried.Version != u.Version || tried.Running != u.Running:
@@ -80,13 +86,13 @@ func vainReboots(last protocol.Progress, bootID string, u protocol.Update) int32
 	}
 }
 
-// inVain reports whether another reboot would be one too many.
+// inVain reports whether another reboot would exceed maxVainReboots.
 func inVain(o Observation) bool {
 	u, _ := updateAsked(o)
 	return u != nil && u.VainReboots >= maxVainReboots
 }
 
-// notApplied is the reason not to try it again.
+// notApplied returns the reason not to try the update again.
 func notApplied(node string, u protocol.Update, from engine.Report) protocol.Blocker {
 	what := fmt.Sprintf("for version %s and still runs %s: the update does not take effect, or rolls back. Repair it or hold it back",
 		u.Version, u.Running)

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestUpdate: behaviour 27.
+// TestUpdate covers behaviour 27.
 func TestUpdate(t *testing.T) {
 	system := func(version string) func(*Observation) { return func(o *Observation) { o.OS = &OS{Version: version} } }
 	tried := func(version, running string, vain int32) func(*Observation) {
@@ -71,14 +71,14 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// looping is a host whose engine asks for a version, and what came of its attempts.
+// looping is a host whose engine requires a version, together with the results of its attempts.
 type looping struct {
 	*testing.T
 	Observation
 	seq int64
 }
 
-// hasReport lets the engine report from now on, and the agent write it.
+// hasReport sets the report of the engine and lets the agent write it.
 func hasReport(r engine.Report) func(*looping) {
 	return func(l *looping) {
 		engineReports(r)(&l.Observation)
@@ -86,18 +86,18 @@ func hasReport(r engine.Report) func(*looping) {
 	}
 }
 
-// wants lets the engine ask for a version from now on.
+// wants makes the engine require a version.
 func wants(version string) func(*looping) { return hasReport(stagedReport(version)) }
 
 // needsNothing ends the need.
 func needsNothing(l *looping) { hasReport(makeObservation().Engines[0])(l) }
 
-// reports is the agent's write of condition RebootRequired.
+// reports lets the agent write its status.
 func reports(l *looping) {
 	l.Conditions, l.Before = []corev1.NodeCondition{need(l.Observation)}, engineRecord(l.Observation)
 }
 
-// begins is an attempt as far as its drain, by a record that has been through the API server.
+// begins starts an attempt up to its drain. The record is serialized and parsed.
 func begins(l *looping) {
 	l.Helper()
 	l.seq++
@@ -118,15 +118,15 @@ func reread(t *testing.T, p protocol.Progress) *protocol.Progress {
 	return read
 }
 
-// reboots is a whole attempt, after which the same system runs as before and the requests of an administrator are gone. The need
-// is there again in the first report.
+// reboots runs a whole attempt without effect. Afterwards the same system runs as before, the
+// administrator's requests are gone, and the first report has the need again.
 func reboots(l *looping) {
 	l.Helper()
 	rebootsUnseen(l)
 	reports(l)
 }
 
-// rebootsUnseen is the same before the first report.
+// rebootsUnseen is like reboots but stops before the first report.
 func rebootsUnseen(l *looping) {
 	l.Helper()
 	begins(l)
@@ -139,7 +139,8 @@ func rebootsUnseen(l *looping) {
 	l.Requested = false
 }
 
-// returnsAfter is the same, and the need comes when the host has been up for so long. Each report is written.
+// returnsAfter is like reboots, but the need returns when the host has been up for some time. The
+// agent writes each report.
 func returnsAfter(uptime time.Duration) func(*looping) {
 	return func(l *looping) {
 		l.Helper()
@@ -149,12 +150,13 @@ func returnsAfter(uptime time.Duration) func(*looping) {
 		needsNothing(l)
 		l.Uptime = uptime
 		hasReport(asks)(l)
-		l.Uptime = 24 * time.Hour // its turn comes later
+		l.Uptime = 24 * time.Hour // the next attempt comes later
 		reports(l)
 	}
 }
 
-// returnsAfterRequest is a whole attempt for a request, minutes after which the engine asks.
+// returnsAfterRequest runs a whole attempt for a request. Minutes later the engine requires a
+// reboot.
 func returnsAfterRequest(l *looping) {
 	l.Helper()
 	rebootsUnseen(l)
@@ -163,13 +165,13 @@ func returnsAfterRequest(l *looping) {
 	wants("")(l)
 }
 
-// boots is a boot, by whomever.
+// boots reboots the host without an attempt.
 func boots(l *looping) {
 	l.BootID += "+"
 	reports(l)
 }
 
-// upgrades is a whole attempt after which another system runs.
+// upgrades runs a whole attempt after which another system runs.
 func upgrades(to string) func(*looping) {
 	return func(l *looping) {
 		l.Helper()
@@ -178,7 +180,7 @@ func upgrades(to string) func(*looping) {
 	}
 }
 
-// runs is what the host runs from now on.
+// runs sets the version that the host runs.
 func runs(version string) func(*looping) { return func(l *looping) { l.OS = &OS{Version: version} } }
 
 func givesUp(l *looping) {
@@ -196,10 +198,10 @@ func requestsReboot(l *looping) {
 	reports(l)
 }
 
-// noOSRelease is a host without a known version.
+// noOSRelease is a host whose version is unknown.
 func noOSRelease(l *looping) { l.OS = nil }
 
-// TestRollback (behaviour 27): whether the host would be rebooted once more after what has happened.
+// TestRollback shows whether the host would be rebooted again after a story (behaviour 27).
 func TestRollback(t *testing.T) {
 	cases := map[string]struct {
 		story []func(*looping)
@@ -262,7 +264,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// rolledBack is a node whose engine asks once more for what two reboots did not apply.
+// rolledBack is a node whose engine requires again what two reboots did not apply.
 func rolledBack(o *Observation) {
 	rebootedBefore(o)
 	staged("2.0")(o)
@@ -270,7 +272,7 @@ func rolledBack(o *Observation) {
 	o.Record.Progress.Update = &protocol.Update{Version: "2.0", Running: "1.0", VainReboots: 1}
 }
 
-// survived is a node whose sentinel is there again after two reboots.
+// survived is a node whose sentinel file has returned after two reboots.
 func survived(o *Observation) {
 	rolledBack(o)
 	engineReports(engine.Report{
@@ -317,7 +319,7 @@ func TestRollback_AnsweredRequestIsNoFurtherRequest(t *testing.T) {
 	}
 }
 
-// The longest record of an update is far shorter than what is parsed of an annotation.
+// The longest record of an update is far below the limit for parsing an annotation.
 func TestUpdate_Size(t *testing.T) {
 	worst := strings.Repeat("<", maxNameBytes)
 	o := makeObservation(beingDrained, engineReports(engine.Report{State: engine.Needed, Version: worst, Running: worst}))

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestNext_Safety looks at what Next reports of every combination of everything it looks at.
+// TestNext_Safety checks the result of Next for every combination of its inputs.
 func TestNext_Safety(t *testing.T) {
 	seen := map[string]int{}
 	for o := range everything() {
@@ -110,7 +110,7 @@ func late(o Observation) bool {
 	return !o.Now.Before(begun.Add(o.Settings().Drain.LeadTimeOrDefault() + o.Settings().Drain.TimeoutOrDefault()))
 }
 
-// everything is the product of all values that Next distinguishes.
+// everything yields the product of all values that Next distinguishes.
 func everything() iter.Seq[Observation] {
 	variants := [][]func(*Observation){
 		grants(), progresses(), policies(),
@@ -133,7 +133,8 @@ func everything() iter.Seq[Observation] {
 		{with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, ""), none},
 		{stayingUp, none},
 	}
-	// With -short every eleventh combination: no number of values is a multiple of 11, so each value is still combined with all others'.
+	// With -short only every eleventh combination runs. The number of values is never a multiple of
+	// 11, so each value is still combined with all others.
 	stride := 1
 	if testing.Short() {
 		stride = 11
@@ -141,9 +142,10 @@ func everything() iter.Seq[Observation] {
 	return func(yield func(Observation) bool) { product(makeObservation(staged("")), variants, stride, yield) }
 }
 
-// product yields every stride-th combination of one change of each variant. Where none of those that begin alike is chosen, none is made.
+// product yields every stride-th combination of one change of each variant. It skips a prefix of
+// changes if no chosen combination begins with it.
 func product(o Observation, variants [][]func(*Observation), stride int, yield func(Observation) bool) {
-	// below is how many combinations begin with the same changes of the first variants.
+	// below is the number of combinations that begin with the same changes of the first variants.
 	below := make([]int, len(variants)+1)
 	below[len(variants)] = 1
 	for level := len(variants) - 1; level >= 0; level-- {
@@ -176,7 +178,7 @@ func product(o Observation, variants [][]func(*Observation), stride int, yield f
 
 func none(*Observation) {}
 
-// heldUps are what keeps the host up, each alone, together and unknown.
+// heldUps are the reasons that hold the host up: each alone, all together, and unknown.
 func heldUps() []func(*Observation) {
 	inhibited := func(o *Observation) { o.Inhibitors.Message = "blocked" }
 	rivalled := func(o *Observation) { o.Coordinators.Message = "locksmithd" }
@@ -225,7 +227,7 @@ func progresses() []func(*Observation) {
 	return append(changes, tried(0), tried(1), tried(1, survived), tried(1, requesting("x")), unneeded, func(o *Observation) { o.Engines = nil })
 }
 
-// unneeded is an engine that asks for nothing.
+// unneeded is an engine that requires nothing.
 func unneeded(o *Observation) {
 	engineReports(engine.Report{Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."})(o)
 }

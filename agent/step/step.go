@@ -1,5 +1,5 @@
-// Package step decides what the agent does next, and what it reports on its Node: a function of one Observation, without
-// clock, client or logger.
+// Package step decides what the agent does next, and what it reports on its Node. Both are
+// functions of one Observation, without clock, client or logger.
 package step
 
 import (
@@ -14,25 +14,29 @@ import (
 )
 
 const (
-	// bootSettles is how long a host has been up before it is drained. update_engine marks what the host runs as good 45 seconds after
-	// its own start. A host that goes down before falls back to the system before the update.
+	// bootSettles is the uptime below which a host is not drained. update_engine marks the running
+	// system as good 45 seconds after it starts. A host that reboots earlier falls back to the
+	// system before the update.
 	bootSettles = 2 * time.Minute
-	// policyRetry is how soon a policy that could not be read is asked for again.
+	// policyRetry is the delay before an unreadable policy is read again.
 	policyRetry = 30 * time.Second
-	// confirmRetry is how soon an engine that did not answer before the start is asked again.
+	// confirmRetry is the delay before an engine that did not answer is queried again.
 	confirmRetry = 30 * time.Second
-	// confirmPatience is for how long one that does not answer is asked again. A need is on the host's disk and outlives its engine, and a
-	// node whose engine is broken must not be up for ever. The manager gives the agent five minutes.
+	// confirmPatience is the longest time for which such an engine is queried again. After that its
+	// last report counts: a need is on the host's disk and outlives its engine, and a node with a
+	// broken engine must be rebooted, too. The manager gives the agent five minutes.
 	confirmPatience = 2 * time.Minute
-	// heldUpRetry is how soon a node that is granted or drained looks again whether the host may go down.
+	// heldUpRetry is the delay before a granted or drained node checks again whether the host may
+	// go down.
 	heldUpRetry = 15 * time.Second
-	// drainRetry and drainRetryMax space drains that end with an error.
+	// drainRetry and drainRetryMax limit the back-off between drains that end with an error.
 	drainRetry, drainRetryMax = 5 * time.Second, time.Minute
-	// callRetry and callRetryMax space calls that logind refused.
+	// callRetry and callRetryMax limit the back-off between calls that logind refuses.
 	callRetry, callRetryMax = 5 * time.Second, 5 * time.Minute
-	// rebootPatience is how long an accepted reboot may take to end this boot: longer than delay inhibitors usually last.
+	// rebootPatience is the longest time that an accepted reboot may take to end this boot. Delay
+	// inhibitors usually last less long.
 	rebootPatience = 5 * time.Minute
-	// maxCalls is the largest number of calls that logind neither refused nor provably obeyed.
+	// maxCalls is the largest number of calls that logind did not refuse but may not have obeyed.
 	maxCalls = 3
 	// maxRefusals is the largest number of refusals in a row. They take about ten minutes.
 	maxRefusals = 8
@@ -54,34 +58,34 @@ type StartDrain struct{ Progress protocol.Progress }
 // RunDrain drains the node.
 type RunDrain struct{ Settings Settings }
 
-// EvictLeft asks the pods that came back to the drained node once more to leave.
+// EvictLeft evicts the pods again that came back to the drained node.
 type EvictLeft struct{ Settings Settings }
 
 // CommitReboot writes the progress past the point of no return, in a compare-and-swap.
 type CommitReboot struct {
 	Progress protocol.Progress
-	// Volumes are those that were waited for in vain.
+	// Volumes are the volumes that the agent waited for until the time-out.
 	Volumes []corev1.UniqueVolumeName
 }
 
-// RecordCall writes that logind is about to be asked once more.
+// RecordCall writes that logind is about to be called again.
 type RecordCall struct{ Progress protocol.Progress }
 
-// RecordBoot writes that the host has booted under the same boot ID.
+// RecordBoot writes that the host has rebooted under the same boot ID.
 type RecordBoot struct{ Progress protocol.Progress }
 
-// CallReboot asks logind to reboot the host.
+// CallReboot calls logind to reboot the host.
 type CallReboot struct {
 	Inhibitors v1alpha1.Obstacle
-	// Finalize has the update finalized first: the FleetLock client that was to do it has not.
+	// Finalize finalizes the update first, because the FleetLock client that should do so has not.
 	Finalize bool
 }
 
-// AbortDrain ends the attempt without a reboot: it stops the drain, then writes the progress and undoes the agent's own cordon, in one
-// compare-and-swap.
+// AbortDrain ends the attempt without a reboot. It stops the drain, then writes the progress and
+// undoes the agent's own cordon in one compare-and-swap.
 type AbortDrain struct{ Progress protocol.Progress }
 
-// RepairRecord replaces an unreadable progress. Whose cordon there is is unknown, so it stays.
+// RepairRecord replaces an unreadable progress. A cordon stays, because it is unknown who set it.
 type RepairRecord struct{ Progress protocol.Progress }
 
 func (Idle) step()         {}
@@ -96,7 +100,7 @@ func (CallReboot) step()   {}
 func (AbortDrain) step()   {}
 func (RepairRecord) step() {}
 
-// Next is what the agent does next. Where something is unknown that it takes, the agent waits.
+// Next returns what the agent does next. It waits if a required fact is unknown.
 func Next(o Observation) Step {
 	switch {
 	case o.Record.ProgressErr != nil:
@@ -109,11 +113,12 @@ func Next(o Observation) Step {
 	return resting(o)
 }
 
-// resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, where the reboot would have no
-// effect, or while its pods are in the way. The manager cancels the grant. An agent that has just started first asks what the reboot
-// is for. A host that went down by itself may need none any more, and the manager does not know yet. Right before it begins the engines
-// are asked once more: one that was reset may have sent no signal. It does not begin right after a boot, or while the host is held up:
-// its pods would leave for nothing.
+// resting waits for a grant, and then for everything else that a start requires. The node must not
+// be paused, the reboot must have a chance to take effect, the ledger must hold the grant, and pods
+// must not prevent the drain. The manager cancels the grant of a node that does not begin. A node
+// does not begin right after a boot or while the host is held up, because its pods would be evicted
+// for nothing. Right before the start the engines are queried again, because an engine that was
+// reset may not have sent a signal.
 func resting(o Observation) Step {
 	switch {
 	case !o.isDue():
@@ -136,26 +141,31 @@ func resting(o Observation) Step {
 	return StartDrain{Progress: progress}
 }
 
-// confirmed reports whether the engines have answered once more, or one of them has not for so long that what it had reported counts.
+// confirmed reports whether the engines have confirmed the need, or one of them has not answered
+// for so long that its last report counts.
 func confirmed(o Observation) bool {
 	return o.Confirmed || !o.UnansweredSince.IsZero() && !o.Now.Before(o.UnansweredSince.Add(confirmPatience))
 }
 
-// mayBegin reports whether only what is looked at right before can keep the agent from beginning: pods, engines and the host.
+// mayBegin reports whether the agent may begin if the last checks, of pods, engines and host,
+// permit it.
 func (o Observation) mayBegin() bool {
 	return o.isDue() && !o.hasJustBooted() && o.policy() != nil && protocol.Listed(o.Record, o.Entry)
 }
 
-// isDue reports whether the node needs a granted reboot, is not paused, and the reboot would not be in vain.
+// isDue reports whether the node has a grant and needs the reboot, is not paused, and the reboot
+// has a chance to take effect.
 func (o Observation) isDue() bool { return mayStart(o) && !o.Paused && o.asks() && !inVain(o) }
 
-// hasJustBooted reports whether the host may not have settled since its boot. Unknown is no.
+// hasJustBooted reports whether the host may not have settled since its boot. It is false if the
+// uptime is unknown.
 func (o Observation) hasJustBooted() bool { return o.Uptime > 0 && o.Uptime < bootSettles }
 
-// asks reports whether the host needs a reboot, by what its engines have reported in this boot.
+// asks reports whether the host requires a reboot, once its engines have reported in this boot.
 func (o Observation) asks() bool { return o.Engines != nil && need(o).Status == corev1.ConditionTrue }
 
-// heldUp is why the host may not go down now under the policy: an inhibitor, or else another program that reboots it.
+// heldUp returns why the host may not go down now under the policy: an inhibitor, or else another
+// program that may reboot it.
 func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	reboot := o.Settings().Reboot
 	inhibitors, coordinators := o.Inhibitors, o.Coordinators
@@ -170,8 +180,9 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	return protocol.Blocker{}, false
 }
 
-// repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: the agent's
-// MaintenanceInProgress and this process show whether it was passed.
+// repair ends an attempt whose progress cannot be read. If the attempt is past the point of no
+// return, it waits for the boot. The agent's MaintenanceInProgress and the calls of this process
+// show whether it is.
 func repair(o Observation) Step {
 	committed := o.holds(corev1.NodeMaintenanceInProgress) || o.Call != Call{}
 	message := engine.Shorten(o.Record.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone.")
@@ -191,24 +202,26 @@ func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) S
 	return AbortDrain{Progress: progress}
 }
 
-// forced fits a number of pods into the record.
+// forced converts a number of pods to the type of the record.
 func forced(pods int) int32 { return int32(min(max(pods, 0), math.MaxInt32)) }
 
-// Decision is what the agent does about an Observation.
+// Decision is the agent's decision about an Observation.
 type Decision struct {
-	// Missing is the fact that has to be found out first: nothing else is decided then.
+	// Missing is a fact that has to be looked up first. If it is set, nothing else is decided.
 	Missing Fact
 	// Next is the step.
 	Next Step
-	// Status is what the Node states when the step is done.
+	// Status is the status of the Node once the step is done.
 	Status NodeStatus
-	// Inspect is the manager's request about the pods of the node, while its answer is wanted. Nil: no look is needed.
+	// Inspect is the manager's request about the pods of the node, or nil if it need not be
+	// answered now.
 	Inspect *protocol.Preflight
-	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
+	// KeepsDraining reports whether a running drain continues, which it does until the attempt is
+	// committed or aborted.
 	KeepsDraining bool
 }
 
-// Decide is the agent's decision.
+// Decide returns the agent's decision.
 func Decide(o Observation) Decision {
 	if fact := o.missing(); fact != FactNone {
 		return Decision{Missing: fact}

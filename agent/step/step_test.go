@@ -311,8 +311,8 @@ func TestNext_Draining(t *testing.T) {
 	}.each(t, Next)
 }
 
-// A FleetLock client gets half of reboot.timeout to reboot the host by itself. An agent that has started since knows of it by the record
-// of the engines.
+// A FleetLock client gets half of reboot.timeout to reboot the host by itself. An agent that has
+// started since then knows the client from the record of the engines.
 func TestNext_RebootingByAFleetLockClient_Behaviour65(t *testing.T) {
 	zincati := func(o *Observation) {
 		o.Engines = []engine.Report{{Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Client: "Zincati"}}
@@ -394,7 +394,7 @@ func forcedAbort(pods int32, message string) AbortDrain {
 	return a
 }
 
-// A record takes any number, so that the manager can read it.
+// A record accepts any number, so that the manager can read it.
 func TestForced(t *testing.T) {
 	for pods, want := range map[int]int32{-1: 0, 0: 0, 7: 7, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: math.MaxInt32} {
 		if got := forced(pods); got != want {

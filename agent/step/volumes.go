@@ -12,9 +12,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// detached is until when to wait for the volumes of pods that have left. Otherwise something may still be written to them when the
-// host goes, and their pods could not start elsewhere. It looks again sooner where a volume may turn out to be one of a pod that
-// stays.
+// detached returns the time until which to wait for the volumes of pods that have left, and whether
+// to wait. If the host went down earlier, data might be lost, and the pods could not start
+// elsewhere. It checks again sooner if a volume may turn out to belong to a pod that stays.
 func detached(o Observation) (until time.Time, waits bool) {
 	until = drainedAt(o).Add(o.Settings().Drain.VolumeDetachTimeoutOrDefault())
 	if len(waitedFor(o)) == 0 || !o.Now.Before(until) {
@@ -26,8 +26,9 @@ func detached(o Observation) (until time.Time, waits bool) {
 	return until, true
 }
 
-// waitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
-// too. None where volumes are not waited for at all: the drain was not brought to its end, or the policy requires it.
+// waitedFor returns the volumes in use that do not belong to a pod that stays. It includes volumes
+// whose claim cannot be read. It is empty if the drain was not completed, or the policy does not
+// wait for volumes.
 func waitedFor(o Observation) []corev1.UniqueVolumeName {
 	if o.Drain.State != DrainDone || o.Settings().Drain.VolumeDetachTimeoutOrDefault() == 0 {
 		return nil
@@ -35,8 +36,9 @@ func waitedFor(o Observation) []corev1.UniqueVolumeName {
 	return volume.Unaccounted(o.VolumesInUse, o.Kept.Names)
 }
 
-// drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and its
-// condition reports when. So a wait goes on over a restart of the agent, and does not begin anew.
+// drainedAt returns the time when the last pod left. If this process found no pod to evict, an
+// earlier process had drained the node, and its condition shows when. So a restart of the agent
+// does not restart the wait.
 func drainedAt(o Observation) time.Time {
 	shown := o.Condition(corev1.NodeDrained)
 	of := o.holds(corev1.NodeDrained) && !shown.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
@@ -46,8 +48,9 @@ func drainedAt(o Observation) time.Time {
 	return o.Drain.DoneAt
 }
 
-// volumesReported is what people read while volumes are waited for. It is written once a minute at most, however quickly the kubelet
-// lets go of one after the other. A zero then means that it is up to date.
+// volumesReported returns the message about the volumes that the agent waits for, and the earliest
+// time at which it may change, or zero if it is up to date. The message changes at most once a
+// minute, however fast the kubelet releases volumes.
 func volumesReported(o Observation) (text string, then time.Time) {
 	volumes := waitedFor(o)
 	if len(volumes) == 0 {
@@ -65,7 +68,7 @@ func volumesReported(o Observation) (text string, then time.Time) {
 	return text, time.Time{}
 }
 
-// maxVolumes is how many volumes a message names.
+// maxVolumes is the largest number of volumes that a message names.
 const maxVolumes = 5
 
 // VolumeNames names a few volumes as the kubelet does.

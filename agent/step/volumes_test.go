@@ -12,7 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// hasDrained is a node in the middle of attempt 1 whose drain was done a minute ago, while the kubelet uses volumes.
+// hasDrained is a node in attempt 1 whose drain was done a minute ago, while the kubelet still uses
+// volumes.
 func hasDrained(o *Observation) {
 	beingDrained(o)
 	o.Drain = Drain{State: DrainDone, DoneAt: now.Add(-time.Minute), LeftAt: now}
@@ -32,7 +33,7 @@ func waiting(timeout time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Policy.Drain.VolumeDetachTimeout = &metav1.Duration{Duration: timeout} }
 }
 
-// reported is the condition as the agent wrote it before.
+// reported adds the condition that the agent wrote before.
 func reported(reason, message string, transition, heartbeat time.Time) func(*Observation) {
 	return func(o *Observation) {
 		o.Conditions = append(o.Conditions, corev1.NodeCondition{
@@ -42,7 +43,7 @@ func reported(reason, message string, transition, heartbeat time.Time) func(*Obs
 	}
 }
 
-// Behaviour 42: the reboot waits for the volumes of evicted pods, up to a bound.
+// The reboot waits for the volumes of evicted pods, up to a limit (behaviour 42).
 func TestDetached_Behaviour42(t *testing.T) {
 	doneAt := now.Add(-time.Minute)
 	reportedAt := func(at time.Time) func(*Observation) { return reported(v1alpha1.EventVolumesInUse, "", at, at) }
@@ -50,7 +51,7 @@ func TestDetached_Behaviour42(t *testing.T) {
 	cutShort := func(o *Observation) { o.Drain = Drain{State: DrainRunning} }
 	for name, tc := range map[string]struct {
 		o    Observation
-		want time.Time // zero: it does not wait
+		want time.Time // zero if it does not wait
 	}{
 		"no volumes":              {o: makeObservation(hasDrained)},
 		"a volume of an evicted":  {makeObservation(hasDrained, using("disk")), doneAt.Add(5 * time.Minute)},
@@ -148,7 +149,7 @@ func TestVolumesReported(t *testing.T) {
 	}
 }
 
-// The wait of a process that has just drained and that of the next end alike.
+// A process that has just drained and the next process wait until the same time.
 func TestDrainedAt_IsWhatTheFirstProcessReported(t *testing.T) {
 	first := makeObservation(hasDrained, using("disk"))
 	conditions := maintenance(first)
