@@ -12,9 +12,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// BootID reads the boot ID, which the kernel draws anew at each boot, from a file such as /proc/sys/kernel/random/boot_id. White space
-// around it is cut off. Anything that is not 1 to 64 letters, digits and dashes is an error. A boot ID that cannot be trusted must
-// never look like a reboot.
+// BootID reads the boot ID, which the kernel generates at each boot, from a file such as
+// /proc/sys/kernel/random/boot_id. After white space is trimmed, it must be 1 to 64 letters, digits
+// and dashes. Anything else is an error, because an unreliable boot ID must never look like a
+// reboot.
 func BootID(path string) (string, error) {
 	content, err := ReadFile(os.OpenFile, path, 4*v1alpha1.MaxBootIDBytes)
 	if err != nil {
@@ -43,11 +44,12 @@ func parseBootID(content string) (string, error) {
 
 const alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isMadeOf reports whether a text has no characters but letters, digits and some others.
+// isMadeOf reports whether a text consists of letters, digits and the given other characters.
 func isMadeOf(text, others string) bool { return strings.Trim(text, alphanumeric+others) == "" }
 
-// Uptime reads how long the host has been up from a file such as /proc/uptime. The kernel counts it by a monotonic clock,
-// so a wrong time of day changes nothing. Anything but a number of seconds that a duration can hold is an error, and 0.
+// Uptime reads the uptime of the host from a file such as /proc/uptime. The kernel counts it by a
+// monotonic clock, so it does not depend on the wall clock. Anything but a number of seconds that
+// fits a duration is an error.
 func Uptime(path string) (time.Duration, error) {
 	content, err := ReadFile(os.OpenFile, path, 128)
 	if err != nil {
@@ -60,7 +62,8 @@ func Uptime(path string) (time.Duration, error) {
 	return uptime, nil
 }
 
-// parseUptime reads the first of the numbers in the file; the second one is how long the processors were idle.
+// parseUptime reads the first number in the file. The second number is the idle time of the
+// processors.
 func parseUptime(content string) (time.Duration, error) {
 	number, _, found := strings.Cut(content, " ")
 	if !found {
@@ -70,7 +73,7 @@ func parseUptime(content string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%.64q is no number", number)
 	}
-	if !(seconds >= 0 && seconds < math.MaxInt64/float64(time.Second)) { // NaN is neither
+	if !(seconds >= 0 && seconds < math.MaxInt64/float64(time.Second)) { // NaN fails both comparisons
 		return 0, fmt.Errorf("%.64q seconds are no uptime", number)
 	}
 	return time.Duration(seconds * float64(time.Second)), nil

@@ -1,5 +1,6 @@
-// Package host is what the agent needs of the machine: the system bus, logind, the boot ID, os-release, and who else may reboot it. It
-// asks logind for a reboot, and writes nothing to the host.
+// Package host gives the agent access to the machine: the system bus, logind, the boot ID,
+// os-release, and the other programs that may reboot it. It asks logind for a reboot, and writes
+// nothing to the host.
 package host
 
 import (
@@ -18,18 +19,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// connectLimit bounds connecting, authenticating and Hello together: a bus that is up answers within milliseconds.
+// connectLimit limits connecting, authenticating and Hello together. A running bus answers within
+// milliseconds.
 const connectLimit = 10 * time.Second
 
-// callLimit bounds one method call, as long as D-Bus' own default.
+// callLimit limits one method call. It is the default of D-Bus.
 const callLimit = 25 * time.Second
 
-// Connect opens a connection that is ready for calls. It is closed when ctx ends, or by the caller.
+// Connect opens a connection that is ready for calls. It is closed by the caller, or when ctx ends.
 type Connect func(ctx context.Context) (*dbus.Conn, error)
 
-// SystemBus connects to the bus at a D-Bus address such as unix:path=/run/dbus/system_bus_socket, within 10 seconds, as
-// the user the process runs as (EXTERNAL). Signals arrive in the order in which the bus sent them. A nil among them means
-// that signals are missing.
+// SystemBus returns a Connect for a D-Bus address such as unix:path=/run/dbus/system_bus_socket. It
+// authenticates as the user of the process (EXTERNAL) and gives up after 10 seconds. Signals arrive
+// in the order in which the bus sent them. A nil signal means that signals are missing.
 func SystemBus(address string) Connect {
 	return func(ctx context.Context) (*dbus.Conn, error) {
 		conn, err := connect(ctx, address, connectLimit)
@@ -60,7 +62,7 @@ func connect(ctx context.Context, address string, limit time.Duration) (*dbus.Co
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}
-	// Auth and Hello know no context; closing the connection ends them.
+	// Auth and Hello do not take a context, but closing the connection ends them.
 	inTime := context.AfterFunc(greeting, func() { _ = conn.Close() })
 	err = greet(conn)
 	if !inTime() {
@@ -83,28 +85,30 @@ func greet(conn *dbus.Conn) error {
 	return nil
 }
 
-// The pause before connecting again doubles from first to last, each jittered by half. A bus that restarts is back within a second, and
-// one that is not there costs almost nothing.
+// The pause before the next connection doubles from firstPause to lastPause, with a jitter of half.
+// A bus that restarts is back within a second, and a missing bus costs almost nothing.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
 )
 
-// Session works on one connection and returns when the connection is of no more use, or ctx ends.
+// Session works on one connection. It returns when the connection cannot be used any more, or ctx
+// ends.
 type Session func(ctx context.Context, conn *dbus.Conn) error
 
-// Supervisor keeps a Session going on a bus that comes and goes.
+// Supervisor keeps a Session running while the bus comes and goes.
 type Supervisor struct {
 	// Connect opens a connection. Required.
 	Connect Connect
 	// Clock measures the pauses. Required.
 	Clock clock.Clock
-	// Broken is called each time a connection could not be made, or a session ended, and why. Required.
+	// Broken is called with the error each time a connection could not be made or a session ended.
+	// Required.
 	Broken func(error)
 }
 
-// Run opens one connection after the other and runs session on each, until ctx ends. Each connection is closed after its
-// session. A session that lasted starts the pauses over.
+// Run opens one connection after the other and runs session on each, until ctx ends. Each
+// connection is closed after its session. A session that lasted resets the pauses.
 func (s Supervisor) Run(ctx context.Context, session Session) {
 	for failures := 1; ; failures++ {
 		began := s.Clock.Now()
@@ -132,12 +136,13 @@ func (s Supervisor) once(ctx context.Context, session Session) error {
 	return session(ctx, conn)
 }
 
-// maxErrorNameBytes is what D-Bus allows in a name.
+// maxErrorNameBytes is the longest name that D-Bus allows.
 const maxErrorNameBytes = 255
 
-// ErrorName is the D-Bus name of an error that a service answered, such as org.freedesktop.DBus.Error.AccessDenied. It may be reported.
-// The text of the error may not, because it has connection names and process IDs. An answer without a valid name is
-// org.freedesktop.DBus.Error.Failed. Empty: there was no answer.
+// ErrorName returns the D-Bus name of an error reply, such as
+// org.freedesktop.DBus.Error.AccessDenied, or an empty string for other errors. A name that is
+// invalid is replaced by org.freedesktop.DBus.Error.Failed. The name may be reported. The text of
+// the error may not, because it contains connection names and process IDs.
 func ErrorName(err error) string {
 	name, answered := answerName(err)
 	if !answered {
@@ -149,7 +154,7 @@ func ErrorName(err error) string {
 	return name
 }
 
-// answerName is the name as it came. A refusal of logind has taken it over from the answer.
+// answerName returns the name as the service sent it. A RefusedError has kept it.
 func answerName(err error) (name string, answered bool) {
 	if refusal, ok := errors.AsType[*RefusedError](err); ok {
 		return refusal.Name, true
@@ -158,14 +163,15 @@ func answerName(err error) (name string, answered bool) {
 	return answer.Name, ok
 }
 
-// IsBroken reports whether a call failed because its connection did: there was no answer, and not for want of time. The
-// connection itself learns of it a moment later, when it reads.
+// IsBroken reports whether a call failed because its connection did: it ended without a reply and
+// without a time-out. The connection itself notices that a moment later, when it reads.
 func IsBroken(err error) bool {
 	_, answered := answerName(err)
 	return err != nil && !answered && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// NoOwner reports whether a call failed because the service is not on the bus, and could not be started.
+// NoOwner reports whether a call failed because the service is not on the bus and could not be
+// started.
 func NoOwner(err error) bool {
 	name := ErrorName(err)
 	return name == errServiceUnknown || name == errNameHasNoOwner

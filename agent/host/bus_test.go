@@ -39,7 +39,7 @@ func receive[T any](t *testing.T, what string, values <-chan T) T {
 	}
 }
 
-// silentBus accepts connections and reports nothing.
+// silentBus accepts connections but never sends anything.
 func silentBus(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
@@ -54,7 +54,7 @@ func TestSystemBus_KeepsTheOrderOfSignals(t *testing.T) {
 	conn, err := SystemBus(bus.Address())(t.Context())
 	must(t, err)
 	const n = 500
-	signals := make(chan *dbus.Signal, 2*n) // Nobody is ready when they come.
+	signals := make(chan *dbus.Signal, 2*n) // Nobody receives while they arrive.
 	conn.Signal(signals)
 	must(t, conn.AddMatchSignal(dbus.WithMatchInterface("org.example.Test")))
 	sender, err := bus.Connect()
@@ -112,7 +112,8 @@ func TestSystemBus_StopsConnectingWhenTheContextEnds_Behaviour58(t *testing.T) {
 	}
 }
 
-// flaky is a supervisor whose connections fail, and a clock that only the test moves.
+// flaky returns a clock that only the test moves, and the connection attempts of a supervisor whose
+// connections fail.
 func flaky(t *testing.T) (*clocktesting.FakeClock, <-chan time.Time) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
@@ -140,7 +141,8 @@ func flaky(t *testing.T) (*clocktesting.FakeClock, <-chan time.Time) {
 	return clock, tries
 }
 
-// nextTry lets time pass in small steps until the supervisor tries again, and returns how long that took.
+// nextTry advances the time in small steps until the supervisor tries again, and returns how long
+// that took.
 func nextTry(t *testing.T, clock *clocktesting.FakeClock, tries <-chan time.Time) time.Duration {
 	t.Helper()
 	began := clock.Now()
@@ -166,7 +168,8 @@ func TestSupervisor_PausesDoubleUpToThirtySeconds(t *testing.T) {
 	want := 500 * time.Millisecond
 	for i := range 9 {
 		got := nextTry(t, clock, tries)
-		// Jittered by half, and measured in steps of 50 ms while the clock may run on a little.
+		// The pause is jittered by half and measured in steps of 50 ms. The clock may run on a
+		// little.
 		if got < want/2 || got > want*3/2+time.Second {
 			t.Errorf("pause %d is %s, want %s give or take half", i, got, want)
 		}
@@ -262,7 +265,7 @@ func TestIsBroken(t *testing.T) {
 	}
 }
 
-// FuzzErrorName: whatever name an error has, what is passed on is a name of D-Bus.
+// FuzzErrorName shows that every reported name is a valid D-Bus name.
 func FuzzErrorName(f *testing.F) {
 	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "", "a b", "\xff", strings.Repeat("a", 256)} {
 		f.Add(name)

@@ -15,33 +15,35 @@ import (
 const (
 	propertiesInterface = "org.freedesktop.DBus.Properties"
 	propertiesChanged   = "PropertiesChanged"
-	// blockInhibited is the property of logind that changes whenever a block inhibitor is taken or released.
+	// blockInhibited is the property of logind that changes when a block inhibitor is taken or
+	// released.
 	blockInhibited = "BlockInhibited"
 	// unitFilesChanged is sent after units were enabled, disabled, masked or unmasked.
 	unitFilesChanged = "UnitFilesChanged"
 )
 
-// ErrConnectionBroke is the end of what is received on a connection: godbus closes the channel when the connection breaks.
+// ErrConnectionBroke means that the connection broke. godbus then closes the channel of signals.
 var ErrConnectionBroke = errors.New("the connection to the bus broke")
 
-// coordinatorsEvery is how often it is worth looking who else may reboot the host where no signal reports it: a configuration file
-// changes without one.
+// coordinatorsEvery is the interval at which coordinators are checked without a signal, because a
+// changed configuration file does not send one.
 const coordinatorsEvery = 5 * time.Minute
 
-// Changes reports that who keeps the host up, or who else may reboot it, may have changed. It does when a block inhibitor is taken or
-// released, and when a shutdown is scheduled. It does when a unit of a program that reboots its host changes, and every five minutes.
-// BlockInhibitors and Coordinators have what it is now. Each field is required.
+// Changes reports that inhibitors or coordinators may have changed: a block inhibitor was taken or
+// released, a shutdown was scheduled, a unit of a program that reboots its host changed, or five
+// minutes have passed. BlockInhibitors and Coordinators return the current state. Each field is
+// required.
 type Changes struct {
 	// Connect opens the system bus.
 	Connect Connect
-	// Clock times the five minutes, and the pauses before connecting again.
+	// Clock measures the five minutes, and the pauses before reconnecting.
 	Clock clock.Clock
 	// Changed is called after each change. It must not block.
 	Changed func()
 }
 
-// Start reports until ctx ends, and then returns nil. It outlasts restarts of logind, systemd and the bus, and the absence of
-// all of them: a connection that was made counts as a change.
+// Start reports changes until ctx ends, and then returns nil. It survives restarts and the absence
+// of logind, systemd and the bus. Each new connection counts as a change.
 func (c Changes) Start(ctx context.Context) error {
 	supervisor := Supervisor{Connect: c.Connect, Clock: c.Clock, Broken: func(err error) {
 		logr.FromContextOrDiscard(ctx).V(4).Info("Cannot watch the host for changes", "reason", err.Error())
@@ -50,7 +52,7 @@ func (c Changes) Start(ctx context.Context) error {
 	return nil
 }
 
-// follow is one connection.
+// follow reports the changes on one connection.
 func (c Changes) follow(ctx context.Context, conn *dbus.Conn) error {
 	signals := make(chan *dbus.Signal, MaxQueued)
 	conn.Signal(signals)
@@ -78,7 +80,8 @@ func (c Changes) follow(ctx context.Context, conn *dbus.Conn) error {
 	}
 }
 
-// subscribe makes the rules. Each names its sender, so that only logind and systemd are received.
+// subscribe adds the match rules. Each rule names the sender, so that only signals of logind and
+// systemd arrive.
 func subscribe(ctx context.Context, conn *dbus.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -100,7 +103,8 @@ func subscribe(ctx context.Context, conn *dbus.Conn) error {
 			return fmt.Errorf("subscribing to the host's changes: %w", err)
 		}
 	}
-	// Systemd sends signals while a client has subscribed, as logind mostly has. Without systemd there are none.
+	// Systemd sends signals only while a client has subscribed, as logind usually has. Without
+	// systemd the subscription fails and no signals arrive.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".Subscribe", dbus.FlagNoAutoStart)
 	if IsBroken(call.Err) {
 		return fmt.Errorf("subscribing to systemd: %w", call.Err)
@@ -108,8 +112,8 @@ func subscribe(ctx context.Context, conn *dbus.Conn) error {
 	return nil
 }
 
-// isChange reads a signal of logind or systemd. Whatever does not look like one of theirs is not a change.
-// If signals are missing, one of them may have been a change.
+// isChange reports whether a signal of logind or systemd is a change. A malformed signal is not. A
+// nil means that signals are missing, and one of them may have been a change.
 func isChange(signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:

@@ -14,7 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// watching starts Changes on a bus with a logind, and returns when it is subscribed: no change is under way then.
+// watching starts Changes on a bus with a logind, and returns once it has subscribed and reported
+// the connection.
 func watching(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes chan struct{}) {
 	t.Helper()
 	bus = hosttest.StartFor(t)
@@ -40,7 +41,8 @@ func watching(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes
 	return bus, logind, changes
 }
 
-// expectOne makes one change and checks that no other one is detected before it. Whatever comes late is not waited for long.
+// expectOne makes one change and checks that no other change is reported before it. It does not
+// wait for later ones.
 func expectOne(t *testing.T, logind *hosttest.Logind, changes chan struct{}) {
 	t.Helper()
 	logind.SetInhibitors(hosttest.BlockShutdown("the", "last"))
@@ -87,7 +89,7 @@ func TestChanges_OfOtherSendersAndPropertiesAreIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := sender.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil { // which comes after the signals
+	if err := sender.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil { // its reply arrives after the signals
 		t.Fatal(err)
 	}
 	for _, body := range [][]any{
@@ -136,7 +138,7 @@ func TestChanges_UnitsAndScheduledShutdownsAreDetected_Behaviour57(t *testing.T)
 	expectOne(t, logind, changes)
 }
 
-// A configuration file changes without a signal.
+// A changed configuration file does not send a signal.
 func TestChanges_EveryFiveMinutes_Behaviour57(t *testing.T) {
 	bus := hosttest.StartFor(t)
 	fake := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))

@@ -14,54 +14,62 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Coordinator is another program, or a schedule, that may reboot the host without asking.
+// Coordinator is another program, or a scheduled shutdown, that may reboot the host without asking.
 type Coordinator struct {
-	// Name, or the type of a scheduled shutdown, is at most 64 letters, digits, dashes, dots and underscores. Empty: its name cannot be
-	// read.
+	// Name is the name of the program or the type of the scheduled shutdown, in at most 64 letters,
+	// digits, dashes, dots and underscores. It is empty if it cannot be read.
 	Name string
-	// Unit is the systemd unit it was found by. Empty: it was found by coordinator.conf, or is a scheduled shutdown.
+	// Unit is the active systemd unit of the program. It is empty for a scheduled shutdown, or if
+	// only coordinator.conf shows the program.
 	Unit string
-	// Off is the command that keeps it from rebooting the host. Empty: masking the Unit is.
+	// Off is the command that keeps the program from rebooting the host. If it is empty, the Unit
+	// has to be masked.
 	Off string
-	// At is when a scheduled shutdown begins. Zero: it is not a scheduled shutdown.
+	// At is the time of a scheduled shutdown, and zero for programs.
 	At time.Time
-	// By is who scheduled the shutdown, and why, as far as logind knows. Empty: unknown.
+	// By names who scheduled the shutdown and why, as far as logind knows. It is empty if that is
+	// unknown.
 	By string
 }
 
-// Coordinators finds out who else may reboot the host.
+// Coordinators finds the other programs that may reboot the host.
 type Coordinators struct {
 	// Connect opens the system bus. Required.
 	Connect Connect
-	// HostRoot is where the host's file system is mounted: /run, and /etc and /usr where a program's configuration decides.
-	// Required; "/" is this one.
+	// HostRoot is the path at which the file system of the host is mounted: /run, and /etc and /usr
+	// for the configurations of programs. It is required, and "/" means this file system.
 	HostRoot string
 }
 
-// rebooter is a program that reboots its host by itself: a row of the table below.
+// rebooter is a program that reboots its host by itself. It is one row of the table below.
 type rebooter struct {
 	name string
-	// units are those that make it act. One that is active, or about to be, is how it is detected.
+	// units are the units that run the program. It is detected if one of them is active, or is
+	// about to be.
 	units []string
-	// reboots reports whether it reboots the host, where the unit alone does not decide that. Nil: it does.
+	// reboots reports whether the program is configured to reboot the host. It is nil if an active
+	// unit always does.
 	reboots func(ctx context.Context, on looked) (bool, error)
-	// off is the command that keeps it from rebooting the host. Empty: masking the active unit is.
+	// off is the command that keeps the program from rebooting the host. If it is empty, the active
+	// unit has to be masked.
 	off string
 }
 
 // looked is the host on which an active unit was found.
 type looked struct {
 	conn *dbus.Conn
-	// root is where the host's file system is mounted.
+	// root is the path at which the file system of the host is mounted.
 	root string
 	unit string
 }
 
-// rebooters are the programs known to reboot a host by themselves, in the order in which they are reported.
+// rebooters are the programs that are known to reboot a host by themselves, in the order in which
+// they are reported.
 var rebooters = []rebooter{
 	// Flatcar and CoreOS: reboots once an update is staged.
 	{name: "locksmithd", units: []string{"locksmithd.service"}},
-	// Fedora CoreOS: finalizes what it has staged, which reboots. It stays active if its configuration turns it off.
+	// Fedora CoreOS: finalizes what it has staged, which reboots the host. Its unit stays active if
+	// its configuration turns it off.
 	{name: Zincati, units: []string{zincatiUnit}, reboots: zincatiReboots, off: zincatiAdvice},
 	{
 		name: "rpm-ostree", units: []string{"rpm-ostreed-automatic.timer"}, reboots: rpmOSTreeReboots,
@@ -78,21 +86,21 @@ var rebooters = []rebooter{
 		name: "dnf-automatic", units: []string{"dnf-automatic.timer", "dnf-automatic-install.timer", "dnf5-automatic.timer"},
 		reboots: dnfReboots, off: `sed -i 's/^reboot *=.*/reboot = never/' /etc/dnf/automatic.conf`,
 	},
-	// SUSE. With method kured it makes /run/reboot-required, which engine sentinel detects.
+	// SUSE. With method kured it creates /run/reboot-required, which engine sentinel detects.
 	{
 		name: "transactional-update", units: []string{"transactional-update.timer"}, reboots: transactionalUpdateReboots,
 		off: `echo REBOOT_METHOD=kured >>/etc/transactional-update.conf`,
 	},
-	// SUSE with a root file system that can be written.
+	// SUSE with a writable root file system.
 	{
 		name: "os-update", units: []string{"os-update.timer"}, reboots: osUpdateReboots,
 		off: `echo REBOOT_CMD=none >>/etc/os-update.conf`,
 	},
 }
 
-// Other is what else may reboot the host: a scheduled shutdown before the programs of the table, and these before
-// the holder of coordinator.conf. Nil: nothing. An error states what could not be found out. A coordinator that
-// is found all the same is returned with it.
+// Other returns what else may reboot the host, or nil. A scheduled shutdown comes before the
+// programs of the table, and these before the holder of coordinator.conf. An error names what could
+// not be checked. It may come together with a coordinator that was found.
 func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
 	found, err := c.onBus(ctx)
 	if found != nil {
@@ -102,13 +110,14 @@ func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
 	if fileErr != nil {
 		fileErr = fmt.Errorf("reading /%s of the host: %w", coordinatorFile, fileErr)
 	}
-	if err != nil && fileErr != nil { // Not joined by a line break: it is part of a message on the Node.
+	if err != nil && fileErr != nil { // errors.Join adds a line break, which the message on the Node must not have.
 		return other, fmt.Errorf("%w; %w", err, fileErr)
 	}
 	return other, cmp.Or(err, fileErr)
 }
 
-// onBus looks on one connection. What cannot be asked keeps nothing else from being found; the first such thing is the error.
+// onBus checks the bus on one connection. If a check fails, the others still run, and the first
+// error is returned.
 func (c Coordinators) onBus(ctx context.Context) (*Coordinator, error) {
 	conn, err := c.Connect(ctx)
 	if err != nil {
@@ -125,19 +134,19 @@ func (c Coordinators) onBus(ctx context.Context) (*Coordinator, error) {
 	for _, r := range rebooters {
 		unit, err := r.active(ctx, looked{conn: conn, root: c.HostRoot})
 		if first == nil {
-			first = err // The others often have the same cause.
+			first = err // Later errors often have the same cause.
 		}
 		if unit != "" {
 			return &Coordinator{Name: r.name, Unit: unit, Off: r.off}, first
 		}
 		if ctx.Err() != nil {
-			break // Every further question would end the same way.
+			break // All further calls would fail, too.
 		}
 	}
 	return nil, first
 }
 
-// active is the unit by which the program may reboot the host. Empty: none.
+// active returns the unit by which the program may reboot the host, or an empty string.
 func (r rebooter) active(ctx context.Context, on looked) (string, error) {
 	for _, unit := range r.units {
 		active, err := unitIsActive(ctx, on, unit)
@@ -162,26 +171,27 @@ func (r rebooter) active(ctx context.Context, on looked) (string, error) {
 	return "", nil
 }
 
-// The file in which an update coordinator reports that it reboots the host. That holds while it has an exclusive flock on the file.
-// Flatcar and CoreOS show it at a login. What a coordinator that has ended leaves behind is unlocked, and means nothing: locksmithd
-// never removes it.
+// The file in which an update coordinator reports that it reboots the host. Flatcar and CoreOS show
+// its content at login. The file counts only while its writer holds an exclusive flock on it,
+// because a coordinator that has ended may leave it behind: locksmithd never removes it.
 // https://github.com/flatcar/locksmith: CHANGELOG.md (v0.5.0), pkg/coordinatorconf, pkg/filelock
 const coordinatorFile = "run/update-engine/coordinator.conf"
 
-// stateDisabled is a coordinator that runs and reboots nothing.
+// stateDisabled is the state of a coordinator that runs but does not reboot the host.
 const stateDisabled = "disabled"
 
-// maxCoordinatorBytes is far more than three assignments take, maxCoordinatorName than a name.
+// maxCoordinatorBytes is far more than three assignments need, and maxCoordinatorName more than a
+// name needs.
 const maxCoordinatorBytes, maxCoordinatorName = 4 << 10, 64
 
-// readCoordinator reads who holds the file, and may reboot. Nil: it is not held.
+// readCoordinator returns the coordinator that holds the file and may reboot the host, or nil.
 func readCoordinator(hostRoot string) (*Coordinator, error) {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	const tries = 3 // Each change of a coordinator's state is another file under the same name.
+	const tries = 3 // A coordinator replaces the file for each change of its state.
 	for range tries {
 		held, content, err := lookAt(root)
 		switch {
@@ -199,14 +209,14 @@ func readCoordinator(hostRoot string) (*Coordinator, error) {
 
 var errReplaced = errors.New("it was replaced while it was read")
 
-// lookAt reports whether the file is held as it is at this moment, and what it states then.
+// lookAt reports whether the file is locked at this moment, and returns its content if so.
 func lookAt(root *os.Root) (held bool, content string, err error) {
 	file, err := openFile(root.OpenFile, coordinatorFile)
 	if err != nil {
 		return false, "", err
 	}
-	defer func() { _ = file.Close() }() // which gives up the lock as well
-	// Shared, so that two who look are not in each other's way.
+	defer func() { _ = file.Close() }() // which releases the lock, too
+	// The lock is shared, so that two readers do not take each other for a coordinator.
 	free, err := tryLock(file)
 	if err != nil {
 		return false, "", err
@@ -216,12 +226,12 @@ func lookAt(root *os.Root) (held bool, content string, err error) {
 		return true, string(raw), err
 	}
 	if !isCurrent(root, file) {
-		return false, "", errReplaced // by the one who held it, maybe
+		return false, "", errReplaced // maybe by its holder
 	}
 	return false, "", nil
 }
 
-// tryLock takes a shared flock without waiting for it. False: another process has an exclusive one.
+// tryLock tries to take a shared flock. It returns false if another process has an exclusive one.
 func tryLock(file *os.File) (bool, error) {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -243,7 +253,8 @@ func isCurrent(root *os.Root, file *os.File) bool {
 	return err == nil && os.SameFile(now, opened)
 }
 
-// parseCoordinator reads the shell assignments of the one who holds the file. Nil: it reboots nothing.
+// parseCoordinator reads the shell assignments of the file. It returns nil if the coordinator does
+// not reboot the host.
 func parseCoordinator(content string) *Coordinator {
 	values := parseAssignments(content)
 	name := values["NAME"]

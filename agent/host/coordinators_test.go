@@ -17,7 +17,7 @@ import (
 
 var locksmithd = &Coordinator{Name: "locksmithd", Unit: "locksmithd.service"}
 
-// startUnits starts a bus with a systemd on it, and what looks for coordinators on a host that has no coordinator.conf.
+// startUnits starts a bus with a systemd, and Coordinators for a host that has no coordinator.conf.
 func startUnits(t *testing.T) (*hosttest.Bus, *hosttest.Units, Coordinators) {
 	t.Helper()
 	bus := hosttest.StartFor(t)
@@ -57,14 +57,15 @@ func TestCoordinators_WithoutSystemdNoUnitRuns(t *testing.T) {
 	if other, err := coordinators.Other(t.Context()); other != nil || err != nil {
 		t.Errorf("found %v, %v", other, err)
 	}
-	// systemd's package makes the bus try /bin/false where another init runs.
+	// The package of systemd makes the bus start /bin/false if another init runs.
 	must(t, bus.MakeActivatable("org.freedesktop.systemd1"))
 	if other, err := coordinators.Other(t.Context()); other != nil || err != nil {
 		t.Errorf("found %v, %v", other, err)
 	}
 }
 
-// systemd leaves the bus while it is executed anew, as by its own upgrade. Its units run on.
+// systemd leaves the bus while it re-executes itself, for example when it is upgraded. Its units
+// keep running.
 func TestCoordinators_SystemdThatIsOffTheBusIsNotNobody(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, "run", "systemd", "system"), 0o700))
@@ -75,7 +76,7 @@ func TestCoordinators_SystemdThatIsOffTheBusIsNotNobody(t *testing.T) {
 	}
 }
 
-// Brokers differ in what they call it.
+// The error for a missing systemd differs between brokers.
 func TestCoordinators_NobodyToAskIsNobody(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	for _, name := range []string{
@@ -119,7 +120,8 @@ func TestCoordinators_UnknownIsNotANo_Behaviour57(t *testing.T) {
 	}
 }
 
-// docs/hosts.md lists each program in the order of the table, with its units, and with what its command sets.
+// docs/hosts.md lists the programs in the order of the table, with their units and what their
+// commands set.
 func TestRebooters_AreThoseOfTheDocs(t *testing.T) {
 	rows, err := document.Table(filepath.Join("..", "..", "docs", "hosts.md"), "Who else reboots a host")
 	must(t, err)
@@ -153,7 +155,7 @@ func TestRebooters_AreThoseOfTheDocs(t *testing.T) {
 
 const locksmithConf = "NAME=locksmithd\nSTRATEGY=reboot\nSTATE=running"
 
-// coordinate starts another coordinator, which ends with the test at the latest.
+// coordinate starts another coordinator, which ends at the end of the test at the latest.
 func coordinate(t *testing.T, root, content string) *hosttest.Coordinator {
 	t.Helper()
 	c, err := hosttest.Coordinate(root, content)
@@ -238,11 +240,11 @@ func TestReadCoordinator_WhatIsNoFileIsUnknown_Behaviour57(t *testing.T) {
 	}
 }
 
-// makeFile puts a file where the folder of path was.
+// makeFile replaces the folder of path with a file.
 func makeFile(path string) string {
 	folder := filepath.Dir(path)
 	_ = os.Remove(folder)
-	_ = os.WriteFile(folder+".file", nil, 0o600) // The rename that follows shows it.
+	_ = os.WriteFile(folder+".file", nil, 0o600) // A failure shows in the rename that follows.
 	return folder + ".file"
 }
 
@@ -256,7 +258,7 @@ func TestReadCoordinator_ALinkWithinTheHostIsFollowed(t *testing.T) {
 	}
 }
 
-// Two who look at the same moment do not take each other for a coordinator.
+// Two readers at the same moment do not take each other for a coordinator.
 func TestReadCoordinator_LooksAreNotInEachOthersWay(t *testing.T) {
 	root := t.TempDir()
 	coordinate(t, root, locksmithConf).End()
@@ -278,7 +280,7 @@ func TestCoordinators_TheFileIsAskedToo_Behaviour57(t *testing.T) {
 	if diff := cmp.Diff(&Coordinator{Name: "fluo"}, other); diff != "" || err != nil {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
-	// What is found is reported, whatever else cannot be found out.
+	// A coordinator that was found is reported even if another check fails.
 	units.Fail("org.freedesktop.DBus.Error.AccessDenied", "Nobody asks me")
 	if other, err = coordinators.Other(t.Context()); other == nil || err == nil {
 		t.Errorf("found %v, %v", other, err)
@@ -294,7 +296,8 @@ func TestCoordinators_TheFileIsAskedToo_Behaviour57(t *testing.T) {
 	}
 }
 
-// holderRoot makes this program the other coordinator of TestReadCoordinator_AnotherProcess.
+// holderRoot is the environment variable that makes this program the other coordinator of
+// TestReadCoordinator_AnotherProcess.
 const holderRoot = "COORDINATOR_OF"
 
 func TestReadCoordinator_AnotherProcess_Behaviour57(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	securejoin "github.com/cyphar/filepath-securejoin"
 )
 
-// maxFileBytes is far more than an os-release or an update.conf has.
+// maxFileBytes is far more than an os-release or an update.conf needs.
 const maxFileBytes = 64 << 10
 
-// readBelow reads a host's file. Symbolic links are the host's: they count from root, not from this container's own file system, which has
-// an os-release too.
+// readBelow reads a file of the host. It resolves symbolic links below root, because they belong to
+// the host and not to this container, which has an os-release, too.
 func readBelow(root, name string) (string, error) {
 	file, err := securejoin.SecureJoin(root, name)
 	if err != nil {
@@ -28,7 +28,8 @@ func readBelow(root, name string) (string, error) {
 	return string(content), err
 }
 
-// ReadFile reads at most limit bytes of a file: what is on the host is not trusted. open is os.OpenFile, or that of an os.Root.
+// ReadFile reads at most limit bytes of a file, because files of the host are not trusted. open is
+// os.OpenFile, or the method of an os.Root.
 func ReadFile(open func(string, int, os.FileMode) (*os.File, error), name string, limit int64) ([]byte, error) {
 	file, err := openFile(open, name)
 	if err != nil {
@@ -38,7 +39,7 @@ func ReadFile(open func(string, int, os.FileMode) (*os.File, error), name string
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
-// openFile opens a regular file. Opening a named pipe would wait for its other end.
+// openFile opens a regular file. It does not block on a named pipe.
 func openFile(open func(string, int, os.FileMode) (*os.File, error), name string) (*os.File, error) {
 	file, err := open(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -55,8 +56,8 @@ func openFile(open func(string, int, os.FileMode) (*os.File, error), name string
 	return file, nil
 }
 
-// readConfiguration reads a file of the host. One that does not exist is empty. A link to /dev/null, which turns off a file of a package,
-// is empty, too.
+// readConfiguration reads a file of the host. A file that does not exist is empty. A link to
+// /dev/null, which disables a file of a package, is empty, too.
 func readConfiguration(root, name string) (string, error) {
 	file, err := securejoin.SecureJoin(root, name)
 	if err == nil && file == filepath.Join(root, os.DevNull) {
@@ -77,8 +78,8 @@ func readConfiguration(root, name string) (string, error) {
 	return string(content), nil
 }
 
-// isMissing is nil where the host does not have what was not found. It may where the first folder of the path, such as /etc or a link's
-// target, is not mounted into the agent's pod.
+// isMissing returns nil if the file really does not exist on the host. It may exist if the first
+// folder of the path, such as /etc or the target of a link, is not mounted into the agent's pod.
 func isMissing(root, file string) error {
 	below, err := filepath.Rel(root, file)
 	if err != nil {
@@ -91,7 +92,8 @@ func isMissing(root, file string) error {
 	return nil
 }
 
-// configurationsIn are the files in a folder of the host, in their order; none where there is no such folder.
+// configurationsIn returns the files in a folder of the host in their order, or an empty list if
+// the folder does not exist.
 func configurationsIn(root, folder string) ([]string, error) {
 	target, err := securejoin.SecureJoin(root, folder)
 	var entries []os.DirEntry
@@ -113,7 +115,8 @@ func configurationsIn(root, folder string) ([]string, error) {
 	return names, nil
 }
 
-// WithoutPath is what went wrong with a file: the path is this container's, not the host's.
+// WithoutPath returns the cause of a file error without its path, which is a path in this container
+// and not on the host.
 func WithoutPath(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err

@@ -22,14 +22,15 @@ const (
 
 // Flags of RebootWithFlags.
 const (
-	// flagCheckInhibitors makes block inhibitors count for root too. Systemd before 257 ignores them otherwise, and those that
-	// root itself holds even so. From 257 on the weak ones of other users count by it.
+	// flagCheckInhibitors makes block inhibitors count for root, too. Without it, systemd before
+	// 257 ignores them. Even with it, that systemd ignores those that root holds. From 257 on, the
+	// flag makes the weak inhibitors of other users count.
 	flagCheckInhibitors uint64 = 1 << 0
-	// flagSkipInhibitors ignores block inhibitors; systemd before 257 does not know it.
+	// flagSkipInhibitors ignores block inhibitors. Systemd before 257 does not support it.
 	flagSkipInhibitors uint64 = 1 << 4
 )
 
-// Names of the D-Bus errors that Reboot looks into.
+// Names of D-Bus errors that Reboot handles.
 const (
 	errUnknownMethod       = "org.freedesktop.DBus.Error.UnknownMethod"
 	errInvalidArgs         = "org.freedesktop.DBus.Error.InvalidArgs"
@@ -39,19 +40,20 @@ const (
 
 // Inhibitor is one lock of logind.
 type Inhibitor struct {
-	// Who took the lock, and Why, for people.
+	// Who took the lock, and Why, as text for people.
 	Who, Why string
 }
 
-// RefusedError means that no reboot has been started: logind refused, or a block inhibitor is held.
+// RefusedError means that no reboot has started, because logind refused or a block inhibitor is
+// held.
 type RefusedError struct {
-	// Name of the D-Bus error, for example org.freedesktop.DBus.Error.AccessDenied.
+	// Name is the name of the D-Bus error, for example org.freedesktop.DBus.Error.AccessDenied.
 	Name string
-	// Message is logind's own text, or names the holder of the inhibitor. It may be empty.
+	// Message is logind's text, or names the holder of the inhibitor. It may be empty.
 	Message string
 }
 
-// Error is name and message.
+// Error returns the message and the name.
 func (e *RefusedError) Error() string {
 	if e.Message == "" {
 		return "logind refused: " + e.Name
@@ -59,15 +61,17 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("logind refused: %s (%s)", e.Message, e.Name)
 }
 
-// Logind asks the host's logind. Each call uses a connection of its own, so a bus that was restarted is no special case.
+// Logind is a client of the host's logind. Each call uses a new connection, so a restarted bus
+// needs no special handling.
 type Logind struct {
 	// Connect opens the system bus. Required.
 	Connect Connect
 }
 
-// BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block, and those of other users in mode block-weak.
-// logind refuses for these, too. Delay locks (the kubelet's) are left out. Where there is none, logind is one itself if it would not
-// reboot the host: better now than when the node is drained.
+// BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block, and those
+// of other users in mode block-weak, for which logind refuses, too. Delay locks, such as the
+// kubelet's, are left out. Without such locks it lists logind itself if logind would refuse to
+// reboot the host, so that this is known before the node is drained.
 func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	var blocking []Inhibitor
 	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {
@@ -83,8 +87,9 @@ func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	return blocking, err
 }
 
-// Reboot asks logind to reboot the host. Nil means accepted, or already on its way: not that the host has gone down, so
-// follow it with a deadline. A *RefusedError means no reboot has been started. Any other error leaves it open.
+// Reboot asks logind to reboot the host. Nil means that the reboot was accepted or is already under
+// way, not that the host has gone down, so the caller needs a deadline. A *RefusedError means that
+// no reboot has started. After any other error it may have.
 func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.Obstacle) error {
 	return l.manager(ctx, func(ctx context.Context, m manager) error {
 		refusal, err := m.canReboot(ctx, inhibitors)
@@ -98,8 +103,8 @@ func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.Obstacle) error 
 	})
 }
 
-// Refuses returns why logind would refuse to reboot the host even if block inhibitors are to be ignored, or "". It asks about what would
-// be sent: better now than when the node is drained.
+// Refuses returns why logind would refuse to reboot the host even though block inhibitors are
+// ignored, or an empty string. So this is known before the node is drained.
 func (l Logind) Refuses(ctx context.Context) (why string, err error) {
 	conn, err := l.Connect(ctx)
 	if err != nil {
@@ -116,7 +121,7 @@ func (l Logind) Refuses(ctx context.Context) (why string, err error) {
 	}
 	locks, err := m.locks(ctx)
 	if err != nil {
-		return "", nil // Nobody knows of a lock, so none is known to bind.
+		return "", nil // No known lock could prevent the reboot.
 	}
 	strong := slices.IndexFunc(locks, func(l lock) bool { return l.Mode == "block" && l.onShutdown() })
 	if strong < 0 || !bindsRoot(ctx, conn) || hasPolkit(ctx, conn) {
@@ -135,7 +140,7 @@ func (l Logind) GoingDown(ctx context.Context) (underWay bool, err error) {
 	return underWay, err
 }
 
-// manager runs use on a connection of its own.
+// manager calls use with a new connection.
 func (l Logind) manager(ctx context.Context, use func(context.Context, manager) error) error {
 	conn, err := l.Connect(ctx)
 	if err != nil {
@@ -148,7 +153,7 @@ func (l Logind) manager(ctx context.Context, use func(context.Context, manager) 
 // manager is logind's manager object on an open connection.
 type manager struct{ object dbus.BusObject }
 
-// call makes one call, stores the reply in the pointers and names the method in the error.
+// call calls a method, stores the reply in the pointers, and adds the method to an error.
 func (m manager) call(ctx context.Context, method string, args []any, into ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -187,7 +192,8 @@ func (m manager) blockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	return blocking, nil
 }
 
-// canReboot turns every answer but a clear yes into a refusal. "challenge" would ask a person for a password.
+// canReboot returns a refusal unless logind clearly permits a reboot. "challenge" would ask a
+// person for a password.
 func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.Obstacle) (*RefusedError, error) {
 	var answer string
 	if err := m.call(ctx, logindInterface+".CanReboot", nil, &answer); err != nil {
@@ -196,7 +202,7 @@ func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.Obstacle) (*
 	switch answer {
 	case "yes":
 		return nil, nil
-	case "inhibitor-blocked": // Newer systemd reports it instead of yes while a block inhibitor is held.
+	case "inhibitor-blocked": // newer systemd returns it instead of yes while a block inhibitor is held
 		if inhibitors == v1alpha1.ObstacleIgnore {
 			return nil, nil
 		}
@@ -221,13 +227,15 @@ func (m manager) reboot(ctx context.Context, inhibitors v1alpha1.Obstacle) error
 	return err
 }
 
-// lacksFlag recognises a systemd without RebootWithFlags, or with one that does not know the flag to skip inhibitors.
+// lacksFlag reports whether systemd does not have RebootWithFlags, or does not support the flag to
+// skip inhibitors.
 func lacksFlag(err error, flags uint64) bool {
 	return isRefusal(err, errUnknownMethod) || flags == flagSkipInhibitors && isRefusal(err, errInvalidArgs)
 }
 
-// callUnlessInhibited is how every call is made that reboots the host: right after a look at the block inhibitors. Systemd
-// before 257 does not refuse for those of the caller's own uid, and practically every holder of one is root.
+// callUnlessInhibited calls a method that reboots the host, right after it has checked the block
+// inhibitors. Systemd before 257 does not refuse because of inhibitors of the caller's own uid, and
+// root holds almost all of them.
 func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.Obstacle, method string, arg any) error {
 	if inhibitors != v1alpha1.ObstacleIgnore {
 		blocking, err := m.blockInhibitors(ctx)
@@ -241,8 +249,9 @@ func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.Ob
 	return m.call(ctx, method, []any{arg})
 }
 
-// alreadyGoingDown keeps an agent that was restarted after its call from taking the reboot it asked for as refused. Where logind does
-// not answer that, its refusal is what there is to report.
+// alreadyGoingDown returns nil if logind is already taking the host down, and the refusal
+// otherwise. An agent that was restarted after its call would otherwise report its own reboot as
+// refused.
 func (m manager) alreadyGoingDown(ctx context.Context, refusal error) error {
 	if underWay, err := m.goingDown(ctx); err == nil && underWay {
 		return nil
@@ -262,8 +271,9 @@ func (m manager) goingDown(ctx context.Context) (bool, error) {
 	return underWay, nil
 }
 
-// refused makes a *RefusedError of an error that logind, or the bus on the way to it, answered by name. Without an answer
-// (connection lost, time-out, logind gone before it replied) the call may have been obeyed: those are left as they are.
+// refused turns an error reply of logind, or of the bus, into a *RefusedError. After an error
+// without a reply, such as a lost connection or a time-out, logind may have obeyed, so such errors
+// stay as they are.
 func refused(err error) error {
 	answer, ok := errors.AsType[dbus.Error](err)
 	if !ok {

@@ -20,7 +20,7 @@ const (
 	ignore  = v1alpha1.ObstacleIgnore
 )
 
-// startLogind starts a bus with a logind on it, and a client.
+// startLogind starts a bus with a logind, and a client of it.
 func startLogind(t *testing.T) (*hosttest.Logind, Logind) {
 	t.Helper()
 	bus := hosttest.StartFor(t)
@@ -58,7 +58,8 @@ func TestLogind_AnOrdinaryReboot(t *testing.T) {
 	}
 }
 
-// Before systemd 257 logind itself overlooks the locks of the caller's own uid, and root holds practically every lock.
+// Before systemd 257 logind ignores the locks of the caller's own uid, and root holds almost all
+// locks.
 func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing.T) {
 	generations := map[string]hosttest.Systemd{
 		"current": hosttest.SystemdCurrent, "before 257": hosttest.SystemdBefore257, "without flags": hosttest.SystemdWithoutFlags,
@@ -101,8 +102,8 @@ func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing
 	}
 }
 
-// From systemd 257 on logind asks polkit whether a block inhibitor may be ignored, for root too. Without polkit it refuses, which is
-// known before a node is drained for it.
+// From systemd 257 on, logind asks polkit whether a block inhibitor may be ignored, even for root.
+// Without polkit it refuses. The agent knows that before it drains the node.
 func TestLogind_RefusesToIgnoreALockWithoutPolkit(t *testing.T) {
 	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
 	weak, delay := lock, lock
@@ -149,7 +150,7 @@ func TestLogind_RefusesToIgnoreALockWithoutPolkit(t *testing.T) {
 	}
 }
 
-// What CanReboot answers holds whatever is ignored, and who cannot be asked refuses.
+// A refusal of CanReboot counts even if inhibitors are ignored, and so does a failed call.
 func TestLogind_RefusesByCanReboot(t *testing.T) {
 	server, client := startLogind(t)
 	for answer, want := range map[string]string{"yes": "", "inhibitor-blocked": "", "na": `CanReboot returns "na"`} {
@@ -191,7 +192,7 @@ func TestLogind_ALockThatNobodyCanListIsARefusal_Behaviour46(t *testing.T) {
 	must(t, client.Reboot(t.Context(), ignore))
 }
 
-// Any user may take delay inhibitors, with reasons of any length.
+// Any user may take delay inhibitors with reasons of any length.
 func TestLogind_ALargeListOfLocksIsUnknown_Behaviour46(t *testing.T) {
 	server, client := startLogind(t)
 	server.SetInhibitors(hosttest.Inhibitor{What: "shutdown", Who: "anybody", Why: strings.Repeat("x", 28<<20), Mode: "delay"})
@@ -313,7 +314,7 @@ func TestLogind_OnlyAClearYesIsAPermission(t *testing.T) {
 func TestLogind_ARebootThatIsOnItsWayIsNoRefusal(t *testing.T) {
 	server, client := startLogind(t)
 	must(t, client.Reboot(t.Context(), respect))
-	// The agent was restarted before the host went down, and asks again.
+	// The agent was restarted before the host went down, and calls again.
 	must(t, client.Reboot(t.Context(), respect))
 	if n := server.Reboots(); n != 2 {
 		t.Errorf("%d calls, want 2", n)
@@ -385,7 +386,7 @@ func TestLogind_WorksAgainAfterARestartOfTheBus(t *testing.T) {
 	must(t, client.Reboot(t.Context(), respect))
 }
 
-// answering is logind's object, which answers every call with the same body.
+// answering is a logind object that replies to every call with the same body.
 type answering struct {
 	dbus.BusObject
 	body []any
@@ -395,7 +396,7 @@ func (a answering) CallWithContext(context.Context, string, dbus.Flags, ...any) 
 	return &dbus.Call{Body: a.body}
 }
 
-// FuzzLogind builds answers of any shape: they are read or refused, and never a reason for a reboot.
+// FuzzLogind builds replies of any shape. They are read or rejected, and never lead to a reboot.
 func FuzzLogind(f *testing.F) {
 	f.Add("shutdown:sleep", "backup", "block", []byte{0})
 	f.Add("yes", "challenge", "block", []byte{1})
@@ -403,7 +404,8 @@ func FuzzLogind(f *testing.F) {
 	f.Add("shutdown", "", "delay", []byte{3, 4, 5})
 	f.Fuzz(func(t *testing.T, what, who, mode string, shape []byte) {
 		lock := []any{what, who, "why", mode, uint32(0), uint32(1)}
-		// What godbus makes of the types of the wire, which has no nil and no arrays of unequal structures.
+		// The Go types that godbus decodes. D-Bus does not have nil or arrays with elements of
+		// different types.
 		values := []any{
 			[][]any{lock},
 			what,
@@ -441,7 +443,7 @@ func FuzzLogind(f *testing.F) {
 	})
 }
 
-// FuzzRefused: whatever error logind answers with, it can be reported.
+// FuzzRefused shows that every error of logind can be reported.
 func FuzzRefused(f *testing.F) {
 	f.Add("org.freedesktop.DBus.Error.AccessDenied", "Permission denied", true)
 	f.Add("org.freedesktop.DBus.Error.NoReply", "", false)

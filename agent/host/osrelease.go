@@ -10,16 +10,19 @@ import (
 
 // OSRelease names the operating system of the host.
 type OSRelease struct {
-	// ID of os-release(5), for example flatcar. "linux" where it is not set, as that page specifies.
+	// ID is the ID of os-release(5), for example flatcar. As specified there, it defaults to
+	// "linux".
 	ID string
-	// Version is VERSION_ID, or VERSION without one. Empty: a rolling release.
+	// Version is VERSION_ID, or else VERSION. It is empty for a rolling release.
 	Version string
-	// Group is the update group (channel) of Flatcar or CoreOS. Empty: unknown, or another system.
+	// Group is the update group (channel) of Flatcar or CoreOS. It is empty if it is unknown, and
+	// on other systems.
 	Group string
 }
 
-// ReadOSRelease reads os-release and the update group of the host whose file system is mounted at root ("/" is this
-// one). A host without any os-release is an error; one without a group is not.
+// ReadOSRelease reads os-release and the update group of the host whose file system is mounted at
+// root ("/" means this file system). A host without os-release is an error, but a host without a
+// group is not.
 func ReadOSRelease(root string) (OSRelease, error) {
 	release, err := readBelow(root, "/etc/os-release")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +43,8 @@ func ReadOSRelease(root string) (OSRelease, error) {
 	}, nil
 }
 
-// readGroup reads GROUP of update.conf: the administrator's file in /etc overrules the one that came with the system.
+// readGroup reads GROUP of update.conf. The administrator's file in /etc overrides the one of the
+// system.
 func readGroup(root string) (string, error) {
 	group := ""
 	for _, name := range []string{
@@ -59,8 +63,8 @@ func readGroup(root string) (string, error) {
 	return group, nil
 }
 
-// parseAssignments reads the shell assignments of os-release(5) and update.conf. The last one of a name wins. Lines that
-// are no assignment are passed over.
+// parseAssignments reads the shell assignments of os-release(5) and update.conf. The last
+// assignment to a name wins. Other lines are ignored.
 func parseAssignments(content string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(content) {
@@ -72,13 +76,13 @@ func parseAssignments(content string) map[string]string {
 	return values
 }
 
-// isName distinguishes a shell variable's name from a comment or a stray line.
+// isName reports whether the key is the name of a shell variable.
 func isName(key string) bool {
 	return key != "" && isMadeOf(key, "_")
 }
 
-// unquote takes the quotes off a value, one pair around all of it, and resolves backslashes as a shell does there. A
-// quote without its partner is text.
+// unquote removes one pair of quotes around the value and resolves backslashes as a shell does. An
+// unpaired quote is text.
 func unquote(value string) string {
 	value = strings.TrimSpace(value)
 	quoted := len(value) >= 2 && value[0] == value[len(value)-1]
@@ -92,7 +96,8 @@ func unquote(value string) string {
 	}
 }
 
-// unescape drops each backslash before one of these characters, or before any if there are none, and keeps the others.
+// unescape removes each backslash before one of the special characters, or before any character if
+// special is empty. It keeps other backslashes.
 func unescape(value, special string) string {
 	var b strings.Builder
 	for i := 0; i < len(value); i++ {
@@ -104,11 +109,12 @@ func unescape(value, special string) string {
 	return b.String()
 }
 
-// maxLabelBytes is what the API server allows in a label's value.
+// maxLabelBytes is the longest label value that the API server accepts.
 const maxLabelBytes = 63
 
-// LabelValue makes a valid label value of any text. Each run of characters that a label cannot hold becomes one underscore. What is
-// not a letter or digit at either end goes, and the rest is cut to 63 bytes. Empty: nothing is left.
+// LabelValue turns any text into a valid label value. Each run of invalid characters becomes one
+// underscore. Characters other than letters and digits are trimmed from both ends, and the rest is
+// cut to 63 bytes. The result is empty if nothing is left.
 func LabelValue(s string) string {
 	const punctuation = "-_."
 	runs := strings.FieldsFunc(s, func(r rune) bool { return !strings.ContainsRune(alphanumeric+punctuation, r) })

@@ -23,7 +23,8 @@ PRETTY_NAME="Flatcar Container Linux by Kinvolk 4081.2.0 (Oklo)"
 FLATCAR_BOARD="amd64-usr"
 `
 
-// newRoot lays files below a folder. A content that begins with "->" is a symbolic link.
+// newRoot creates files below a temporary folder. A content that begins with "->" is a symbolic
+// link.
 func newRoot(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -178,7 +179,8 @@ func TestLabelValue_Behaviour53(t *testing.T) {
 	}
 }
 
-// FuzzOSRelease checks that whatever is in os-release is read as assignments. FuzzLabelValue makes labels of their values.
+// FuzzOSRelease checks that any os-release is read as assignments, and turns their values into
+// labels.
 func FuzzOSRelease(f *testing.F) {
 	f.Add(flatcar)
 	f.Add(`VERSION_ID="`)
@@ -193,7 +195,8 @@ func FuzzOSRelease(f *testing.F) {
 	})
 }
 
-// FuzzLabelValue: any text, also one that no decoder has looked at, makes a value that the API server takes.
+// FuzzLabelValue shows that any text, even invalid UTF-8, becomes a label value that the API server
+// accepts.
 func FuzzLabelValue(f *testing.F) {
 	for _, text := range []string{"", `"4230.2.0"`, "_.-", "\xff\x00a", "Ubuntu 24.04.1 LTS (Noble Numbat)", "ä", "a\u2028b"} {
 		f.Add(text)
@@ -212,7 +215,7 @@ func FuzzLabelValue(f *testing.F) {
 	})
 }
 
-// FuzzReadBelow: wherever a host's file points to, nothing above the host's root is read.
+// FuzzReadBelow shows that a file of the host never leads to a file outside the host's root.
 func FuzzReadBelow(f *testing.F) {
 	for _, target := range []string{"../usr/lib/os-release", "/usr/lib/os-release", "../../secret", "/../../secret", "os-release", "", "../../root/../secret"} {
 		f.Add(target)

@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// This file has what decides, beside an active unit, whether a program of the table reboots the host. Whatever cannot be read
-// is an error, never a no.
+// This file decides whether a program of the table whose unit is active reboots the host. A
+// configuration that cannot be read is an error, never a no.
 
 const systemdServiceInterface = "org.freedesktop.systemd1.Service"
 
-// rpmOSTreeReboots reads the file that the daemon reads: asking the daemon would start it, and it is asked often.
+// rpmOSTreeReboots reads the configuration file of the daemon. Calling the daemon would start it,
+// and this check runs often.
 func rpmOSTreeReboots(_ context.Context, on looked) (bool, error) {
 	content, err := readConfiguration(on.root, "/etc/rpm-ostreed.conf")
 	if err != nil {
@@ -31,7 +32,7 @@ func rpmOSTreeReboots(_ context.Context, on looked) (bool, error) {
 	}
 }
 
-// aptReboots reports whether unattended-upgrades reboots the host once its upgrades need it.
+// aptReboots reports whether unattended-upgrades reboots the host after upgrades that require it.
 func aptReboots(_ context.Context, on looked) (bool, error) {
 	names, err := configurationsIn(on.root, "/etc/apt/apt.conf.d")
 	if err != nil {
@@ -53,7 +54,7 @@ func aptReboots(_ context.Context, on looked) (bool, error) {
 	return isAptTrue(value)
 }
 
-// dnfReboots reads the files of dnf-automatic of dnf 4 and 5; the later of them wins.
+// dnfReboots reads the configuration files of dnf-automatic of dnf 4 and 5. The last one wins.
 func dnfReboots(_ context.Context, on looked) (bool, error) {
 	reboot := ""
 	for _, name := range []string{
@@ -70,7 +71,8 @@ func dnfReboots(_ context.Context, on looked) (bool, error) {
 	return reboot != "" && reboot != "never", nil
 }
 
-// transactionalUpdateReboots: without a method it chooses one that reboots.
+// transactionalUpdateReboots reports whether transactional-update reboots the host. By default it
+// chooses a method that does.
 func transactionalUpdateReboots(_ context.Context, on looked) (bool, error) {
 	const vendor, administrator = "/usr/etc/transactional-update.conf", "/etc/transactional-update.conf"
 	snippets, err := configurationsIn(on.root, vendor+".d")
@@ -81,15 +83,16 @@ func transactionalUpdateReboots(_ context.Context, on looked) (bool, error) {
 	return method != "kured" && method != "none", err
 }
 
-// osUpdateReboots: without a command it chooses one that reboots.
+// osUpdateReboots reports whether os-update reboots the host. By default it chooses a command that
+// does.
 // https://github.com/openSUSE/os-update/blob/main/src/os-update.in
 func osUpdateReboots(_ context.Context, on looked) (bool, error) {
 	command, err := lastAssignment(on.root, "REBOOT_CMD", "/usr/share/os-update/os-update.conf", "/usr/etc/os-update.conf", "/etc/os-update.conf")
 	return command != "no" && command != "none", err
 }
 
-// lastAssignment is the value that the last of a host's files with shell assignments gives to a variable. Empty: none does. A shell runs
-// these files, so one that has anything else may give any value.
+// lastAssignment returns the last value that the files assign to a shell variable, or an empty
+// string. A shell runs these files, so a file with anything but assignments is an error.
 func lastAssignment(root, variable string, names ...string) (string, error) {
 	last := ""
 	for _, name := range names {
@@ -110,11 +113,12 @@ func lastAssignment(root, variable string, names ...string) (string, error) {
 	return last, nil
 }
 
-// shellLine is an assignment of one word that ends with its line, a comment, or nothing. A shell takes a carriage return for a part of
-// the word.
+// shellLine matches a line with an assignment of one word, a comment, both, or nothing. A shell
+// treats a carriage return as part of the word.
 var shellLine = regexp.MustCompile(`^[ \t]*(?:#.*|(\w+)=((?:"(?:[^"\\\x60]|\\.)*"|'[^']*'|\\.|[^\s"'\\;&|<>()#\x60])*)(?:[ \t]+#.*)?)?[ \t]*$`)
 
-// iniValue is the last value of a key in a section of an INI file, without blanks around it. Empty: it is not set.
+// iniValue returns the last value of a key in a section of an INI file, without surrounding blanks.
+// It is empty if the key is not set.
 func iniValue(content, section, key string) string {
 	value, in := "", ""
 	for line := range strings.Lines(content) {
@@ -130,13 +134,14 @@ func iniValue(content, section, key string) string {
 	return value
 }
 
-// isAptFile reports whether apt reads a file of this name in apt.conf.d. It leaves out what dpkg and editors leave behind.
+// isAptFile reports whether apt reads a file of this name in apt.conf.d. It skips files that dpkg
+// and editors leave behind.
 func isAptFile(name string) bool {
 	extension := path.Ext(name)
 	return (extension == "" || extension == ".conf") && !strings.HasPrefix(name, ".") && isMadeOf(name, "_-:.")
 }
 
-// isAptTrue reads a boolean as apt does. One that apt does not know is an error here.
+// isAptTrue reads a boolean as apt does. A value that apt does not know is an error.
 func isAptTrue(value string) (bool, error) {
 	switch strings.ToLower(value) {
 	case "", "0", "no", "false", "without", "off", "disable":
@@ -152,12 +157,12 @@ var (
 	errAptInclude = errors.New("it includes another file, which is not read")
 )
 
-// aptValue is what an option is after a file of apt.conf(5) was read, where it was value before. Names have no case; blocks
-// nest, and each adds a part to the name.
+// aptValue returns the value of an option after reading a file of apt.conf(5). The value argument
+// is the one before. Names are case-insensitive. Blocks nest, and each adds a part to the name.
 func aptValue(content, option, value string) (string, error) {
-	blocks := []string{""}        // Their names.
-	words := make([]string, 0, 2) // An option and its value.
-	glued := false                // The last token was a part of a word, and the next one may be, too.
+	blocks := []string{""}        // names of the open blocks
+	words := make([]string, 0, 2) // an option and its value
+	glued := false                // the last token was part of a word that may go on
 	for content != "" {
 		token, rest, err := aptToken(content)
 		if err != nil {
@@ -165,8 +170,8 @@ func aptValue(content, option, value string) (string, error) {
 		}
 		content = rest
 		within := blocks[len(blocks)-1]
-		if (token == ";" || token == "}") && len(words) > 0 { // The last option of a block may go without its semicolon.
-			if len(words) > 1 { // Without a value nothing is set.
+		if (token == ";" || token == "}") && len(words) > 0 { // The last option of a block does not need a semicolon.
+			if len(words) > 1 { // An option without a value sets nothing.
 				value = aptStatement(aptName(within, words[0]), words[1:], option, value)
 			}
 			words = nil
@@ -197,7 +202,7 @@ func aptValue(content, option, value string) (string, error) {
 	return value, nil
 }
 
-// aptName is the name of an option or a block within another block.
+// aptName returns the full name of an option or a block within another block.
 func aptName(block, name string) string {
 	if block == "" {
 		return name
@@ -205,7 +210,8 @@ func aptName(block, name string) string {
 	return block + "::" + name
 }
 
-// aptStatement is what an option is after one statement, where it was value before.
+// aptStatement returns the value of an option after one statement. The value argument is the one
+// before.
 func aptStatement(name string, words []string, option, value string) string {
 	switch {
 	case strings.EqualFold(name, option):
@@ -216,7 +222,8 @@ func aptStatement(name string, words []string, option, value string) string {
 	return value
 }
 
-// aptToken is the first token: a word, a text behind its first quote, or one of { } ;. Empty: blanks or a comment.
+// aptToken returns the first token: a word, a text with its opening quote, or one of { } ;. It is
+// empty for blanks and comments.
 func aptToken(content string) (token, rest string, err error) {
 	const blanks = " \t\r\n"
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// TestCoordinators_ProgramsThatRebootTheirHost: each row of the table, with the host's files that decide (behaviour 57), and with the
-// command that turns it off.
+// TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57 covers each row of the table with the
+// configurations that decide, and with the command that turns the program off.
 func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 	const zincati, apt, dnf = "zincati.service", "apt-daily-upgrade.timer", "dnf-automatic-install.timer"
 	const ostree, transactional, osUpdate = "rpm-ostreed-automatic.timer", "transactional-update.timer", "os-update.timer"
@@ -23,7 +23,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unit  string
 		files files
-		// want is the program's name; empty: nobody.
+		// want is the name of the program, or empty if it does not reboot the host.
 		want string
 	}{
 		"Zincati by its defaults": {zincati, none, "Zincati"},
@@ -132,7 +132,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 				t.Errorf("found %v, want %s by %s", got, tc.want, tc.unit)
 			case tc.want != "" && got.Off != "":
 				root := coordinators.HostRoot
-				must(t, os.MkdirAll(filepath.Join(root, "etc", "zincati", "config.d"), 0o700)) // Zincati's package has it.
+				must(t, os.MkdirAll(filepath.Join(root, "etc", "zincati", "config.d"), 0o700)) // as in Zincati's package
 				command := strings.NewReplacer("/etc/", root+"/etc/", "systemctl restart", "true").Replace(got.Off)
 				must(t, exec.CommandContext(t.Context(), "sh", "-c", command).Run())
 				if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
@@ -143,7 +143,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 	}
 }
 
-// Zincati that is turned off in its configuration goes on running, and reports it in its unit's status.
+// If its configuration turns Zincati off, it keeps running and says so in the status of its unit.
 func TestCoordinators_ZincatiThatIsTurnedOff_Behaviour57(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	coordinators.HostRoot = newRoot(t, map[string]string{"etc/x": "", "usr/x": "", "run/x": ""})
@@ -160,8 +160,8 @@ func TestCoordinators_ZincatiThatIsTurnedOff_Behaviour57(t *testing.T) {
 	}
 }
 
-// Zincati reads its configuration when it starts. What it does is unknown if that has changed since or cannot be read, and then it
-// counts as a conflict and not as a client.
+// Zincati reads its configuration when it starts. If that has changed since or cannot be read, its
+// behaviour is unknown. Zincati then counts as a conflict and not as a client.
 func TestFleetLockClient(t *testing.T) {
 	const unit, name = "zincati.service", "etc/zincati/config.d/90.toml"
 	asks := map[string]string{name: "[updates]\nstrategy = \"fleet_lock\"\n", "usr/x": "", "run/x": ""}
@@ -170,7 +170,7 @@ func TestFleetLockClient(t *testing.T) {
 		files  map[string]string
 		adapt  func(*hosttest.Units)
 		client string
-		// conflict is a part of the error of Other.
+		// conflict is part of the error of Other.
 		conflict string
 	}{
 		"it asks":                      {files: asks, client: "Zincati"},
@@ -224,7 +224,8 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 		"apt, a text without its end": {
 			apt, map[string]string{"etc/apt/apt.conf.d/50": `Unattended-Upgrade::Automatic-Reboot "true;`}, "reading /etc/apt/apt.conf.d/50 of the host: it is not apt's syntax",
 		},
-		// With these transactional-update reboots, by a method that it does not know or by the one that it chooses.
+		// With these values transactional-update reboots the host, because it does not know the
+		// method or chooses one itself.
 		"a shell reads the carriage return, too": {transactional, shell("REBOOT_METHOD=kured\r\n"), `of the host: "REBOOT_METHOD=kured\r" is more than an assignment`},
 		"a shell reads no more after a quote":    {transactional, shell("A='b\nREBOOT_METHOD=kured\n"), `"A='b" is more than an assignment`},
 		"a shell reads a number sign in a word":  {transactional, shell("REBOOT_METHOD=kured#1\n"), `"REBOOT_METHOD=kured#1" is more than an assignment`},
@@ -244,7 +245,7 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), coordinators.HostRoot) {
 				t.Errorf("%q names the container's path", err)
 			}
-			// What is found is reported, whatever else cannot be found out.
+			// A coordinator that was found is reported even if another check fails.
 			units.Set("locksmithd.service", "active")
 			if got, err := coordinators.Other(t.Context()); got == nil || got.Name != "locksmithd" {
 				t.Errorf("found %v, %v", got, err)
@@ -259,7 +260,8 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 	}
 }
 
-// A link may lead to what the agent's pod does not see: what it would read there is unknown, and is not nothing.
+// A link may lead to a file that is not mounted into the agent's pod. Its content is then unknown,
+// not empty.
 func TestCoordinators_ALinkOutOfWhatIsMountedIsNotANo_Behaviour57(t *testing.T) {
 	for link, unit := range map[string]string{
 		"etc/rpm-ostreed.conf": "rpm-ostreed-automatic.timer", "etc/apt/apt.conf.d": "apt-daily-upgrade.timer",
@@ -279,8 +281,8 @@ func TestCoordinators_ALinkOutOfWhatIsMountedIsNotANo_Behaviour57(t *testing.T) 
 	}
 }
 
-// A link to /dev/null turns a file off that a package brings. One to a file that is gone has no effect: what a package that was removed
-// has left behind keeps no node up.
+// A link to /dev/null disables a file of a package. A link to a missing file has no effect, so that
+// remains of a removed package do not block the node.
 func TestCoordinators_ALinkToNothingIsEmpty(t *testing.T) {
 	for name, target := range map[string]string{
 		"turned off": os.DevNull, "turned off, by a relative link": "../../../dev/null", "dangling": "/usr/share/gone/20apt.conf", "dangling, relative": "gone.conf",
@@ -299,7 +301,7 @@ func TestCoordinators_ALinkToNothingIsEmpty(t *testing.T) {
 	}
 }
 
-// A link in the middle of a name counts from the host's root, too.
+// Links in the middle of a path are resolved below the host's root, too.
 func TestCoordinators_AFolderMayBeALink(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	units.Set("apt-daily-upgrade.timer", "active")
@@ -311,7 +313,8 @@ func TestCoordinators_AFolderMayBeALink(t *testing.T) {
 	}
 }
 
-// TestIsAptFile: as apt-config dump of apt 2.6 has it, for a folder of files with these names.
+// TestIsAptFile compares with the output of apt-config dump of apt 2.6 for a folder of files with
+// these names.
 func TestIsAptFile(t *testing.T) {
 	for name, want := range map[string]bool{
 		"50unattended-upgrades": true, "57foo.conf": true, "52a.b.conf": true, "58x:y": true, "59_Z": true,
@@ -333,11 +336,13 @@ func TestAptValue(t *testing.T) {
 		"Unattended-Upgrade {\n\tMail \"root\";\n\tAutomatic-Reboot \"true\"; // at night\n\tOrigins { \"a=b\"; };\n};": "true",
 		"Unattended-Upgrade { Automatic-Reboot \"true\" };":                                                             "true", "Unattended-Upgrade { Mail \"root\"; Automatic-Reboot \"true\"\n}": "true",
 		option + ` "true";` + option + ` "false";`: "false",
-		// As apt-config of apt 2.6 has it: without a value nothing is set, and the text beside a block's name is no part of its options' names.
+		// As in apt-config of apt 2.6: an option without a value sets nothing, and the text after a
+		// block's name is not part of the names of its options.
 		option + ` "true";` + option + `;`:                "true",
 		`Unattended-Upgrade "x" { Automatic-Reboot 1; };`: "1",
 		option + `-Time "02:00";`:                         "before",
-		// #clear is a statement, also of what an option is within; no comment follows it, and an empty text is a value.
+		// #clear also clears the options within a block. No comment may follow it, and an empty
+		// text is a value.
 		"x 1; #clear " + option + ";":                                       "",
 		"#clear unattended-upgrade;":                                        "",
 		"#clear Unattended;":                                                "before",

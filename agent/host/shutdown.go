@@ -13,16 +13,17 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// scheduledShutdown is the property of logind with what `shutdown` has scheduled, as unattended-upgrades and dnf-automatic do.
+// scheduledShutdown is the property of logind that shows what `shutdown` has scheduled, for example
+// for unattended-upgrades or dnf-automatic.
 const scheduledShutdown = "ScheduledShutdown"
 
-// scheduledFile is logind's own record of it, which names who scheduled it.
+// scheduledFile is logind's record of the schedule. It names who scheduled it.
 const scheduledFile = "/run/systemd/shutdown/scheduled"
 
-// shutdowns are the types that take the host, or all that runs on it, down.
+// shutdowns are the types of shutdown that stop the host or everything that runs on it.
 var shutdowns = []string{"poweroff", "reboot", "halt", "kexec", "soft-reboot"}
 
-// scheduled is the shutdown that is scheduled. Nil: none is, or there is no logind.
+// scheduled returns the scheduled shutdown. It returns nil without a schedule or without logind.
 func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator, error) {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -42,22 +43,23 @@ func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator,
 	if err := dbus.Store([]any{value.Value()}, &is); err != nil {
 		return nil, fmt.Errorf("%s instead of a type and a time", value.Signature())
 	}
-	// Without a schedule the time is the largest number, or zero beside the type of an action that was carried out at once. A dry run, dry-…,
-	// only warns.
+	// Without a schedule the time is the largest number, or zero if an action was carried out at
+	// once. A dry run, dry-…, only warns.
 	if !slices.Contains(shutdowns, is.Type) || is.USec == 0 || is.USec > math.MaxInt64 {
 		return nil, nil
 	}
 	return &Coordinator{Name: is.Type, At: time.UnixMicro(int64(is.USec)).UTC(), By: scheduledBy(root)}, nil
 }
 
-// maxByBytes bounds what of the message to all users is passed on.
+// maxByBytes limits the length of the message to all users that is reported.
 const maxByBytes = 64
 
-// scheduledBy is who scheduled the shutdown, as far as the file specifies. Systemd before 256 writes no UID.
+// scheduledBy returns who scheduled the shutdown, as far as the file says. Systemd before 256 does
+// not write the UID.
 func scheduledBy(root string) string {
 	content, err := readBelow(root, scheduledFile)
 	if err != nil {
-		return "" // It is an extra: the property reports that there is one.
+		return "" // The property already shows the shutdown, so the file is optional.
 	}
 	values := parseAssignments(content)
 	var by []string

@@ -14,8 +14,9 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// SocketOf returns the socket that a D-Bus address names, below root. It takes only a socket of this host: a D-Bus library
-// also takes addresses that dial another host or run a program.
+// SocketOf returns the path below root of the socket that a D-Bus address names. It accepts only
+// sockets of this host, although a D-Bus library also accepts addresses that dial another host or
+// run a program.
 func SocketOf(address, root string) (string, error) {
 	pairs, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix || strings.ContainsAny(address, ";\x00") {
@@ -29,7 +30,7 @@ func SocketOf(address, root string) (string, error) {
 			return "", fmt.Errorf("address %.128q cannot be read", address)
 		case key == "path" && filepath.IsAbs(value):
 			return filepath.Join(root, filepath.Clean(value)), nil
-		case key == "abstract" && value != "": // rpm-ostree before February 2023; reachable in the host's network only
+		case key == "abstract" && value != "": // of rpm-ostree before February 2023; reachable only in the host's network
 			return "@" + value, nil
 		}
 	}
@@ -37,21 +38,22 @@ func SocketOf(address, root string) (string, error) {
 }
 
 const (
-	// maxSignalBytes bounds a signal: any user of the host may send one of 128 MiB straight to the agent,
-	// whatever its match rules are. Decoded, a message takes up to 15 times as much.
+	// maxSignalBytes limits the size of a signal. Any user of the host may send one of 128 MiB
+	// straight to the agent, whatever its match rules are. A decoded message takes up to 15 times
+	// as much.
 	maxSignalBytes = 64 << 10
-	// maxAnswerBytes bounds what a service answers.
+	// maxAnswerBytes limits the size of a reply.
 	maxAnswerBytes = 1 << 20
-	// fixedHeader is the part of a message that has its lengths.
+	// fixedHeader is the size of the part of a message that contains its lengths.
 	fixedHeader = 16
 )
 
-// ErrTooLarge ends a connection on which a service answered with more than the agent reads.
+// ErrTooLarge ends a connection on which a service sent a larger reply than the agent reads.
 var ErrTooLarge = errors.New("the answer is larger than 1 MiB")
 
-// BoundedReader reads a D-Bus connection for godbus, which reads every message whole. It leaves out what
-// nobody waits for: method calls, and signals that are too large or that godbus cannot decode. It returns
-// ErrTooLarge for an answer that is too large.
+// BoundedReader reads a D-Bus connection for godbus, which reads every message whole. It drops
+// method calls, and signals that are too large or that godbus cannot decode. It returns ErrTooLarge
+// for a reply that is too large.
 func BoundedReader(connection io.Reader) io.Reader { return bounded(connection) }
 
 func bounded(connection io.Reader) *boundedReader {
@@ -60,7 +62,7 @@ func bounded(connection io.Reader) *boundedReader {
 
 type boundedReader struct {
 	in *bufio.Reader
-	// size is that of the last message, in bytes.
+	// size is the size of the last message in bytes.
 	size int
 	// next is the unread rest of the current message or line.
 	next bytes.Reader
@@ -78,8 +80,8 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return r.next.Read(p)
 }
 
-// message returns the next message, or nothing if it is left out. The server sends lines while it
-// authenticates the agent; a message never begins like one.
+// message returns the next message, or nothing if the message is dropped. While it authenticates
+// the agent, the server sends lines, which never begin like a message.
 func (r *boundedReader) message() ([]byte, error) {
 	first, err := r.in.Peek(1)
 	if err != nil {
@@ -118,8 +120,8 @@ func (r *boundedReader) message() ([]byte, error) {
 	return message, nil
 }
 
-// decodes reports whether godbus can read a message. One that it cannot read would end the connection, or
-// the process: it panics for some that the bus lets pass.
+// decodes reports whether godbus can read a message. A message that it cannot read would end the
+// connection, or even the process: godbus panics for some messages that the bus accepts.
 func decodes(message []byte) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -137,31 +139,31 @@ const (
 	maxQueuedBytes = 256 << 10
 )
 
-// signals passes the signals of a connection on in the order in which they came. Other handlers of godbus keep any number
-// of them, and any user of the host can send them faster than they are received. If there is no room for one, a nil takes
-// its place: signals are missing, and what they report has to be read again.
+// signals passes on the signals of a connection in order. Unlike other handlers of godbus, it has
+// limits, because any user of the host can send signals faster than they are received. If the queue
+// is full, a nil takes the place of the dropped signals. Then the state has to be read again.
 type signals struct {
 	from *boundedReader
 
 	mu      sync.Mutex
 	closed  bool
 	channel chan<- *dbus.Signal
-	// sizes are those of the signals that wait, in bytes. That of a nil is zero.
+	// sizes are the sizes in bytes of the waiting signals. A nil has size zero.
 	sizes []int
 }
 
-// DeliverSignal implements dbus.SignalHandler. It is called by the goroutine that reads the connection.
+// DeliverSignal implements dbus.SignalHandler. The goroutine that reads the connection calls it.
 func (s *signals) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.channel == nil {
 		return
 	}
-	s.sizes = s.sizes[len(s.sizes)-len(s.channel):] // The others were received.
+	s.sizes = s.sizes[len(s.sizes)-len(s.channel):] // The earlier ones were received.
 	queued := s.from.size
 	for _, size := range s.sizes {
 		if size == 0 {
-			return // What comes after the nil will be read again with what came before it.
+			return // After a nil the state is read again, which covers this signal.
 		}
 		queued += size
 	}
@@ -173,7 +175,7 @@ func (s *signals) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	s.sizes = append(s.sizes, size)
 }
 
-// AddSignal implements dbus.SignalRegistrar, for one channel with room for MaxQueued.
+// AddSignal implements dbus.SignalRegistrar for a single channel with room for MaxQueued.
 func (s *signals) AddSignal(channel chan<- *dbus.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +191,7 @@ func (s *signals) RemoveSignal(chan<- *dbus.Signal) {
 	s.channel = nil
 }
 
-// Terminate implements dbus.Terminator: the channel ends with the connection.
+// Terminate implements dbus.Terminator. It closes the channel when the connection ends.
 func (s *signals) Terminate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

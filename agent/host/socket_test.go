@@ -71,7 +71,7 @@ func TestSocketOf_RefusesWhatIsNoSocketOfThisHost(t *testing.T) {
 	}
 }
 
-// FuzzSocketOf checks that a socket is below the root, or abstract.
+// FuzzSocketOf checks that a socket is below the root or abstract.
 func FuzzSocketOf(f *testing.F) {
 	f.Add("unix:path=/run/rpm-ostree-transaction.sock")
 	f.Add("unix:abstract=a,guid=b")
@@ -92,7 +92,7 @@ func FuzzSocketOf(f *testing.F) {
 	})
 }
 
-// signal is one as it is sent.
+// signal returns an encoded signal.
 func signal(t *testing.T, path string, body ...any) []byte {
 	t.Helper()
 	m := dbus.Message{Type: dbus.TypeSignal, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
@@ -108,11 +108,11 @@ func encoded(t *testing.T, m dbus.Message) []byte {
 	t.Helper()
 	var sent bytes.Buffer
 	must(t, m.EncodeTo(&sent, binary.LittleEndian))
-	binary.LittleEndian.PutUint32(sent.Bytes()[8:], 1) // A serial number.
+	binary.LittleEndian.PutUint32(sent.Bytes()[8:], 1) // a serial number
 	return sent.Bytes()
 }
 
-// stranger is a program on the bus that sends what godbus would not.
+// stranger is a program on the bus that sends messages which godbus would not send.
 func stranger(t *testing.T, bus *hosttest.Bus) io.Writer {
 	t.Helper()
 	path, err := SocketOf(bus.Address(), "/")
@@ -134,7 +134,7 @@ func TestSystemBus_OutlivesWhatAnyUserMaySend_Behaviour5(t *testing.T) {
 	cases := map[string][]byte{
 		"a body of 30 MiB": signal(t, "/", strings.Repeat("x", 30<<20)),
 		"a path of 1 MiB":  signal(t, "/"+strings.Repeat("x", 1<<20)),
-		// godbus takes neither for a key, although D-Bus does.
+		// D-Bus allows these keys, but godbus does not support them.
 		"a key that is a boolean": bytes.Replace(signal(t, "/", map[uint32]string{1: "x"}), []byte("a{us}"), []byte("a{bs}"), 1),
 		"an endless list":         signal(t, "/", make([]string, 1<<20)),
 	}
@@ -158,7 +158,8 @@ func TestSystemBus_OutlivesWhatAnyUserMaySend_Behaviour5(t *testing.T) {
 	}
 }
 
-// godbus panics for a list of files: a bus hands files only to those that asked for them.
+// godbus panics for a list of file descriptors. A bus passes file descriptors only to clients that
+// asked for them.
 func TestSystemBus_ReceivesNoFiles_Behaviour5(t *testing.T) {
 	bus := hosttest.StartFor(t)
 	conn, err := SystemBus(bus.Address())(t.Context())
@@ -188,14 +189,14 @@ func TestSystemBus_ReportsThatSignalsAreMissing(t *testing.T) {
 			bus := hosttest.StartFor(t)
 			conn, err := SystemBus(bus.Address())(t.Context())
 			must(t, err)
-			signals := make(chan *dbus.Signal, tc.room) // Nobody receives them when they come.
+			signals := make(chan *dbus.Signal, tc.room) // Nobody receives while they arrive.
 			must(t, conn.AddMatchSignal(dbus.WithMatchInterface("org.example.Test")))
 			conn.Signal(signals) // After NameAcquired.
-			for range 2 {        // What comes after it is received again.
+			for range 2 {        // Later signals are received again.
 				for i := range 10 {
 					must(t, conn.Emit("/", "org.example.Test.Count", int32(i), strings.Repeat("x", tc.size)))
 				}
-				must(t, conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err) // Its answer comes after them.
+				must(t, conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err) // The reply arrives after the signals.
 				for want := range int32(tc.want) {
 					if got := receive(t, "a signal", signals); got == nil || got.Body[0] != want {
 						t.Errorf("received %v in place of %d", got, want)
@@ -209,7 +210,7 @@ func TestSystemBus_ReportsThatSignalsAreMissing(t *testing.T) {
 	}
 }
 
-// zeros is an endless body.
+// zeros is an endless message body.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

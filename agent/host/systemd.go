@@ -22,15 +22,15 @@ const (
 	systemdUnitInterface    = "org.freedesktop.systemd1.Unit"
 )
 
-// Names of the D-Bus errors that report that there is no such unit in memory, and that no systemd is on the bus.
+// Names of the D-Bus errors for a unit that is not loaded, and for a bus without systemd.
 const (
 	errNoSuchUnit     = "org.freedesktop.systemd1.NoSuchUnit"
 	errServiceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
 	errNameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
 )
 
-// unitIsActive reports whether systemd runs a unit, or is about to: whatever is neither inactive nor failed may still act. A
-// unit that is not loaded does not run. Where there is no systemd, no unit runs.
+// unitIsActive reports whether systemd runs a unit or is about to. A unit in any state but inactive
+// and failed may still act. A unit that is not loaded does not run. Without systemd no unit runs.
 func unitIsActive(ctx context.Context, on looked, unit string) (bool, error) {
 	state, err := unitProperty(ctx, on.conn, unit, systemdUnitInterface, "ActiveState")
 	switch {
@@ -42,13 +42,14 @@ func unitIsActive(ctx context.Context, on looked, unit string) (bool, error) {
 	return state != "inactive" && state != "failed", nil
 }
 
-// runsSystemd reports whether the host runs systemd, as sd_booted(3) does, or may. It is off the bus while it is executed anew.
+// runsSystemd reports whether the host runs systemd, as sd_booted(3) does, or may run it. Systemd
+// leaves the bus for a moment while it re-executes itself.
 func runsSystemd(root string) bool {
 	_, err := os.Stat(filepath.Join(root, "run/systemd/system"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// unitProperty is a property of a unit that is a string.
+// unitProperty returns a string property of a unit.
 func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (string, error) {
 	value, err := property(ctx, conn, unit, iface, name)
 	if err != nil {
@@ -61,13 +62,13 @@ func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string
 	return text, nil
 }
 
-// property returns a property of a unit, of any type.
+// property returns a property of a unit.
 func property(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (dbus.Variant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	var path dbus.ObjectPath
-	// GetUnit, unlike LoadUnit, loads nothing and needs no rights. Where systemd is not there already, the bus must not
-	// try to start it.
+	// Unlike LoadUnit, GetUnit does not load the unit and needs no permission. The bus must not try
+	// to start systemd.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".GetUnit", dbus.FlagNoAutoStart, unit)
 	if err := call.Store(&path); err != nil {
 		return dbus.Variant{}, fmt.Errorf("calling GetUnit of systemd: %w", err)
@@ -80,7 +81,7 @@ func property(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (d
 	return value, nil
 }
 
-// answered keeps the name alone of an error that a service answered, whose text would be another one with each look.
+// answered reduces an error reply to its name, because its text may differ each time.
 func answered(who string, err error) error {
 	if name := ErrorName(err); name != "" {
 		return fmt.Errorf("%s answers %s", who, name)
@@ -88,7 +89,8 @@ func answered(who string, err error) error {
 	return err
 }
 
-// unitPath is the object of a unit: what D-Bus does not take in a path is an underscore and two hexadecimal digits.
+// unitPath returns the object path of a unit. Characters that a path cannot contain become an
+// underscore and two hexadecimal digits.
 func unitPath(unit string) dbus.ObjectPath {
 	var label strings.Builder
 	for _, c := range []byte(unit) {
@@ -101,11 +103,12 @@ func unitPath(unit string) dbus.ObjectPath {
 	return systemdPath + "/unit/" + dbus.ObjectPath(label.String())
 }
 
-// inhibitorsBindRoot is the first systemd whose logind lets nobody but polkit permit root to ignore a block inhibitor.
+// inhibitorsBindRoot is the first version of systemd in which root needs polkit's permission to
+// ignore a block inhibitor.
 const inhibitorsBindRoot = 257
 
-// bindsRoot reports whether the host's systemd is that version or a later one. If the version is
-// unknown it returns false, and a call shows the truth.
+// bindsRoot reports whether the host's systemd has that version or a later one. It returns false if
+// the version is unknown. The call of logind then shows whether it refuses.
 func bindsRoot(ctx context.Context, conn *dbus.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -126,7 +129,8 @@ func bindsRoot(ctx context.Context, conn *dbus.Conn) bool {
 
 const polkitName = "org.freedesktop.PolicyKit1"
 
-// hasPolkit reports whether polkit is on the bus, or the bus could start it. It permits root everything. Unknown is yes: a call shows it.
+// hasPolkit reports whether polkit is on the bus, or the bus could start it. Polkit permits root
+// everything. It returns true if that is unknown. The call of logind then shows whether it refuses.
 func hasPolkit(ctx context.Context, conn *dbus.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

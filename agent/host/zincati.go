@@ -15,23 +15,25 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Zincati is the name of Fedora CoreOS's update agent in messages.
+// Zincati is the name of the update agent of Fedora CoreOS in messages.
 const Zincati = "Zincati"
 
 const zincatiUnit = "zincati.service"
 
-// zincatiOff is in the unit's status once Zincati has read updates.enabled=false. It stays active then, and does nothing.
+// zincatiOff is in the status of the unit after Zincati has read updates.enabled=false. It then
+// stays active but does nothing.
 // https://github.com/coreos/zincati/blob/main/src/update_agent/actor.rs
 const zincatiOff = "auto-updates logic disabled by configuration"
 
-// fleetLock is the strategy by which Zincati reboots only when its FleetLock server permits it.
+// fleetLock is the strategy with which Zincati reboots only when its FleetLock server permits it.
 const fleetLock = "fleet_lock"
 
-// zincatiAdvice makes Zincati ask the operator's FleetLock server.
+// zincatiAdvice configures Zincati to use the operator's FleetLock server.
 const zincatiAdvice = `printf '[updates]\nstrategy = "fleet_lock"\nfleet_lock.base_url = "http://CLUSTER-IP/"\n' ` +
 	">/etc/zincati/config.d/99-fleet-lock.toml && systemctl restart zincati.service"
 
-// zincatiFolders have Zincati's fragments. A file in a later folder replaces one of the same name in an earlier one.
+// zincatiFolders are the folders with Zincati's configuration fragments. A file in a later folder
+// replaces one of the same name in an earlier folder.
 var zincatiFolders = []string{"/usr/lib/zincati/config.d", "/run/zincati/config.d", "/etc/zincati/config.d"}
 
 // zincatiReboots reports whether Zincati reboots the host without asking a FleetLock server.
@@ -44,9 +46,9 @@ func zincatiReboots(ctx context.Context, on looked) (bool, error) {
 	return strategy != fleetLock, err
 }
 
-// FleetLockClient returns the name of the host's program that finalizes staged updates and reboots
-// the host once a FleetLock server permits it. It is empty if the host has no such program, or if
-// that is unknown.
+// FleetLockClient returns the name of the program on the host that finalizes staged updates and
+// reboots the host once a FleetLock server permits it. It is empty if the host does not have one,
+// or if that is unknown.
 func (c Coordinators) FleetLockClient(ctx context.Context) (string, error) {
 	conn, err := c.Connect(ctx)
 	if err != nil {
@@ -69,8 +71,9 @@ func (c Coordinators) FleetLockClient(ctx context.Context) (string, error) {
 	return Zincati, nil
 }
 
-// zincatiStrategy returns the update strategy in force: that of the last fragment which sets one. Zincati reads its fragments when it
-// starts, so fragments that are newer than its process are an error.
+// zincatiStrategy returns the update strategy in force, which the last fragment that has one sets.
+// Zincati reads its fragments when it starts, so a fragment that is newer than its process is an
+// error.
 // https://github.com/coreos/zincati/blob/main/docs/usage/configuration.md
 func zincatiStrategy(ctx context.Context, on looked) (string, error) {
 	fragments, newest, err := zincatiFragments(on.root)
@@ -96,7 +99,7 @@ func zincatiStrategy(ctx context.Context, on looked) (string, error) {
 		}
 	}
 	if strategy != fleetLock {
-		return strategy, nil // It conflicts, whether it is in force or not.
+		return strategy, nil // It conflicts even if it is not in force yet.
 	}
 	started, err := startOf(ctx, on.conn, on.unit)
 	if err == nil && newest.After(started) {
@@ -105,7 +108,8 @@ func zincatiStrategy(ctx context.Context, on looked) (string, error) {
 	return strategy, err
 }
 
-// zincatiFragments returns the path of each fragment by its file name, and when one of them was changed last.
+// zincatiFragments returns the path of each fragment by its file name, and the time of the last
+// change of any of them.
 func zincatiFragments(root string) (fragments map[string]string, newest time.Time, err error) {
 	fragments = map[string]string{}
 	for _, folder := range zincatiFolders {
@@ -143,7 +147,7 @@ func changedAt(root, name string) time.Time {
 	return info.ModTime()
 }
 
-// startOf returns when the main process of a service was started.
+// startOf returns the start time of the main process of a service.
 func startOf(ctx context.Context, conn *dbus.Conn, unit string) (time.Time, error) {
 	value, err := property(ctx, conn, unit, systemdServiceInterface, "ExecMainStartTimestamp")
 	if err != nil {

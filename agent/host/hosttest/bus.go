@@ -1,5 +1,6 @@
-// Package hosttest is a host for tests and demonstrations: a real, private dbus-daemon with fakes of the update engines and
-// of logind on it. The daemon's policy allows everything, so whoever can reach the socket may own any name.
+// Package hosttest provides a host for tests and demonstrations: a private dbus-daemon with fakes
+// of the update engines and of logind. The policy of the daemon allows everything, so anyone who
+// can reach the socket may own any name.
 package hosttest
 
 import (
@@ -22,11 +23,11 @@ import (
 )
 
 const (
-	// maxSocketPath is one less than sun_path holds on Linux.
+	// maxSocketPath is one less than the size of sun_path on Linux.
 	maxSocketPath = 107
-	// readyPoll is how often a daemon that is starting is asked whether it listens.
+	// readyPoll is the interval at which a starting daemon is checked.
 	readyPoll = time.Millisecond
-	// stopGrace is how long it has to end.
+	// stopGrace is the time that the daemon has to end.
 	stopGrace = 10 * time.Second
 )
 
@@ -34,9 +35,9 @@ const (
 type Bus struct {
 	// dir holds the socket and the configuration.
 	dir string
-	// owned reports that dir was made by Start and goes with Stop.
+	// owned reports whether Start created dir and Stop removes it.
 	owned bool
-	// address is that of a bus that somebody else runs. Empty: ours.
+	// address is the address of a bus that somebody else runs, or empty if this package runs it.
 	address string
 	// programs runs the daemon.
 	programs *process.Group
@@ -46,8 +47,9 @@ type Bus struct {
 	activations []*activation
 }
 
-// Start runs a dbus-daemon with its files in dir, which must exist. It returns once the daemon listens. Where dir is too
-// long for the path of a socket, a short temporary folder is used instead and removed by Stop.
+// Start runs a dbus-daemon with its files in dir, which must exist. It returns once the daemon
+// listens. If dir is too long for the path of a socket, it uses a short temporary folder, which
+// Stop removes.
 func Start(dir string) (*Bus, error) {
 	bus := &Bus{dir: dir}
 	if len(bus.socket()) > maxSocketPath {
@@ -67,7 +69,8 @@ func Start(dir string) (*Bus, error) {
 	return bus, nil
 }
 
-// TB is what StartFor and NewMachine need of a *testing.T, a *testing.B or a Ginkgo suite's GinkgoT().
+// TB is the part of *testing.T, *testing.B and Ginkgo's GinkgoT() that StartFor and NewMachine
+// need.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -75,7 +78,7 @@ type TB interface {
 	Cleanup(func())
 }
 
-// StartFor starts a bus for a test and stops it when the test ends. What goes wrong fails the test.
+// StartFor starts a bus for a test and stops it when the test ends. Errors fail the test.
 func StartFor(t TB) *Bus {
 	t.Helper()
 	bus, err := Start(t.TempDir())
@@ -90,7 +93,8 @@ func StartFor(t TB) *Bus {
 	return bus
 }
 
-// Join is a bus that somebody else runs, for services that are put on it: a real host's system bus, for example.
+// Join returns a bus that somebody else runs, such as the system bus of a real host, to put
+// services on it.
 func Join(address string) *Bus { return &Bus{address: address} }
 
 // Address is the bus's D-Bus address, unix:path=….
@@ -120,8 +124,8 @@ func (b *Bus) Stop() error {
 	return err
 }
 
-// Restart ends the daemon if it runs and starts it again at the same address. Services do not come back by themselves:
-// call their Start.
+// Restart stops the daemon if it runs and starts it at the same address. Services do not come back
+// by themselves: call their Start.
 func (b *Bus) Restart() error {
 	if err := b.Halt(); err != nil {
 		return err
@@ -129,11 +133,11 @@ func (b *Bus) Restart() error {
 	return b.start()
 }
 
-// Halt ends the daemon until Restart. An error: it had to be killed.
+// Halt stops the daemon until Restart. It returns an error if the daemon had to be killed.
 func (b *Bus) Halt() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), stopGrace) // A test that has ended stops its bus, too.
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace) // works after the end of the test, too
 	defer cancel()
 	if b.daemon != nil {
 		b.daemon.Stop(ctx)
@@ -144,13 +148,13 @@ func (b *Bus) Halt() error {
 func (b *Bus) socket() string { return filepath.Join(b.dir, "bus") }
 func (b *Bus) config() string { return filepath.Join(b.dir, "bus.conf") }
 
-// services is the folder of what the daemon starts on demand; it may be missing.
+// services returns the folder of the services that the daemon starts on demand. It may not exist.
 func (b *Bus) services() string { return filepath.Join(b.dir, "services") }
 
-// configuration is that of a bus on which anybody may do anything.
+// configuration returns the configuration of a bus on which everything is allowed.
 func (b *Bus) configuration() []byte {
 	var address, services bytes.Buffer
-	_ = xml.EscapeText(&address, []byte(b.Address())) // A bytes.Buffer takes every write.
+	_ = xml.EscapeText(&address, []byte(b.Address())) // writing to a bytes.Buffer cannot fail
 	_ = xml.EscapeText(&services, []byte(b.services()))
 	return fmt.Appendf(nil, `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -180,7 +184,7 @@ func (b *Bus) start() error {
 		return fmt.Errorf("starting dbus-daemon (package dbus-daemon or dbus): %w", err)
 	}
 	for {
-		// A socket that an earlier daemon has left refuses.
+		// The socket of an earlier daemon refuses connections.
 		if conn, err := net.Dial("unix", b.socket()); err == nil {
 			return conn.Close()
 		}
@@ -204,17 +208,18 @@ func (b *Bus) deactivate() error {
 	return errors.Join(failures...)
 }
 
-// activation is a service that the bus starts when somebody calls it, as systemd would. The service lives in the test
-// process, so what the daemon runs writes a line into a pipe, which the test process reads.
+// activation is a service that the bus starts when it is called, as with systemd. The service lives
+// in the test process, so the program that the daemon runs writes a line into a pipe, which the
+// test process reads.
 type activation struct {
-	// script is what the daemon runs.
+	// script is the program that the daemon runs.
 	script string
-	// starts is the pipe.
+	// starts is the pipe that it writes to.
 	starts *os.File
 }
 
-// activatable makes name a service that the bus starts on demand. start is called for each such demand, one at a time. A demand is met
-// once the name is taken.
+// activatable makes name a service that the bus starts on demand. start is called for each demand,
+// one at a time, and must have taken the name when it returns.
 func (b *Bus) activatable(name string, start func() error) (*activation, error) {
 	folder := b.services()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -228,7 +233,8 @@ func (b *Bus) activatable(name string, start func() error) (*activation, error) 
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return nil, fmt.Errorf("making the pipe of %s: %w", name, err)
 	}
-	// Open for writing too: so it neither blocks nor ends when nobody writes.
+	// The pipe is also opened for writing, so that reading neither blocks nor ends without a
+	// writer.
 	starts, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening the pipe of %s: %w", name, err)
@@ -241,7 +247,7 @@ func (b *Bus) activatable(name string, start func() error) (*activation, error) 
 	return a, a.works(true)
 }
 
-// MakeActivatable installs a service that the bus could start on demand, and that fails to.
+// MakeActivatable installs a service that the bus tries to start on demand, which fails.
 func (b *Bus) MakeActivatable(name string) error {
 	a, err := b.activatable(name, func() error { return nil })
 	if err != nil {
@@ -250,7 +256,8 @@ func (b *Bus) MakeActivatable(name string) error {
 	return errors.Join(a.works(false), b.reload())
 }
 
-// reload makes the daemon list what was installed; it finds it by itself once somebody calls it.
+// reload makes the daemon list the installed services. It would find them by itself only when they
+// are called.
 func (b *Bus) reload() error {
 	conn, err := b.Connect()
 	if err != nil {
@@ -263,7 +270,7 @@ func (b *Bus) reload() error {
 	return nil
 }
 
-// works chooses what the daemon runs from now on: what writes into the pipe, or something that fails.
+// works sets whether the program that the daemon runs writes into the pipe or fails.
 func (a *activation) works(works bool) error {
 	script := "exit 1\n"
 	if works {
@@ -275,8 +282,8 @@ func (a *activation) works(works bool) error {
 	return nil
 }
 
-// answer starts the service at each line, until the pipe is closed. Where that fails the caller's call fails with it: the
-// daemon waits for the name for a while.
+// answer starts the service for each line until the pipe is closed. If the start fails, the daemon
+// waits for the name for a while, and then the caller's call fails.
 func (a *activation) answer(start func() error) {
 	for lines := bufio.NewScanner(a.starts); lines.Scan(); {
 		_ = start()

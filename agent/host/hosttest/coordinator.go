@@ -14,7 +14,8 @@ type Coordinator struct {
 	held *os.File
 }
 
-// Coordinate starts one on the host whose file system is at root. It fails where another one runs there.
+// Coordinate starts a coordinator on the host whose file system is at root. It fails if another one
+// runs there.
 func Coordinate(root, content string) (*Coordinator, error) {
 	c := &Coordinator{path: filepath.Join(root, "run", "update-engine", "coordinator.conf")}
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o750); err != nil {
@@ -28,7 +29,8 @@ func Coordinate(root, content string) (*Coordinator, error) {
 	return c, c.Write(content)
 }
 
-// Write changes what the file reports, as locksmithd does it: another file that is locked already takes its name.
+// Write changes the content of the file as locksmithd does: a new file, which is already locked,
+// replaces the old one.
 func (c *Coordinator) Write(content string) error {
 	draft := c.path + ".draft"
 	file, err := locked(draft)
@@ -44,7 +46,7 @@ func (c *Coordinator) Write(content string) error {
 	return nil
 }
 
-// End is the end of its process: the lock is gone, and the file stays.
+// End ends the process of the coordinator: the lock is released, and the file stays.
 func (c *Coordinator) End() { _ = c.held.Close() }
 
 func locked(path string) (*os.File, error) {

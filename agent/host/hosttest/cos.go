@@ -7,14 +7,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What update_engine of Container-Optimized OS is called on the bus.
+// Names of update_engine of Container-Optimized OS on the bus.
 const (
 	cosName      = "org.chromium.UpdateEngine"
 	cosPath      = dbus.ObjectPath("/org/chromium/UpdateEngine")
 	cosInterface = "org.chromium.UpdateEngineInterface"
 )
 
-// COSOp is what update_engine of COS is doing: the numbers of update_engine.Operation.
+// COSOp is an operation of update_engine of COS, with the numbers of update_engine.Operation.
 type COSOp int32
 
 // Operations of COS' update_engine.
@@ -27,7 +27,7 @@ const (
 	COSUpdatedNeedReboot COSOp = 6
 )
 
-// text is how GetStatus of the platforms before GetStatusAdvanced spells an operation.
+// text returns the operation as GetStatus spells it on platforms before GetStatusAdvanced.
 func (o COSOp) text() string {
 	names := []string{
 		"IDLE", "CHECKING_FOR_UPDATE", "UPDATE_AVAILABLE", "DOWNLOADING", "VERIFYING", "FINALIZING", "UPDATED_NEED_REBOOT",
@@ -40,12 +40,12 @@ func (o COSOp) text() string {
 	return "UPDATE_STATUS_" + names[o]
 }
 
-// cosNoVersion is what COS' update_engine reports before it knows one, and after it has forgotten it.
+// cosNoVersion is the version that update_engine of COS reports while it does not know one.
 const cosNoVersion = "0.0.0.0"
 
-// COSStatus is what matters of update_engine.StatusResult.
+// COSStatus has the relevant fields of update_engine.StatusResult.
 type COSStatus struct {
-	// LastChecked is in seconds since 1970; 0 means never.
+	// LastChecked is in seconds since 1970, or 0 for never.
 	LastChecked int64
 	// Progress of the download, 0 to 1.
 	Progress float64
@@ -55,7 +55,7 @@ type COSStatus struct {
 	Version string
 	// Size of the download in bytes.
 	Size int64
-	// IsInstall reports that downloadable content is being installed, and no update of the system.
+	// IsInstall reports whether downloadable content is being installed instead of a system update.
 	IsInstall bool
 }
 
@@ -64,7 +64,7 @@ func COSNeedReboot(version string) COSStatus {
 	return COSStatus{Op: COSUpdatedNeedReboot, Version: version}
 }
 
-// message is the status as protobuf writes it: zero values are left out.
+// message returns the status as protobuf encodes it. Zero values are left out.
 func (s COSStatus) message() []byte {
 	var b []byte
 	number := func(field protowire.Number, value uint64) {
@@ -85,24 +85,25 @@ func (s COSStatus) message() []byte {
 	return b
 }
 
-// body is the status as GetStatus and StatusUpdate report it, which know nothing of installs.
+// body returns the status as GetStatus and StatusUpdate report it, which do not know IsInstall.
 func (s COSStatus) body() []any {
 	return Status{LastChecked: s.LastChecked, Progress: s.Progress, Op: s.Op.text(), Version: s.Version, Size: s.Size}.body()
 }
 
-// COSPlatform is a generation of COS, distinguished by how its update_engine reports its status.
+// COSPlatform is a generation of COS. They differ in how update_engine reports its status.
 type COSPlatform int
 
 const (
-	// COSCurrent knows GetStatusAdvanced and StatusUpdateAdvanced only.
+	// COSCurrent has only GetStatusAdvanced and StatusUpdateAdvanced.
 	COSCurrent COSPlatform = iota
-	// COSTransitional has the old ones beside them.
+	// COSTransitional has the old ones, too.
 	COSTransitional
 	// COSBeforeAdvanced has only the old ones, GetStatus and StatusUpdate.
 	COSBeforeAdvanced
 )
 
-// COSUpdateEngine is a fake update_engine of COS. It does nothing by itself but answer, and broadcast when it starts.
+// COSUpdateEngine is a fake update_engine of COS. By itself it only answers calls, and broadcasts
+// its status when it starts.
 type COSUpdateEngine struct {
 	engine[COSStatus]
 
@@ -117,8 +118,8 @@ func StartCOSUpdateEngine(b *Bus, platform COSPlatform) (*COSUpdateEngine, error
 	return e, e.Start()
 }
 
-// Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status
-// as soon as it has its name; a need it had survives, the version does not.
+// Start brings update_engine back after Stop or a restart of the bus. Like the real one it
+// broadcasts its status as soon as it has its name. A need survives, but its version does not.
 func (e *COSUpdateEngine) Start() error {
 	after := COSStatus{Version: cosNoVersion}
 	if read(&e.guarded, func() bool { return e.status.Op == COSUpdatedNeedReboot && !e.status.IsInstall }) {
@@ -137,12 +138,13 @@ func (e *COSUpdateEngine) Emit(status COSStatus) error {
 	return e.broadcast(status)
 }
 
-// EmitBody broadcasts a signal of the engine's with any body, fit or not, and leaves the status as it is.
+// EmitBody broadcasts a signal of the engine with any body, valid or not, and leaves the status as
+// it is.
 func (e *COSUpdateEngine) EmitBody(member string, body ...any) error {
 	return e.service.signal(cosPath, cosInterface+"."+member, body)
 }
 
-// CrashWhenAsked takes update_engine off the bus at the next GetStatusAdvanced, before it has answered.
+// CrashWhenAsked takes update_engine off the bus at the next GetStatusAdvanced, before it replies.
 func (e *COSUpdateEngine) CrashWhenAsked() { e.set(func() { e.crashes = true }) }
 
 // DrivingCalls counts the calls that make the engine do something. The agent must never make one.
@@ -200,7 +202,7 @@ func (e *COSUpdateEngine) getStatus() (lastChecked, progress, op, version, size 
 	return body[0], body[1], body[2], body[3], body[4], e.failure
 }
 
-// resetStatus forgets a staged update and notifies nobody.
+// resetStatus forgets a staged update without a signal.
 func (e *COSUpdateEngine) resetStatus() *dbus.Error {
 	e.SetStatus(COSStatus{Version: cosNoVersion})
 	return nil
@@ -211,7 +213,7 @@ func (e *COSUpdateEngine) drive() *dbus.Error {
 	return nil
 }
 
-// ForgeCOS emits a StatusUpdateAdvanced of COS from a connection of its own, which is not update_engine's.
+// ForgeCOS emits a StatusUpdateAdvanced of COS from a connection that is not update_engine's.
 func (b *Bus) ForgeCOS(status COSStatus) error {
 	return b.forge(cosPath, cosInterface+".StatusUpdateAdvanced", []any{status.message()})
 }

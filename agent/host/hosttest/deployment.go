@@ -13,19 +13,20 @@ const osName = "fedora-coreos"
 
 // Deployment is a version of the operating system on disk, as rpm-ostree lists it.
 type Deployment struct {
-	// Version of the build. Empty: it has none, as a tree that somebody composed without one.
+	// Version of the build. It is empty if the tree was composed without one.
 	Version string
-	// Checksum of the commit. Empty: Commit(Version).
+	// Checksum of the commit. It defaults to Commit(Version).
 	Checksum string
-	// Booted reports that the host runs it.
+	// Booted reports whether the host runs it.
 	Booted bool
-	// Staged reports that it is written into the boot loader at shutdown only.
+	// Staged reports whether it is written into the boot loader only at shutdown.
 	Staged bool
-	// Locked reports that the shutdown leaves it out until somebody finalizes it. Only staged deployments can be.
+	// Locked reports whether the shutdown ignores it until it is finalized. Only staged deployments
+	// can be locked.
 	Locked bool
 }
 
-// Commit is a checksum made of a version.
+// Commit returns a checksum made from a version.
 func Commit(version string) string {
 	sum := sha256.Sum256([]byte(version))
 	return hex.EncodeToString(sum[:])
@@ -38,7 +39,7 @@ func (d Deployment) checksum() string {
 	return Commit(d.Version)
 }
 
-// properties is the dictionary the real one reports, as far as somebody may look into it.
+// properties returns the dictionary of the real daemon, as far as the agent might read it.
 func (d Deployment) properties() map[string]dbus.Variant {
 	commit := map[string]dbus.Variant{"ostree.linux": dbus.MakeVariant("6.8.9-300.fc40.x86_64")}
 	p := map[string]dbus.Variant{
@@ -66,7 +67,7 @@ func (d Deployment) properties() map[string]dbus.Variant {
 	return p
 }
 
-// orNone is the dictionary of the first deployment that is as asked, or an empty one.
+// orNone returns the dictionary of the first matching deployment, or an empty one.
 func orNone(deployments []Deployment, as func(Deployment) bool) map[string]dbus.Variant {
 	for _, d := range deployments {
 		if as(d) {

@@ -2,7 +2,7 @@ package hosttest
 
 import "github.com/godbus/dbus/v5"
 
-// What update_engine of Flatcar and CoreOS is called on the bus.
+// Names of update_engine of Flatcar and CoreOS on the bus.
 const (
 	engineName      = "com.coreos.update1"
 	enginePath      = dbus.ObjectPath("/com/coreos/update1")
@@ -19,12 +19,12 @@ const (
 	OpUpdatedNeedReboot = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 )
 
-// noVersion is what update_engine reports before it knows one, and after it has forgotten it.
+// noVersion is the version that update_engine reports while it does not know one.
 const noVersion = "0.0.0"
 
-// Status is the body of GetStatus and StatusUpdate, in the order of the wire.
+// Status is the body of GetStatus and StatusUpdate, in the order of their fields.
 type Status struct {
-	// LastChecked is in seconds since 1970; 0 means never.
+	// LastChecked is in seconds since 1970, or 0 for never.
 	LastChecked int64
 	// Progress of the download, 0 to 1.
 	Progress float64
@@ -36,15 +36,15 @@ type Status struct {
 	Size int64
 }
 
-// Idle is the status after a boot.
+// Idle returns the status after a boot.
 func Idle() Status { return Status{Op: OpIdle, Version: noVersion} }
 
-// NeedReboot is the status once a version is staged.
+// NeedReboot returns the status once a version is staged.
 func NeedReboot(version string) Status { return Status{Op: OpUpdatedNeedReboot, Version: version} }
 
 func (s Status) body() []any { return []any{s.LastChecked, s.Progress, s.Op, s.Version, s.Size} }
 
-// engine is what both kinds of update_engine have: a status, and how they answer whoever asks for it.
+// engine is the common part of both kinds of update_engine: the status, and how it answers calls.
 type engine[S any] struct {
 	guarded
 
@@ -58,7 +58,7 @@ type engine[S any] struct {
 // Stop takes update_engine off the bus, as when it crashes.
 func (e *engine[S]) Stop() { e.service.stop() }
 
-// SetStatus changes what the engine answers and broadcasts nothing.
+// SetStatus changes the status without a broadcast.
 func (e *engine[S]) SetStatus(status S) { e.set(func() { e.status = status }) }
 
 // FailStatus makes the engine answer with a D-Bus error. An empty name lets it answer again.
@@ -66,14 +66,15 @@ func (e *engine[S]) FailStatus(name, message string) {
 	e.set(func() { e.failure = namedError(name, message) })
 }
 
-// GarbleStatus makes the engine's answers malformed, or right again: GetStatus with other types, GetStatusAdvanced with bytes that are
-// no protobuf message.
+// GarbleStatus makes replies malformed, or valid again: GetStatus with other types,
+// GetStatusAdvanced with bytes that are not a protobuf message.
 func (e *engine[S]) GarbleStatus(garbled bool) { e.set(func() { e.garbled = garbled }) }
 
 // StatusCalls counts the calls of GetStatus and GetStatusAdvanced that were answered.
 func (e *engine[S]) StatusCalls() int { return read(&e.guarded, func() int { return e.asked }) }
 
-// UpdateEngine is a fake update_engine. It does nothing by itself but answer, and broadcast when it starts.
+// UpdateEngine is a fake update_engine. By itself it only answers calls, and broadcasts its status
+// when it starts.
 type UpdateEngine struct {
 	engine[Status]
 
@@ -87,8 +88,9 @@ func StartUpdateEngine(b *Bus) (*UpdateEngine, error) {
 	return e, e.Start()
 }
 
-// Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status as soon as it
-// has its name. A need it had survives (a marker below /run does), the version does not.
+// Start brings update_engine back after Stop or a restart of the bus. Like the real one it
+// broadcasts its status as soon as it has its name. A need survives, by a marker below /run, but
+// its version does not.
 func (e *UpdateEngine) Start() error {
 	after := Idle()
 	if read(&e.guarded, func() bool { return e.status.Op == OpUpdatedNeedReboot }) {
@@ -101,13 +103,14 @@ func (e *UpdateEngine) Start() error {
 	return e.EmitBody(after.body()...)
 }
 
-// Emit changes the status and broadcasts it, as its owner.
+// Emit changes the status and broadcasts it.
 func (e *UpdateEngine) Emit(status Status) error {
 	e.SetStatus(status)
 	return e.EmitBody(status.body()...)
 }
 
-// EmitBody broadcasts a StatusUpdate with any body, fit or not, as the engine, and leaves the status as it is.
+// EmitBody broadcasts a StatusUpdate of the engine with any body, valid or not, and leaves the
+// status as it is.
 func (e *UpdateEngine) EmitBody(body ...any) error {
 	return e.service.signal(enginePath, engineInterface+".StatusUpdate", body)
 }
@@ -117,7 +120,7 @@ func (e *UpdateEngine) AttemptUpdateCalls() int {
 	return read(&e.guarded, func() int { return e.attempts })
 }
 
-// OnAttempt states what an AttemptUpdate does beside being counted. It must not wait for the engine.
+// OnAttempt sets what AttemptUpdate does besides being counted. It must not wait for the engine.
 func (e *UpdateEngine) OnAttempt(attempt func()) { e.set(func() { e.attempt = attempt }) }
 
 func (e *UpdateEngine) export(conn *dbus.Conn) error {
@@ -128,7 +131,8 @@ func (e *UpdateEngine) export(conn *dbus.Conn) error {
 	}, enginePath, engineInterface)
 }
 
-// getStatus returns values of type any, which godbus sends as what they hold: that is how it can answer garbled.
+// getStatus returns values of type any, which godbus sends as the type that they hold. So it can
+// also return garbled replies.
 func (e *UpdateEngine) getStatus() (lastChecked, progress, op, version, size any, failure *dbus.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +144,7 @@ func (e *UpdateEngine) getStatus() (lastChecked, progress, op, version, size any
 	return s.LastChecked, s.Progress, s.Op, s.Version, s.Size, e.failure
 }
 
-// resetStatus forgets a staged update and, like the real one, notifies nobody.
+// resetStatus forgets a staged update and, like the real one, does not send a signal.
 func (e *UpdateEngine) resetStatus() *dbus.Error {
 	e.SetStatus(Idle())
 	return nil
@@ -156,7 +160,7 @@ func (e *UpdateEngine) attemptUpdate() *dbus.Error {
 	return nil
 }
 
-// namedError is a D-Bus error with a text. With an empty name there is no error.
+// namedError returns a D-Bus error with a text, or nil if the name is empty.
 func namedError(name, message string) *dbus.Error {
 	if name == "" {
 		return nil
@@ -164,13 +168,14 @@ func namedError(name, message string) *dbus.Error {
 	return dbus.NewError(name, []any{message})
 }
 
-// SendNeedReboot does what `locksmithctl send-need-reboot` does. It broadcasts one StatusUpdate that reports a need, on a connection of
-// its own. So the sender is not update_engine, which does not know of it.
+// SendNeedReboot does what `locksmithctl send-need-reboot` does: it broadcasts one StatusUpdate
+// with a need on its own connection. So the sender is not update_engine, which does not know the
+// need.
 func (b *Bus) SendNeedReboot() error {
 	return b.Broadcast(NeedReboot("").body()...)
 }
 
-// Broadcast emits a StatusUpdate with any body, fit or not, from a connection of its own.
+// Broadcast emits a StatusUpdate with any body, valid or not, from a new connection.
 func (b *Bus) Broadcast(body ...any) error {
 	return b.forge(enginePath, engineInterface+".StatusUpdate", body)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What tests of the agent cannot show. Where a played service were more lenient or stricter than the real one, they would pass all the
-// same.
+// These tests compare the fakes with the real services. Tests of the agent would pass even if a
+// fake were more lenient or stricter than the real service.
 
 // listen connects to the bus and receives every StatusUpdate.
 func listen(t *testing.T, bus *Bus) (*dbus.Conn, <-chan *dbus.Signal) {
@@ -23,7 +23,7 @@ func listen(t *testing.T, bus *Bus) (*dbus.Conn, <-chan *dbus.Signal) {
 	return conn, signals
 }
 
-// next is the next StatusUpdate. The bus' own NameAcquired is passed over.
+// next returns the next StatusUpdate. It skips NameAcquired of the bus.
 func next(signals <-chan *dbus.Signal) *dbus.Signal {
 	for signal := range signals {
 		if signal.Path == enginePath {
@@ -33,7 +33,7 @@ func next(signals <-chan *dbus.Signal) *dbus.Signal {
 	return nil
 }
 
-// status asks update_engine.
+// status calls GetStatus of update_engine.
 func status(t *testing.T, conn *dbus.Conn) Status {
 	t.Helper()
 	var s Status

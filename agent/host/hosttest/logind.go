@@ -10,26 +10,28 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// What logind is called on the bus.
+// Names of logind on the bus.
 const (
 	logindName      = "org.freedesktop.login1"
 	logindPath      = dbus.ObjectPath("/org/freedesktop/login1")
 	logindInterface = "org.freedesktop.login1.Manager"
 )
 
-// Systemd is a generation of logind, distinguished by what it makes of block inhibitors.
+// Systemd is a generation of logind. They differ in how they treat block inhibitors.
 type Systemd int
 
 const (
-	// SystemdCurrent (257 and later): block inhibitors bind root, too, whoever holds them. With flag 0x1 weak ones of another uid than the
-	// caller's count, and 0x10 skips them all.
+	// SystemdCurrent is 257 and later. Block inhibitors of any user bind root, too. Flag 0x1 makes
+	// weak inhibitors of other users count, and 0x10 skips all inhibitors.
 	SystemdCurrent Systemd = iota
-	// SystemdWithoutPolkit is the same on a host without polkit: 0x10 skips weak ones only, for root too.
+	// SystemdWithoutPolkit is the same on a host without polkit. There 0x10 skips only weak
+	// inhibitors, even for root.
 	SystemdWithoutPolkit
-	// SystemdBefore257: Reboot ignores block inhibitors for root, flag 0x1 makes those count that another uid than the
-	// caller's holds, 0x10 is an invalid argument.
+	// SystemdBefore257 ignores block inhibitors for root in Reboot. Flag 0x1 makes those of other
+	// users count, and 0x10 is an invalid argument.
 	SystemdBefore257
-	// SystemdWithoutFlags: there is no RebootWithFlags, and Reboot ignores block inhibitors for root.
+	// SystemdWithoutFlags does not have RebootWithFlags. Its Reboot ignores block inhibitors for
+	// root.
 	SystemdWithoutFlags
 )
 
@@ -45,16 +47,16 @@ type Inhibitor struct {
 	UID, PID             uint32
 }
 
-// BlockShutdown is a lock that forbids a reboot. The uid that holds it is the one that asks for the reboot: on a host both
-// are root.
+// BlockShutdown returns a lock that forbids a reboot. Its uid is that of the caller of the reboot,
+// because on a host both are root.
 func BlockShutdown(who, why string) Inhibitor {
 	return Inhibitor{What: "shutdown", Who: who, Why: why, Mode: "block", UID: callerUID(), PID: 1}
 }
 
-// callerUID is the uid of whoever calls the fake: a test and its agent are one process.
+// callerUID returns the uid of the caller of the fake. A test and its agent are one process.
 func callerUID() uint32 { return uint32(os.Getuid()) }
 
-// Logind is a fake logind. It accepts every reboot until a test changes that, and by itself does nothing about it.
+// Logind is a fake logind. By default it accepts every reboot but does nothing.
 type Logind struct {
 	guarded
 
@@ -72,13 +74,14 @@ type Logind struct {
 	held       map[string]chan struct{}
 }
 
-// StartLogind puts a logind on the bus, the current systemd's.
+// StartLogind puts a logind of the current systemd on the bus.
 func StartLogind(b *Bus) (*Logind, error) {
 	l := &Logind{service: service{bus: b, name: logindName}, answer: "yes", scheduled: unscheduled}
 	return l, l.Start()
 }
 
-// Start brings logind back after Stop or a restart of the bus, as after a boot: no shutdown is under way any more.
+// Start brings logind back after Stop or a restart of the bus. As after a boot, no shutdown is
+// under way.
 func (l *Logind) Start() error {
 	l.set(func() { l.preparing = false })
 	return l.service.start(l.export)
@@ -93,8 +96,8 @@ func (l *Logind) SetSystemd(s Systemd) { l.set(func() { l.systemd = s }) }
 // SetCanReboot changes the answer of CanReboot: yes, no, na, challenge, inhibitor-blocked.
 func (l *Logind) SetCanReboot(answer string) { l.set(func() { l.answer = answer }) }
 
-// OnReboot is called once for each accepted reboot, in a goroutine of its own: the reply is sent meanwhile. Nil, as at
-// the start: the reboot is accepted and nothing happens.
+// OnReboot is called in a goroutine for each accepted reboot, so the reply is sent at the same
+// time. By default it is nil, and nothing happens.
 func (l *Logind) OnReboot(f func()) { l.set(func() { l.onReboot = f }) }
 
 // FailReboot makes both reboot methods fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty
@@ -103,14 +106,17 @@ func (l *Logind) FailReboot(name, message string) {
 	l.set(func() { l.failure = namedError(name, message) })
 }
 
-// FailListInhibitors makes ListInhibitors fail with a D-Bus error whose text differs each time. That of a bus which does not let the
-// call through names the connection. An empty name lets it succeed again.
+// FailListInhibitors makes ListInhibitors fail with a D-Bus error whose text differs each time, as
+// it does if the bus rejects the call and names the connection. An empty name lets it succeed
+// again.
 func (l *Logind) FailListInhibitors(name string) { l.set(func() { l.unlisted = name }) }
 
-// AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.
+// AcceptAndDoNothing makes accepted reboots have no effect at all: no callback and no
+// PreparingForShutdown.
 func (l *Logind) AcceptAndDoNothing(inert bool) { l.set(func() { l.inert = inert }) }
 
-// Hold lets calls of a method, such as ListInhibitors, wait until release is called, which happens once. Calls reports them.
+// Hold makes calls of a method, such as ListInhibitors, wait until release is called once. Calls
+// lists them already.
 func (l *Logind) Hold(method string) (release func()) {
 	gate := make(chan struct{})
 	l.set(func() { l.held = map[string]chan struct{}{method: gate} })
@@ -120,7 +126,7 @@ func (l *Logind) Hold(method string) (release func()) {
 	}
 }
 
-// called notes a call, and returns when nobody holds its method.
+// called records a call, and returns once its method is not held.
 func (l *Logind) called(method string, args ...any) {
 	l.mu.Lock()
 	l.calls = append(l.calls, fmt.Sprintf("%s(%s)", method, fmt.Sprint(args...)))
@@ -131,7 +137,7 @@ func (l *Logind) called(method string, args ...any) {
 	}
 }
 
-// SetInhibitors replaces the locks, and reports it as the real one does.
+// SetInhibitors replaces the locks and signals the change as the real one does.
 func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 	l.set(func() { l.inhibitors = slices.Clone(inhibitors) })
 	what := make([]string, 0, len(inhibitors))
@@ -142,22 +148,23 @@ func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped notifies nobody.
 }
 
-// EmitChanged broadcasts PropertiesChanged with any body, fit or not.
+// EmitChanged broadcasts PropertiesChanged with any body, valid or not.
 func (l *Logind) EmitChanged(body ...any) error {
 	return l.service.signal(logindPath, propertiesChanged, body)
 }
 
-// Scheduled is the value of property ScheduledShutdown: what is scheduled, and when in microseconds since 1970.
+// Scheduled is the value of property ScheduledShutdown: the type of shutdown, and its time in
+// microseconds since 1970.
 type Scheduled struct {
 	Type string
 	USec uint64
 }
 
-// unscheduled is its value while nothing is scheduled.
+// unscheduled is the value while nothing is scheduled.
 var unscheduled = Scheduled{USec: math.MaxUint64}
 
-// Schedule changes what ScheduledShutdown reports, which may be of any type, and reports it as the real one does. Nil: nothing is
-// scheduled any more.
+// Schedule sets ScheduledShutdown to a value of any type and signals the change as the real one
+// does. Nil removes the schedule.
 func (l *Logind) Schedule(value any) {
 	if value == nil {
 		value = unscheduled
@@ -244,7 +251,8 @@ func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
 	})
 }
 
-// goDown accepts a reboot, or refuses it for a block inhibitor that counts; the caller holds the lock.
+// goDown accepts a reboot, or refuses it because of a block inhibitor that counts. The caller holds
+// the lock.
 func (l *Logind) goDown(counts func(Inhibitor) bool) *dbus.Error {
 	blocks := func(i Inhibitor) bool {
 		return strings.HasPrefix(i.Mode, "block") && strings.Contains(i.What, "shutdown") && counts(i)

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Machine is a host with Flatcar: a root folder, and a bus with update_engine and logind.
+// Machine is a host with Flatcar. It has a root folder, and a bus with update_engine and logind.
 type Machine struct {
-	// Name is that of its Node.
+	// Name is the name of its Node.
 	Name string
 	// Root represents the host's root file system.
 	Root string
@@ -22,7 +22,8 @@ type Machine struct {
 	boots atomic.Int64
 }
 
-// NewMachine is a host for a test, of a version, that has not booted. What goes wrong fails the test, with which the host ends.
+// NewMachine returns a host of a version for a test. It has not booted yet, and it ends with the
+// test. Errors fail the test.
 func NewMachine(t TB, name, version string) *Machine {
 	t.Helper()
 	m := &Machine{Name: name, Root: t.TempDir(), Bus: StartFor(t)}
@@ -39,39 +40,40 @@ func NewMachine(t TB, name, version string) *Machine {
 	return m
 }
 
-// Install makes the host one of a version.
+// Install changes the version of the host.
 func (m *Machine) Install(version string) error {
 	release := fmt.Sprintf("ID=flatcar\nVERSION_ID=%q\n", version)
 	return os.WriteFile(filepath.Join(m.Root, "etc", "os-release"), []byte(release), 0o600)
 }
 
-// Boot begins another boot, with nothing staged and a logind that has no shutdown under way. The bus stays.
+// Boot begins another boot, with nothing staged and no shutdown under way. The bus keeps running.
 func (m *Machine) Boot() error {
 	m.Engine.SetStatus(Idle())
 	return errors.Join(m.Freeze(), m.Logind.Start())
 }
 
-// Freeze begins another boot that ends nothing on the host, as if that had been frozen while it was down.
+// Freeze begins another boot that keeps the state of all services, as if they had been frozen while
+// the host was down.
 func (m *Machine) Freeze() error {
 	m.boots.Add(1)
 	return m.SetBootID(m.BootID())
 }
 
-// Boots is how often the host has booted.
+// Boots returns the number of boots of the host.
 func (m *Machine) Boots() int { return int(m.boots.Load()) }
 
-// BootID is that of the last boot.
+// BootID returns the boot ID of the last boot.
 func (m *Machine) BootID() string { return fmt.Sprintf("%s-boot-%d", m.Name, m.Boots()) }
 
-// Flags are those by which an agent finds the host.
+// Flags returns the flags with which an agent finds the host.
 func (m *Machine) Flags() []string {
 	return []string{"--node-name=" + m.Name, "--dbus-address=" + m.Bus.Address(), "--host-root=" + m.Root, "--boot-id-file=" + m.BootIDFile()}
 }
 
-// BootIDFile represents /proc/sys/kernel/random/boot_id.
+// BootIDFile returns the path of the file that stands for /proc/sys/kernel/random/boot_id.
 func (m *Machine) BootIDFile() string { return filepath.Join(m.Root, "boot_id") }
 
-// SetBootID is a kernel that has come up.
+// SetBootID writes the boot ID as a new kernel would.
 func (m *Machine) SetBootID(id string) error {
 	return os.WriteFile(m.BootIDFile(), []byte(id+"\n"), 0o600)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// guid is what every server of the fake calls itself.
+// guid is the GUID of every server of the fake.
 const guid = "0123456789abcdef0123456789abcdef"
 
-// servePeer is the server's side of a connection without a bus: it authenticates whoever has connected. The GLib of RHEL 9 takes
-// only a client whose first line has its identity.
+// servePeer is the server's side of a connection without a bus. It authenticates the client. The
+// GLib of RHEL 9 accepts a client only if its first line contains its identity.
 func servePeer(socket net.Conn) (*dbus.Conn, error) {
 	if err := authenticatePeer(socket); err != nil {
 		return nil, fmt.Errorf("authenticating a peer: %w", err)
@@ -25,7 +25,7 @@ func servePeer(socket net.Conn) (*dbus.Conn, error) {
 	return dbus.NewConn(&authenticated{Reader: io.MultiReader(answers, socket), WriteCloser: socket})
 }
 
-// beginServing lets a peer's calls in. The objects are to be there before.
+// beginServing starts to accept calls of a peer. Its objects must be exported before.
 func beginServing(peer *dbus.Conn) error { return peer.Auth(nil) }
 
 func authenticatePeer(socket net.Conn) error {
@@ -39,7 +39,7 @@ func authenticatePeer(socket net.Conn) error {
 	return expect(socket, "BEGIN\r\n")
 }
 
-// expect reads what a client has to send, and no byte of what follows.
+// expect reads exactly the bytes that a client has to send.
 func expect(socket io.Reader, want string) error {
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(socket, got); err != nil {
@@ -51,8 +51,8 @@ func expect(socket io.Reader, want string) error {
 	return nil
 }
 
-// authenticated is a connection that has been authenticated. godbus begins each connection as a client does, so it reads a server's
-// answers first.
+// authenticated is an authenticated connection. godbus begins each connection as a client, so it
+// first reads replies of a server.
 type authenticated struct {
 	io.Reader
 	io.WriteCloser
@@ -60,7 +60,7 @@ type authenticated struct {
 	begun bool
 }
 
-// Write drops what godbus writes up to BEGIN.
+// Write drops the bytes that godbus writes up to BEGIN.
 func (a *authenticated) Write(p []byte) (int, error) {
 	if !a.begun {
 		a.begun = string(p) == "BEGIN\r\n"

@@ -10,7 +10,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// What rpm-ostree is called on the bus.
+// Names of rpm-ostree on the bus.
 const (
 	rpmostreeName    = "org.projectatomic.rpmostree1"
 	sysrootPath      = dbus.ObjectPath("/org/projectatomic/rpmostree1/Sysroot")
@@ -19,14 +19,14 @@ const (
 	osInterface      = rpmostreeName + ".OS"
 )
 
-// RPMOSTree is a fake rpm-ostree daemon. The bus starts it when somebody calls it. Unlike the real one it does not leave
-// by itself after a minute: Exit states when.
+// RPMOSTree is a fake rpm-ostree daemon. The bus starts it when it is called. The real one exits
+// after a minute without clients. This one does so when Exit is called.
 type RPMOSTree struct {
 	guarded
 
 	service    service
 	activation *activation
-	// starting keeps two starts apart.
+	// starting serializes starts.
 	starting sync.Mutex
 
 	deployments []Deployment
@@ -45,8 +45,8 @@ type RPMOSTree struct {
 	transaction *Transaction
 }
 
-// InstallRPMOSTree makes rpm-ostree activatable on the bus of a host that runs the first of the deployments which reports it.
-// The daemon is not running yet.
+// InstallRPMOSTree makes rpm-ostree activatable on the bus of a host. The host runs the first
+// deployment that is Booted. The daemon is not running yet.
 func InstallRPMOSTree(b *Bus, deployments ...Deployment) (*RPMOSTree, error) {
 	r := &RPMOSTree{
 		service: service{bus: b, name: rpmostreeName}, deployments: slices.Clone(deployments), policy: "none",
@@ -57,7 +57,7 @@ func InstallRPMOSTree(b *Bus, deployments ...Deployment) (*RPMOSTree, error) {
 	return r, err
 }
 
-// Start brings the daemon up, as a call of it does. It does nothing where it is running.
+// Start starts the daemon as a call would. It does nothing if the daemon is running.
 func (r *RPMOSTree) Start() error {
 	r.starting.Lock()
 	defer r.starting.Unlock()
@@ -68,7 +68,8 @@ func (r *RPMOSTree) Start() error {
 	return r.service.start(r.export)
 }
 
-// Exit takes the daemon off the bus if it is idle, as it goes by itself after a minute. False: a client or a transaction keeps it.
+// Exit takes the daemon off the bus if it is idle, as it exits by itself after a minute. It returns
+// false if a client or a transaction keeps the daemon running.
 func (r *RPMOSTree) Exit() bool {
 	idle := read(&r.guarded, func() bool { return len(r.clients) == 0 && r.transaction == nil })
 	if idle {
@@ -77,7 +78,7 @@ func (r *RPMOSTree) Exit() bool {
 	return idle
 }
 
-// Crash takes the daemon off the bus whatever it does, and its transaction with it.
+// Crash takes the daemon and its transaction off the bus.
 func (r *RPMOSTree) Crash() {
 	r.stop()
 	var t *Transaction
@@ -87,21 +88,22 @@ func (r *RPMOSTree) Crash() {
 	}
 }
 
-// connection is the open one. It waits for a start that is under way: the bus passes calls on as soon as the name is taken.
+// connection returns the open connection. It waits for a start that is under way, because the bus
+// passes on calls as soon as the name is taken.
 func (r *RPMOSTree) connection() (*dbus.Conn, error) {
 	r.starting.Lock()
 	defer r.starting.Unlock()
 	return r.service.current()
 }
 
-// stop waits for a start as connection does.
+// stop waits for a start like connection.
 func (r *RPMOSTree) stop() {
 	r.starting.Lock()
 	defer r.starting.Unlock()
 	r.service.stop()
 }
 
-// Activates chooses whether the bus can start the daemon from now on, or fails to.
+// Activates sets whether the bus succeeds in starting the daemon.
 func (r *RPMOSTree) Activates(works bool) error { return r.activation.works(works) }
 
 // SetDeployments replaces the deployments and, if the daemon is running, notifies the bus, as after
@@ -114,19 +116,20 @@ func (r *RPMOSTree) SetDeployments(deployments ...Deployment) error {
 	)
 }
 
-// SetDeploymentsQuietly replaces the deployments, and of the daemon's objects only the OS reports it.
+// SetDeploymentsQuietly replaces the deployments. Only the object of the OS signals the change.
 func (r *RPMOSTree) SetDeploymentsQuietly(deployments ...Deployment) error {
 	r.set(func() { r.deployments = slices.Clone(deployments) })
 	return r.emitProperties(osPath, osInterface, "DefaultDeployment")
 }
 
-// Stage puts a version first in the boot order, as an upgrade does, instead of one that was staged before.
+// Stage puts a version first in the boot order, as an upgrade does. It replaces a staged version.
 func (r *RPMOSTree) Stage(version string) error {
 	kept := slices.DeleteFunc(r.Deployments(), func(d Deployment) bool { return d.Staged })
 	return r.SetDeployments(append([]Deployment{{Version: version, Staged: true}}, kept...)...)
 }
 
-// Boot is a reboot: the daemon is gone, a deployment that was locked is too, and the first of the others runs.
+// Boot reboots the host: the daemon is gone, a locked deployment is removed, and the first of the
+// others runs.
 func (r *RPMOSTree) Boot() {
 	r.Crash()
 	r.set(func() {
@@ -142,14 +145,14 @@ func (r *RPMOSTree) Deployments() []Deployment {
 	return read(&r.guarded, func() []Deployment { return slices.Clone(r.deployments) })
 }
 
-// SetAutomaticUpdatePolicy changes what the host's own timer does: none, check, stage or apply.
+// SetAutomaticUpdatePolicy sets the policy of the host's timer: none, check, stage or apply.
 func (r *RPMOSTree) SetAutomaticUpdatePolicy(policy string) error {
 	r.set(func() { r.policy = policy })
 	return r.emitProperties(sysrootPath, sysrootInterface, "AutomaticUpdatePolicy")
 }
 
-// GarbleDeployments makes property Deployments something else. A dbus.Variant is reported as the property's value, any other
-// value as the whole reply. Nil: right again.
+// GarbleDeployments replaces property Deployments. A dbus.Variant becomes the value of the
+// property, and any other value becomes the whole reply. Nil restores it.
 func (r *RPMOSTree) GarbleDeployments(value any) { r.set(func() { r.garbled = value }) }
 
 // FailReads makes reading a property fail with a D-Bus error. An empty name lets it succeed again.
@@ -157,11 +160,11 @@ func (r *RPMOSTree) FailReads(name, message string) {
 	r.set(func() { r.failure = namedError(name, message) })
 }
 
-// BeforeAnswer is called once, before the answer to the next read of a property is sent. What the daemon reports in it overtakes the
-// older answer.
+// BeforeAnswer is called once before the reply to the next read of a property is sent. Signals that
+// the daemon sends in it overtake the older reply.
 func (r *RPMOSTree) BeforeAnswer(hook func()) { r.set(func() { r.late = hook }) }
 
-// EmitPropertiesChanged emits the signal with any body, fit or not, as the daemon.
+// EmitPropertiesChanged emits the signal of the daemon with any body, valid or not.
 func (r *RPMOSTree) EmitPropertiesChanged(body ...any) error {
 	conn, err := r.connection()
 	if err != nil {
@@ -170,7 +173,7 @@ func (r *RPMOSTree) EmitPropertiesChanged(body ...any) error {
 	return emit(conn, sysrootPath, propertiesChanged, body)
 }
 
-// Starts counts how often the daemon came up.
+// Starts returns how many times the daemon has started.
 func (r *RPMOSTree) Starts() int { return read(&r.guarded, func() int { return r.starts }) }
 
 // Reads counts the calls that read a property.
@@ -188,7 +191,8 @@ func (r *RPMOSTree) Clients() []string {
 
 func (r *RPMOSTree) called(method string) { r.set(func() { r.calls = append(r.calls, method) }) }
 
-// emitProperties emits PropertiesChanged with what the properties are now. A daemon that is not running notifies nobody.
+// emitProperties emits PropertiesChanged with the current properties. It does nothing if the daemon
+// is not running.
 func (r *RPMOSTree) emitProperties(path dbus.ObjectPath, iface string, names ...string) error {
 	conn, err := r.connection()
 	if err != nil {
@@ -199,7 +203,7 @@ func (r *RPMOSTree) emitProperties(path dbus.ObjectPath, iface string, names ...
 	return emit(conn, path, propertiesChanged, []any{iface, all, []string{}})
 }
 
-// watchClients forgets clients that leave the bus, and what they began.
+// watchClients forgets clients that leave the bus, and what they have begun.
 func (r *RPMOSTree) watchClients(conn *dbus.Conn) error {
 	signals := make(chan *dbus.Signal, 64)
 	conn.Signal(signals)

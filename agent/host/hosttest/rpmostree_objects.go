@@ -7,14 +7,15 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Names of the D-Bus errors the fake answers with. The daemon lets GLib name a transaction that is in the way.
+// Names of the D-Bus errors of the fake. As in the real daemon, GLib generates the name of the
+// error for a transaction that is under way.
 const (
 	errNoSuchProperty = "org.freedesktop.DBus.Error.InvalidArgs"
 	errBusy           = "org.gtk.GDBus.UnmappedGError.Quark._g_2dio_2derror_2dquark.Code26"
 	errFailed         = "org.gtk.GDBus.UnmappedGError.Quark._g_2dio_2derror_2dquark.Code0"
 )
 
-// export puts the objects on the connection: Sysroot and one operating system.
+// export puts the objects Sysroot and one operating system on the connection.
 func (r *RPMOSTree) export(conn *dbus.Conn) error {
 	sysroot := map[string]any{"RegisterClient": r.registerClient, "Reload": r.reload}
 	system := map[string]any{"Upgrade": r.handleUpgrade, "FinalizeDeployment": r.handleFinalize, "AutomaticUpdateTrigger": r.automaticUpdateTrigger}
@@ -27,7 +28,7 @@ func (r *RPMOSTree) export(conn *dbus.Conn) error {
 	)
 }
 
-// propertiesOf are the properties of an interface; the caller holds the lock.
+// propertiesOf returns the properties of an interface. The caller holds the lock.
 func (r *RPMOSTree) propertiesOf(iface string) map[string]dbus.Variant {
 	first := func(Deployment) bool { return true }
 	booted := func(d Deployment) bool { return d.Booted }
@@ -59,7 +60,8 @@ func (r *RPMOSTree) propertiesOf(iface string) map[string]dbus.Variant {
 	return map[string]dbus.Variant{}
 }
 
-// get returns a value of type any, which godbus sends as what it holds: that is how it can answer garbled.
+// get returns a value of type any, which godbus sends as the type that it holds. So it can also
+// return garbled replies.
 func (r *RPMOSTree) get(iface, name string) (any, *dbus.Error) {
 	value, failure := r.look(iface, name)
 	var late func()

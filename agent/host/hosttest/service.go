@@ -7,13 +7,13 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// What every service has that has properties.
+// Names of every service with properties.
 const (
 	propertiesIface   = "org.freedesktop.DBus.Properties"
 	propertiesChanged = propertiesIface + ".PropertiesChanged"
 )
 
-// guarded is the lock for all that a service has, which calls of the bus and tests share.
+// guarded is the lock for the state of a service, which the bus and tests share.
 type guarded struct{ mu sync.Mutex }
 
 func (g *guarded) set(change func()) {
@@ -22,7 +22,7 @@ func (g *guarded) set(change func()) {
 	change()
 }
 
-// read reads what a service has under its lock.
+// read returns a part of the state of a service under its lock.
 func read[T any](g *guarded, value func() T) T {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *service) appear(conn *dbus.Conn, export func(*dbus.Conn) error) error {
 	if err := export(conn); err != nil {
 		return err
 	}
-	// Objects come first: whoever sees the name appear may call at once.
+	// The objects are exported first, because clients may call as soon as they see the name.
 	reply, err := conn.RequestName(s.name, dbus.NameFlagDoNotQueue)
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func (s *service) appear(conn *dbus.Conn, export func(*dbus.Conn) error) error {
 	return nil
 }
 
-// stop gives up the name and closes the connection. The bus notices a closed connection on its own time, so the name is
-// released first: without that the next start may find it taken.
+// stop releases the name and closes the connection. The bus may notice a closed connection late,
+// and the next start would find the name taken.
 func (s *service) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *service) stop() {
 	}
 }
 
-// current is the open connection, or an error while the service is stopped.
+// current returns the open connection, or an error if the service is stopped.
 func (s *service) current() (*dbus.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *service) current() (*dbus.Conn, error) {
 	return s.conn, nil
 }
 
-// signal broadcasts a signal. A service that is stopped reaches nobody.
+// signal broadcasts a signal. It does nothing if the service is stopped.
 func (s *service) signal(path dbus.ObjectPath, name string, body []any) error {
 	conn, err := s.current()
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *service) signal(path dbus.ObjectPath, name string, body []any) error {
 	return emit(conn, path, name, body)
 }
 
-// isRunning asks the bus: a connection of before its restart may not have noticed.
+// isRunning asks the bus, because a connection may not have noticed a restart of the bus.
 func (s *service) isRunning() bool {
 	conn, err := s.current()
 	return err == nil && conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err == nil
@@ -120,8 +120,8 @@ func emit(conn *dbus.Conn, path dbus.ObjectPath, name string, body []any) error 
 	if err := conn.Emit(path, name, body...); err != nil {
 		return fmt.Errorf("broadcasting %s: %w", name, err)
 	}
-	// The bus handles messages of one connection in order. With this answer it has taken the signal, so closing the connection cannot lose
-	// it. (locksmithctl sleeps for a second.)
+	// The bus handles messages of one connection in order. With this reply it has taken the signal,
+	// so closing the connection cannot lose it. (locksmithctl sleeps for a second instead.)
 	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil {
 		return fmt.Errorf("flushing %s: %w", name, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// What systemd is called on the bus.
+// Names of systemd on the bus.
 const (
 	systemdName             = "org.freedesktop.systemd1"
 	systemdPath             = dbus.ObjectPath("/org/freedesktop/systemd1")
@@ -17,7 +17,7 @@ const (
 	systemdServiceInterface = "org.freedesktop.systemd1.Service"
 )
 
-// Units is a fake systemd: what it knows about its units, and nothing that it does to them.
+// Units is a fake systemd. It knows the states of units but does not run them.
 type Units struct {
 	guarded
 
@@ -30,7 +30,7 @@ type Units struct {
 	asked   int
 }
 
-// StartUnits puts a systemd on the bus that has no unit loaded.
+// StartUnits puts a systemd without loaded units on the bus.
 func StartUnits(b *Bus) (*Units, error) {
 	u := &Units{service: service{bus: b, name: systemdName}, states: map[string]any{}, texts: map[string]any{}, starts: map[string]any{}}
 	return u, u.Start()
@@ -44,26 +44,28 @@ func (u *Units) Start() error {
 // Stop takes systemd off the bus.
 func (u *Units) Stop() { u.service.stop() }
 
-// Set changes what ActiveState of a unit such as locksmithd.service reports: active, activating, deactivating, inactive, failed, or
-// anything else, of any type. Nil: the unit is not loaded. It reports the change as the real one does.
+// Set sets ActiveState of a unit such as locksmithd.service: active, activating, deactivating,
+// inactive, failed, or any other value of any type. Nil unloads the unit. It signals the change as
+// the real one does.
 func (u *Units) Set(unit string, state any) {
 	u.set(func() { u.states[unit] = state })
 	changed := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(fmt.Sprint(state))}
 	_ = u.service.signal(unitPath(unit), propertiesChanged, []any{systemdUnitInterface, changed, []string{}})
 }
 
-// ChangeFiles reports that units were enabled, disabled, masked or unmasked.
+// ChangeFiles signals that units were enabled, disabled, masked or unmasked.
 func (u *Units) ChangeFiles() error {
 	return u.service.signal(systemdPath, systemdManagerInterface+".UnitFilesChanged", nil)
 }
 
-// SetStatusText changes what StatusText of a service reports, which is of any type; a service that has reported nothing has an empty one.
+// SetStatusText sets StatusText of a service to a value of any type. The default is empty.
 func (u *Units) SetStatusText(unit string, text any) { u.set(func() { u.texts[unit] = text }) }
 
-// SetStarted changes ExecMainStartTimestamp of a service, in microseconds; it is of any type. One that is not set has just started.
+// SetStarted sets ExecMainStartTimestamp of a service, in microseconds, to a value of any type. By
+// default the service has just started.
 func (u *Units) SetStarted(unit string, micros any) { u.set(func() { u.starts[unit] = micros }) }
 
-// SetVersion changes what Version reports, such as 257.4-1.
+// SetVersion sets property Version, such as 257.4-1.
 func (u *Units) SetVersion(version string) { u.set(func() { u.version = version }) }
 
 // Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty name lets them
@@ -73,7 +75,7 @@ func (u *Units) Fail(name, message string) { u.set(func() { u.failure = namedErr
 // Asked counts the calls of GetUnit.
 func (u *Units) Asked() int { return read(&u.guarded, func() int { return u.asked }) }
 
-// export puts up the manager, and an object below it that represents every unit.
+// export puts the manager on the bus, and an object below it for every unit.
 func (u *Units) export(conn *dbus.Conn) error {
 	if err := conn.ExportMethodTable(map[string]any{"GetUnit": u.getUnit}, systemdPath, systemdManagerInterface); err != nil {
 		return err
@@ -124,7 +126,8 @@ func (u *Units) property(message dbus.Message, iface, name string) (dbus.Variant
 	return dbus.Variant{}, namedError("org.freedesktop.DBus.Error.UnknownProperty", "Unknown property "+name)
 }
 
-// unitPath is the object of a unit: what D-Bus does not take in a path is an underscore and two hexadecimal digits.
+// unitPath returns the object path of a unit. Characters that a path cannot contain become an
+// underscore and two hexadecimal digits.
 func unitPath(unit string) dbus.ObjectPath {
 	var label strings.Builder
 	for _, c := range []byte(unit) {
@@ -137,7 +140,7 @@ func unitPath(unit string) dbus.ObjectPath {
 	return systemdPath + "/unit/" + dbus.ObjectPath(label.String())
 }
 
-// StartPolkit puts polkit on the bus, by its name alone.
+// StartPolkit puts the name of polkit on the bus.
 func StartPolkit(b *Bus) error {
 	polkit := service{bus: b, name: "org.freedesktop.PolicyKit1"}
 	return polkit.start(func(*dbus.Conn) error { return nil })

@@ -16,8 +16,9 @@ const (
 	transactionInterface = rpmostreeName + ".Transaction"
 )
 
-// Transaction is a piece of work of the fake rpm-ostree, with a socket of its own. A method such as Upgrade makes it, and a call of
-// Start on the socket starts it. It is over when it has finished and everybody has hung up.
+// Transaction is a piece of work of the fake rpm-ostree with its own socket. A method such as
+// Upgrade creates it, and a call of Start on the socket starts it. It is over when it has finished
+// and all clients have hung up.
 type Transaction struct {
 	guarded
 
@@ -32,18 +33,19 @@ type Transaction struct {
 
 	peers   map[*dbus.Conn]bool
 	started bool
-	// result is the body of Finished. Nil: it has not finished.
+	// result is the body of Finished, or nil until the work has finished.
 	result []any
 }
 
-// OnUpgrade chooses what an upgrade does once it has been started; its error is what Finished reports. Nil, as at the start:
-// there is no upgrade.
+// OnUpgrade sets what an upgrade does once it has been started. Finished reports its error. By
+// default it is nil, and upgrades are not available.
 func (r *RPMOSTree) OnUpgrade(work func(*Transaction) error) { r.set(func() { r.upgrade = work }) }
 
-// BeforeUpgrade is called once, when the next Upgrade arrives and before it is handled: time for somebody to be faster.
+// BeforeUpgrade is called once when the next Upgrade arrives, before it is handled. It lets a test
+// make another client faster.
 func (r *RPMOSTree) BeforeUpgrade(hook func()) { r.set(func() { r.before = hook }) }
 
-// Cancelled is closed once somebody has cancelled the transaction.
+// Cancelled returns a channel that is closed once the transaction has been cancelled.
 func (t *Transaction) Cancelled() <-chan struct{} { return t.cancelled }
 
 // Message sends one line of text.
@@ -62,12 +64,12 @@ func (t *Transaction) Download(fetched, requested uint32) {
 		}{}, pair{fetched, requested}, struct{ Bytes, Rate uint64 }{1, 1})
 }
 
-// Emit sends a signal of any body, fit or not, to everybody on the socket.
+// Emit sends a signal with any body, valid or not, to every client on the socket.
 func (t *Transaction) Emit(member string, body ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for peer := range t.peers {
-		_ = peer.Emit(transactionPath, transactionInterface+"."+member, body...) // It may be about to leave.
+		_ = peer.Emit(transactionPath, transactionInterface+"."+member, body...) // The client may be hanging up.
 	}
 }
 
@@ -85,10 +87,12 @@ func (r *RPMOSTree) handleUpgrade(sender dbus.Sender, _ map[string]dbus.Variant)
 // OnFinalize is called once a deployment has been finalized, when the real daemon reboots the host.
 func (r *RPMOSTree) OnFinalize(reboot func()) { r.set(func() { r.finalized = reboot }) }
 
-// BeforeFinalize is called once, when the next transaction finalizes: time for somebody to be faster.
+// BeforeFinalize is called once when the next transaction finalizes. It lets a test make another
+// client faster.
 func (r *RPMOSTree) BeforeFinalize(hook func()) { r.set(func() { r.finalizing = hook }) }
 
-// handleFinalize is `rpm-ostree finalize-deployment`: it unlocks the staged deployment whose checksum is expected, and reboots.
+// handleFinalize does what `rpm-ostree finalize-deployment` does: it unlocks the staged deployment
+// if it has the expected checksum, and reboots.
 func (r *RPMOSTree) handleFinalize(sender dbus.Sender, options map[string]dbus.Variant) (string, *dbus.Error) {
 	r.called("FinalizeDeployment")
 	return r.begin("FinalizeDeployment", string(sender), func(*Transaction) error {
@@ -116,14 +120,14 @@ func (r *RPMOSTree) handleFinalize(sender dbus.Sender, options map[string]dbus.V
 	})
 }
 
-// automaticUpdateTrigger is `rpm-ostree upgrade --check`, whatever its options.
+// automaticUpdateTrigger does what `rpm-ostree upgrade --check` does, for any options.
 func (r *RPMOSTree) automaticUpdateTrigger(sender dbus.Sender, _ map[string]dbus.Variant) (bool, string, *dbus.Error) {
 	r.called("AutomaticUpdateTrigger")
 	address, failure := r.begin("AutomaticUpdateTrigger", string(sender), nil)
 	return failure == nil, address, failure
 }
 
-// begin makes a transaction, or lets the caller join the one of the same method.
+// begin creates a transaction, or lets the caller join a running one of the same method.
 func (r *RPMOSTree) begin(method, initiator string, work func(*Transaction) error) (string, *dbus.Error) {
 	r.mu.Lock()
 	if t := r.transaction; t != nil {
@@ -145,9 +149,9 @@ func (r *RPMOSTree) begin(method, initiator string, work func(*Transaction) erro
 	return t.address, nil
 }
 
-// open listens at the one place there is for transactions, in the folder of the bus.
+// open listens on the one socket for transactions, in the folder of the bus.
 func (r *RPMOSTree) open(method, initiator string, work func(*Transaction) error) (*Transaction, error) {
-	path := filepath.Join(r.service.bus.dir, "txn") // As short as the bus' own.
+	path := filepath.Join(r.service.bus.dir, "txn") // as short as the path of the bus
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
@@ -161,7 +165,7 @@ func (r *RPMOSTree) open(method, initiator string, work func(*Transaction) error
 	}, nil
 }
 
-// done forgets a transaction that is over.
+// done removes a transaction that is over.
 func (r *RPMOSTree) done(t *Transaction) {
 	_ = t.listener.Close()
 	r.mu.Lock()
@@ -189,7 +193,7 @@ func (t *Transaction) serve() {
 	}
 }
 
-// welcome makes a peer of whoever has connected, for as long as it stays.
+// welcome makes a client a peer for as long as it stays connected.
 func (t *Transaction) welcome(socket net.Conn) error {
 	peer, err := servePeer(socket)
 	if err != nil {
@@ -209,7 +213,7 @@ func (t *Transaction) welcome(socket net.Conn) error {
 	return nil
 }
 
-// admit holds the lock until the peer counts: its first call has to find it.
+// admit holds the lock until the peer is registered, so that its first call finds it.
 func (t *Transaction) admit(peer *dbus.Conn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,7 +230,8 @@ func (t *Transaction) admit(peer *dbus.Conn) error {
 	return err
 }
 
-// start reports whether this call started the work. Whoever comes after the end gets the end again.
+// start reports whether this call started the work. A client that calls it after the end receives
+// Finished again.
 func (t *Transaction) start(peer *dbus.Conn) bool {
 	t.daemon.called("Start")
 	t.mu.Lock()
@@ -237,7 +242,7 @@ func (t *Transaction) start(peer *dbus.Conn) bool {
 		go t.run()
 	}
 	if t.result != nil {
-		_ = peer.Emit(transactionPath, transactionInterface+".Finished", t.result...) // It may be about to leave.
+		_ = peer.Emit(transactionPath, transactionInterface+".Finished", t.result...) // The client may be hanging up.
 	}
 	return first
 }
@@ -270,7 +275,7 @@ func (t *Transaction) handleCancel() {
 	t.cancel.Do(func() { close(t.cancelled) })
 }
 
-// hangUp closes everybody's connection, as when the daemon goes.
+// hangUp closes all connections, as when the daemon exits.
 func (t *Transaction) hangUp() {
 	_ = t.listener.Close()
 	t.mu.Lock()
