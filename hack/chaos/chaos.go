@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// each is after how many schedules a line reports how it goes.
+	// each is the number of schedules between two progress lines.
 	each = 20
-	// enough schedules for every kind of fault to have its turn, and to strike, in as many as atLeast.
+	// enough is the number of schedules in which every kind of fault gets its turn and strikes in
+	// at least atLeast of them.
 	enough  = 69
 	atLeast = 3
 )
@@ -43,7 +44,7 @@ func (c *chaos) run(ctx context.Context) error {
 	count := min(c.options.workers, c.options.schedules)
 	c.result = newResult(c.options.first)
 	err := c.screen.Step(fmt.Sprintf("%d schedules from seed %d on, on %d workers", c.options.schedules, c.options.first, count), func() error {
-		var workers errgroup.Group // of which one that fails keeps no other from what it would find
+		var workers errgroup.Group // without a context: a worker that fails does not stop the others
 		for range count {
 			workers.Go(func() error { return c.worker(ctx) })
 		}
@@ -52,7 +53,7 @@ func (c *chaos) run(ctx context.Context) error {
 	c.result.took = time.Since(began)
 	if c.result.schedules > 0 {
 		c.screen.Print("", c.result.text())
-		for _, o := range c.result.failed { // once more, as the end of a log is what is read first
+		for _, o := range c.result.failed { // repeated at the end of the log, which people read first
 			c.screen.Print(violated(o, c.screen.Theme)...)
 		}
 	}
@@ -66,7 +67,7 @@ func (c *chaos) run(ctx context.Context) error {
 	return errors.Join(err, c.result.failure(floor))
 }
 
-// worker runs schedules on a control plane until there are no more.
+// worker runs schedules on a control plane until none are left.
 func (c *chaos) worker(ctx context.Context) error {
 	l, err := worker.Start(ctx)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Chaos runs the operator on real API servers under seeded schedules of faults, and has an independent witness judge each:
-// `make chaos`. docs/chaos.md reports what is done and what holds.
+// Chaos runs the operator against real API servers under seeded schedules of faults, and lets an
+// independent witness judge each run. Start it with `make chaos`; docs/chaos.md describes the
+// faults and the properties that must hold.
 package main
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// options are the flags.
+// options holds the values of the flags.
 type options struct {
 	schedules uint64
 	first     uint64
@@ -42,7 +43,7 @@ func main() {
 
 func run() int {
 	var o options
-	flags := flag.NewFlagSet("chaos", flag.ExitOnError) // libraries have put flags of theirs into the other one
+	flags := flag.NewFlagSet("chaos", flag.ExitOnError) // libraries register their flags in flag.CommandLine
 	flags.Uint64Var(&o.schedules, "schedules", 200, "How many schedules to run, of seeds in a row; one alone prints what it is.")
 	flags.Uint64Var(&o.first, "first", 0, "The first seed.")
 	flags.Uint64Var(&o.workers, "workers", 3, "How many control planes to use side by side.")
@@ -55,7 +56,8 @@ func run() int {
 	})
 }
 
-// manage is the manager: the root folder's main with a shorter Lease and a clock that can be set.
+// manage runs the manager like the main package does, but with a shorter Lease and a clock that can
+// be set.
 func manage(args []string) error {
 	flags := flag.NewFlagSet(worker.ManagerCommand, flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "How to reach the API server.")
@@ -68,13 +70,13 @@ func manage(args []string) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	config.QPS = -1 // as ctrl.GetConfig has it
+	config.QPS = -1 // the same as in ctrl.GetConfig
 	options := controllers.Options{LeaderElect: true, MetricsAddr: "0", ProbeAddr: "0", Namespace: "default"}
 	managerOptions, err := options.Manager()
 	if err != nil {
 		return err
 	}
-	// A leader that is gone is missed within two seconds.
+	// A dead leader is replaced within two seconds.
 	managerOptions.LeaseDuration, managerOptions.RenewDeadline, managerOptions.RetryPeriod = new(2*time.Second), new(1400*time.Millisecond), new(300*time.Millisecond)
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// result is what many schedules have shown.
+// result sums up the outcomes of many schedules.
 type result struct {
 	first                                                  uint64
 	schedules, sharing, reboots, grants, revisions, ticked int
 	violations                                             int
 	failed                                                 []worker.Outcome
-	struck                                                 map[schedule.Kind]int // faults, those of requests by request
-	hit                                                    map[schedule.Kind]int // schedules with such a fault
+	struck                                                 map[schedule.Kind]int // faults; those of requests count once per request
+	hit                                                    map[schedule.Kind]int // schedules in which the fault struck
 	took, converged, longest                               time.Duration
 	slowest                                                uint64
 }
@@ -56,8 +56,9 @@ func (r *result) add(o worker.Outcome) {
 	}
 }
 
-// failure is why the run proves nothing, or the opposite. Every kind of fault must have struck, and two policies have shared a limit, in so
-// many schedules at least.
+// failure returns an error if a schedule broke a rule, or if the run proves too little: each kind
+// of fault must have struck, and two policies must have shared a limit, in at least least
+// schedules.
 func (r *result) failure(least int) error {
 	var errs []error
 	if r.violations > 0 {
@@ -78,7 +79,7 @@ func (r *result) failure(least int) error {
 	return errors.Join(errs...)
 }
 
-// rows are the result, by name.
+// rows returns the result as rows of a table.
 func (r *result) rows() [][]string {
 	mean := r.converged / time.Duration(max(1, r.schedules))
 	return [][]string{
@@ -94,7 +95,7 @@ func (r *result) rows() [][]string {
 	}
 }
 
-// faults are how often each kind of fault struck, and in how many schedules.
+// faults returns how often each kind of fault struck, and in how many schedules.
 func (r *result) faults() [][]string {
 	var rows [][]string
 	for _, kind := range schedule.Kinds() {
@@ -103,12 +104,12 @@ func (r *result) faults() [][]string {
 	return rows
 }
 
-// text is the result as tables.
+// text returns the result as two tables.
 func (r *result) text() string {
 	return document.Rows([]string{"result", ""}, r.rows()) + "\n" + document.Rows([]string{"fault", "times (schedules)"}, r.faults())
 }
 
-// violated reports a schedule that failed.
+// violated describes a schedule that failed.
 func violated(o worker.Outcome, theme terminal.Theme) []string {
 	lines := []string{"", theme.Paint(terminal.Bad, "  "+strings.ReplaceAll(o.Schedule.String(), "\n", "\n  "))}
 	for _, v := range o.Violations {

@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
 )
 
-// A run of many schedules proves nothing where one kind of fault has hardly struck.
+// A run proves nothing if one kind of fault almost never struck.
 func TestResult_FailsWhereAFaultHasHardlyStruck(t *testing.T) {
 	const least = 3
 	r, rare := newResult(0), schedule.Kinds()[1]

@@ -1,4 +1,4 @@
-// Package faults draws which requests fail, and how, and counts all faults of a schedule.
+// Package faults decides which requests fail, and how, and counts all faults of a schedule.
 package faults
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// Faults are those of the requests on a wire. Their methods may be called from any goroutine.
+// Faults injects failures into the requests on a wire. Its methods may be called from any
+// goroutine.
 type Faults struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -23,14 +24,14 @@ type Faults struct {
 	struck map[schedule.Kind]int
 }
 
-// New has no faults yet.
+// New returns Faults that let every request pass.
 func New() *Faults {
 	f := &Faults{}
 	f.Seed(0)
 	return f
 }
 
-// Seed draws the faults of requests anew, and forgets the counts.
+// Seed restarts the random sequence and clears the rates and counts.
 func (f *Faults) Seed(seed uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,28 +39,29 @@ func (f *Faults) Seed(seed uint64) {
 	f.rates, f.struck = map[schedule.Kind]float64{}, map[schedule.Kind]int{}
 }
 
-// Set makes a part of all requests fail in a way; 0: none.
+// Set sets the share of requests that fail in this way. Zero turns the fault off.
 func (f *Faults) Set(kind schedule.Kind, rate float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rates[kind] = rate
 }
 
-// Count counts faults that no request was drawn for.
+// Count adds faults that did not hit a request, such as a killed process.
 func (f *Faults) Count(kind schedule.Kind, faults int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.struck[kind] += faults
 }
 
-// Struck is how many faults there were of each kind, those of requests by request.
+// Struck returns how many faults there were of each kind. Faults of requests count once per
+// request.
 func (f *Faults) Struck() map[schedule.Kind]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.struck)
 }
 
-// Strike is a wire.Func.
+// Strike implements wire.Func.
 func (f *Faults) Strike(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	if fault := failures[f.draw(r)]; fault != nil {
 		return fault(r, next)
@@ -67,7 +69,7 @@ func (f *Faults) Strike(r *http.Request, next http.RoundTripper) (*http.Response
 	return next.RoundTrip(r)
 }
 
-// draw chooses what becomes of a request.
+// draw decides whether and how a request fails.
 func (f *Faults) draw(r *http.Request) schedule.Kind {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +86,7 @@ func (f *Faults) draw(r *http.Request) schedule.Kind {
 	return ""
 }
 
-// failures are what becomes of a request by each kind.
+// failures maps each kind of fault to what happens to the request.
 var failures = map[schedule.Kind]wire.Func{
 	schedule.Conflict:    wire.Fail(apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "", errors.New("the object has been modified")).Status()),
 	schedule.TooMany:     wire.Fail(apierrors.NewTooManyRequests("too many requests, please try again later", 1).Status()),

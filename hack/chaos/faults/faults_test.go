@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// TestStrike fails in each way that is asked for, and reports it: what is refused is not carried out, what is lost is.
+// Refused requests must not reach the server. Requests whose answer is lost must.
 func TestStrike(t *testing.T) {
 	cases := map[schedule.Kind]struct{ code, carried int }{
 		"":                   {http.StatusOK, 1},

@@ -1,4 +1,5 @@
-// Package schedule draws schedules of faults: each is a function of its seed. It is pure.
+// Package schedule draws schedules of faults. A schedule depends only on its seed, and the package
+// is pure.
 package schedule
 
 import (
@@ -13,46 +14,49 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Nodes is how many machines a schedule has.
+// Nodes is the number of machines in a schedule.
 const Nodes = 20
 
-// Schedule is what happens in one run, apart from what the operator does.
+// Schedule describes everything that happens in one run apart from what the operator does.
 type Schedule struct {
-	// Seed is what it was drawn from.
+	// Seed is the seed that the schedule was drawn from.
 	Seed uint64
 	// Limit is spec.concurrency.maxUnavailable at the start.
 	Limit int
-	// Pods is how many pods there are, of which a PodDisruptionBudget keeps MinAvailable.
+	// Pods is the number of pods. A PodDisruptionBudget keeps MinAvailable of them.
 	Pods, MinAvailable int
-	// Needs are the machines, by number, that need a reboot at the start.
+	// Needs lists the machines, by number, that need a reboot at the start.
 	Needs []int
-	// Windows are those of each policy: a daily one, or none.
+	// Windows holds the windows of each policy: one daily window, or none.
 	Windows []v1alpha1.Window
-	// Sharing: a second policy governs every other machine, and shares the limit of the first one.
+	// Sharing adds a second policy, which governs every other machine and shares the limit of the
+	// first.
 	Sharing bool
-	// Begins is the time on all clocks at the start. Zero: the real time.
+	// Begins is the time on all clocks at the start, or zero for the real time.
 	Begins time.Time
-	// Steps are the faults, in the order in which they strike.
+	// Steps lists the faults in the order in which they strike.
 	Steps []Step
 }
 
 // Step is one fault.
 type Step struct {
-	// Kind is what strikes.
+	// Kind is the kind of fault.
 	Kind Kind
-	// After is how many drains must have begun or reboots ended; it strikes all the same when nothing goes on for a while.
+	// After is the number of drains begun and reboots ended to wait for. The fault strikes anyway
+	// if nothing progresses for a while.
 	After int
-	// Delay is how long after that.
+	// Delay is the wait after that.
 	Delay time.Duration
-	// Target chooses whom: the rest of its division by how many there are.
+	// Target selects the target, modulo the number of candidates.
 	Target int
-	// For is how long it lasts.
+	// For is the duration of the fault.
 	For time.Duration
-	// Rate is which part of all requests is hit, for faults of requests.
+	// Rate is the share of requests that fail, for faults of requests.
 	Rate float64
 }
 
-// Of draws the schedule of a seed. Each kind of fault has its turn: seeds in a row as many as there are kinds have them all.
+// Of draws the schedule of a seed. Kinds of faults take turns, so consecutive seeds cover all of
+// them.
 func Of(seed uint64) Schedule {
 	r := rand.New(rand.NewPCG(seed, 0x6368616f73))
 	kinds := Kinds()
@@ -75,7 +79,7 @@ func Of(seed uint64) Schedule {
 		s.Steps = append(s.Steps, drawStep(r, kind, len(s.Needs)))
 	}
 	slices.SortStableFunc(s.Steps, func(a, b Step) int { return a.After - b.After })
-	s.Sharing = r.IntN(4) == 0 // drawn last: without it, seeds are the same schedules
+	s.Sharing = r.IntN(4) == 0 // drawn last, so that the rest of the schedule does not depend on it
 	return s
 }
 
@@ -98,8 +102,8 @@ func drawStep(r *rand.Rand, kind Kind, needs int) Step {
 	return step
 }
 
-// transitions are nights on which clocks change, each with a daily window that is open around the change. Some begin late, some begin
-// twice by the clock, and one goes on over the change.
+// transitions lists nights on which clocks change, each with a daily window around the change. Some
+// windows begin late, some begin twice on the wall clock, and one spans the change.
 var transitions = []struct {
 	start, zone string
 	duration    time.Duration
@@ -113,7 +117,8 @@ var transitions = []struct {
 	{"01:50", "Australia/Lord_Howe", 20 * time.Minute, time.Date(2026, 4, 4, 14, 40, 0, 0, time.UTC)},
 }
 
-// drawWindow gives a schedule a window where clocks change or jump in it, and else to one in four.
+// drawWindow adds a window if clocks change or jump in this schedule, and to one in four of the
+// others.
 func (s *Schedule) drawWindow(r *rand.Rand, turn Kind) {
 	t := transitions[r.IntN(len(transitions))]
 	if turn != ClocksChanged && turn != ClockJumped && r.IntN(4) > 0 {
@@ -122,7 +127,7 @@ func (s *Schedule) drawWindow(r *rand.Rand, turn Kind) {
 	s.Windows, s.Begins = []v1alpha1.Window{{Name: "night", Start: t.start, Duration: metav1.Duration{Duration: t.duration}, TimeZone: t.zone}}, t.begins
 }
 
-// String is the schedule as a failure reports it.
+// String describes the schedule in the report of a failure.
 func (s Schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d of %d nodes need a reboot, at most %d at once; %d pods, at least %d available", s.Seed, len(s.Needs),
@@ -149,30 +154,30 @@ type Kind string
 const (
 	ManagerKilled      Kind = "manager killed"                   // SIGKILL; another process replaces it
 	ManagerStopped     Kind = "manager stopped beyond its lease" // SIGSTOP for longer than its Lease, then SIGCONT
-	ManagerCutOff      Kind = "manager cut off"                  // each of its requests is dropped
-	AgentKilled        Kind = "agent killed"                     // in the middle of whatever it does; another replaces it
-	AgentStopped       Kind = "agent stopped"                    // held at its next request, answer or call of its host
+	ManagerCutOff      Kind = "manager cut off"                  // all its requests are dropped
+	AgentKilled        Kind = "agent killed"                     // at any point of its work; another one replaces it
+	AgentStopped       Kind = "agent stopped"                    // paused at its next request, answer or host call
 	ServerRestarted    Kind = "API server restarted"             // killed and started again
 	EtcdStopped        Kind = "etcd stopped"                     // SIGSTOP, then SIGCONT
 	EtcdRestarted      Kind = "etcd restarted"                   // killed and started again
-	WatchesDropped     Kind = "watches dropped"                  // those of managers and agents, in the middle
-	Conflict           Kind = "409"                              // to writes, which are not carried out
+	WatchesDropped     Kind = "watches dropped"                  // open watches of managers and agents are cut
+	Conflict           Kind = "409"                              // on writes, which have no effect
 	TooMany            Kind = "429"                              // with Retry-After
 	ServerError        Kind = "500"
-	AnswerLost         Kind = "time-out after success"     // a write is carried out, and the answer lost
-	ClockJumped        Kind = "clock jumped an hour"       // that of a manager or an agent, on or back
-	ClocksChanged      Kind = "summer time began or ended" // all clocks pass the change, in the window's zone
-	NodeDeleted        Kind = "node deleted"               // and its machine is gone for good
+	AnswerLost         Kind = "time-out after success"     // the write has an effect, but its answer is lost
+	ClockJumped        Kind = "clock jumped an hour"       // of a manager or an agent, forward or back
+	ClocksChanged      Kind = "summer time began or ended" // on all clocks, in the time zone of the window
+	NodeDeleted        Kind = "node deleted"               // its machine is gone for good
 	NodeRegisteredAnew Kind = "node registered anew"       // deleted, and its kubelet registers it again
-	NodeRenamed        Kind = "node renamed away"          // deleted, and its machine comes back under another name
-	PolicyEdited       Kind = "policy edited"              // another limit
-	PolicyPaused       Kind = "policy paused"              // and the end of the pause
-	PolicyRecreated    Kind = "policy re-created"          // deleted, finalizer and ledger with it, and created again
-	StatusWiped        Kind = "status wiped"               // all of it that the API server lets go
+	NodeRenamed        Kind = "node renamed away"          // deleted, and its machine registers under another name
+	PolicyEdited       Kind = "policy edited"              // its limit changes
+	PolicyPaused       Kind = "policy paused"              // for a while
+	PolicyRecreated    Kind = "policy re-created"          // deleted with its finalizer and ledger, then created again
+	StatusWiped        Kind = "status wiped"               // everything that the API server allows to remove
 	AdminCordons       Kind = "node cordoned by an administrator"
 )
 
-// Kinds are all kinds of faults, in the order of reports.
+// Kinds returns all kinds of faults, in the order used in reports.
 func Kinds() []Kind {
 	return []Kind{
 		ManagerKilled, ManagerStopped, ManagerCutOff, AgentKilled, AgentStopped, ServerRestarted, EtcdStopped, EtcdRestarted,
@@ -181,5 +186,5 @@ func Kinds() []Kind {
 	}
 }
 
-// rare are kinds that cost a control plane seconds of a core: a schedule has them only where it is their turn.
+// rare lists kinds that cost several CPU seconds. A schedule has them only when it is their turn.
 var rare = map[Kind]bool{ServerRestarted: true, EtcdRestarted: true, ClocksChanged: true}

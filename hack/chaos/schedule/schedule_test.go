@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 )
 
-// TestOf_TheSameSeedIsTheSameSchedule, which is how a failing one is replayed; and another seed is another.
+// A failing schedule is replayed by its seed, so equal seeds must give equal schedules.
 func TestOf_TheSameSeedIsTheSameSchedule(t *testing.T) {
 	for seed := range uint64(50) {
 		if diff := cmp.Diff(schedule.Of(seed), schedule.Of(seed)); diff != "" {
@@ -21,7 +21,7 @@ func TestOf_TheSameSeedIsTheSameSchedule(t *testing.T) {
 	}
 }
 
-// TestOf_CanBeRun: what is drawn makes sense to who runs it.
+// Drawn schedules must have values that a run can use.
 func TestOf_CanBeRun(t *testing.T) {
 	for seed := range uint64(2000) {
 		s := schedule.Of(seed)

@@ -1,5 +1,6 @@
-// Package witness reads every revision of Nodes, pods, PodDisruptionBudgets and policies from etcd itself, by its gateway. No
-// API server, cache or client of the operator is between, so that an API server that is restarted leaves no gap.
+// Package witness reads every revision of Nodes, pods, PodDisruptionBudgets and policies from etcd
+// through its gateway. It does not depend on an API server, a cache or a client of the operator, so
+// a restart of the API server leaves no gap.
 package witness
 
 import (
@@ -25,7 +26,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// Keys of etcd.
 const (
 	prefix, afterPrefix = "/registry/", "/registry0"
 	nodes               = "/registry/minions/"
@@ -34,7 +34,7 @@ const (
 	policies            = "/registry/reboot-operator.io/rebootpolicies/"
 )
 
-// reconnect is how soon a watch that ended begins again where it was.
+// reconnect is the delay before a broken watch resumes.
 const reconnect = 50 * time.Millisecond
 
 // Witness follows one etcd.
@@ -43,27 +43,29 @@ type Witness struct {
 	decoder runtime.Decoder
 
 	mu sync.Mutex
-	// next is the revision before which all was seen.
+	// next is the first revision that has not been seen.
 	next    int64
 	last    map[string]judge.Change // by key
 	history []judge.Change
 	seen    func(judge.Change)
 }
 
-// New makes the witness of the etcd at an address, a URL, from its first revision on. The scheme has all kinds that it sees.
+// New returns a witness of the etcd at a URL, from its first revision on. The scheme must know all
+// kinds that are stored.
 func New(address string, scheme *runtime.Scheme) *Witness {
 	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
 	return &Witness{address: address, decoder: decoder, next: 1, last: map[string]judge.Change{}, seen: func(judge.Change) {}}
 }
 
-// Begin begins a history. seen is called with each revision in its order, from one goroutine.
+// Begin starts a new history. It calls seen for each revision, in order, from one goroutine.
 func (w *Witness) Begin(seen func(judge.Change)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.history, w.seen = nil, seen
 }
 
-// History is all that was seen since Begin, where that goes up to a revision. Otherwise nil: the witness is behind.
+// History returns everything seen since Begin, or nil if the witness has not reached the given
+// revision.
 func (w *Witness) History(revision int64) []judge.Change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,14 +75,15 @@ func (w *Witness) History(revision int64) []judge.Change {
 	return slices.Clone(w.history)
 }
 
-// Present are the last revisions of all objects that are there.
+// Present returns the latest revisions of all objects that exist.
 func (w *Witness) Present() []judge.Change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Values(w.last))
 }
 
-// Run follows until ctx ends, or until etcd no longer has what comes next: then the witness is worth nothing.
+// Run follows etcd until ctx ends. It fails if etcd has compacted the next revision, because the
+// history would have a gap.
 func (w *Witness) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := w.watch(ctx); err != nil {
@@ -94,7 +97,8 @@ func (w *Witness) Run(ctx context.Context) error {
 	return nil
 }
 
-// batch is one answer of the gateway to a watch. Bytes are base64 in JSON, and numbers are strings.
+// batch is one answer of the gateway to a watch. In its JSON, bytes are base64 and numbers are
+// strings.
 type batch struct {
 	Result struct {
 		Events  []event `json:"events"`
@@ -103,7 +107,7 @@ type batch struct {
 }
 
 type event struct {
-	Type string `json:"type"` // PUT is left out
+	Type string `json:"type"` // omitted for PUT
 	KV   struct {
 		Key   []byte `json:"key"`
 		Value []byte `json:"value"`
@@ -111,7 +115,7 @@ type event struct {
 	} `json:"kv"`
 }
 
-// watch goes on until the connection ends, which is no error.
+// watch reads events until the connection ends, which is not an error.
 func (w *Witness) watch(ctx context.Context) error {
 	body, err := json.Marshal(map[string]any{"create_request": map[string]any{
 		"key": []byte(prefix), "range_end": []byte(afterPrefix), "start_revision": strconv.FormatInt(w.next, 10),
@@ -160,7 +164,7 @@ func (w *Witness) take(events []event) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.next = next // a transaction of etcd is not split
+	w.next = next // etcd never splits a transaction
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/witness"
 )
 
-// A witness that cannot read what it is shown is worth nothing; to ask for the same again would never end.
+// A witness that cannot decode an answer must fail, because asking again would loop forever.
 func TestRun_FailsWhereAnAnswerCannotBeDecoded(t *testing.T) {
 	etcd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"result":{"events":[{"kv":{"mod_revision":"many"}}]}}`)

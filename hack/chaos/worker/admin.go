@@ -17,26 +17,28 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// tooMany failures to halt after.
+// tooMany is a number of failures that no schedule reaches, so no policy halts.
 const tooMany = 1000
 
-// pool is the label of the second policy's nodes, where a schedule has two.
+// pool is the label of the nodes of the second policy, and second the name of that policy.
 const pool, second = "chaos/pool", "second"
 
-// admin is who edits the policies of a schedule, and cordons and deletes nodes.
+// admin plays an administrator who edits policies, and cordons and deletes nodes.
 type admin struct {
 	objects client.Client
-	// policies are their names. The second one, where there is one, shares the limit of the first.
+	// policies holds the names of the policies. The second one, if any, shares the limit of the
+	// first.
 	policies []string
 	windows  []v1alpha1.Window
 
 	mu sync.Mutex
-	// cordoned are the nodes that the administrator has cordoned and not deleted, cordons the revisions in which that was.
+	// cordoned holds the nodes that the administrator cordoned and did not delete, and cordons the
+	// revisions of those writes.
 	cordoned map[string]bool
 	cordons  map[string]bool
 }
 
-// createPolicy insists on a new policy, whoever is still in the way.
+// createPolicy creates a policy and retries until it exists.
 func (a *admin) createPolicy(ctx context.Context, name string, limit int) {
 	insist(ctx, func() error { return client.IgnoreAlreadyExists(a.objects.Create(ctx, a.newPolicy(name, limit))) })
 }
@@ -58,7 +60,7 @@ func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// heal insists that every policy is there, is not paused, and has the limit of the schedule.
+// heal restores every policy: it exists, is not paused and has the limit of the schedule.
 func (a *admin) heal(ctx context.Context, limit int) {
 	concurrency := fmt.Sprintf(`{"maxUnavailable":%d}`, limit)
 	for _, name := range a.policies {
@@ -69,7 +71,7 @@ func (a *admin) heal(ctx context.Context, limit int) {
 	}
 }
 
-// patchPolicy insists on a change of a policy, and reports whether there was one to change.
+// patchPolicy retries a patch until it succeeds, and reports whether the policy exists.
 func (a *admin) patchPolicy(ctx context.Context, name, patch string) bool {
 	found := false
 	insist(ctx, func() error {
@@ -82,7 +84,7 @@ func (a *admin) patchPolicy(ctx context.Context, name, patch string) bool {
 	return found
 }
 
-// releasePolicy deletes a policy, and its finalizer with it.
+// releasePolicy deletes a policy together with its finalizer.
 func (a *admin) releasePolicy(ctx context.Context, name string) error {
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := a.objects.Delete(ctx, policy); err != nil {
@@ -92,7 +94,7 @@ func (a *admin) releasePolicy(ctx context.Context, name string) error {
 	return client.IgnoreNotFound(a.objects.Patch(ctx, policy, patch))
 }
 
-// deleteNode insists on the end of a Node, and of a cordon with it.
+// deleteNode retries the deletion of a Node, and forgets its cordon.
 func (a *admin) deleteNode(ctx context.Context, name string) {
 	insist(ctx, func() error {
 		return client.IgnoreNotFound(a.objects.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
@@ -102,16 +104,16 @@ func (a *admin) deleteNode(ctx context.Context, name string) {
 	delete(a.cordoned, name)
 }
 
-// cordon cordons a node that is not cordoned: on one that is, kubectl writes nothing. It reports whether it did. One node is
-// enough: it takes a slot.
+// cordon cordons a node and reports whether it did. It skips nodes that are cordoned already, like
+// kubectl, and cordons at most one node at a time because a cordon takes a slot.
 func (a *admin) cordon(ctx context.Context, name string) bool {
 	node := &corev1.Node{}
 	if len(a.hasCordoned()) > 0 || a.objects.Get(ctx, client.ObjectKey{Name: name}, node) != nil || node.Spec.Unschedulable {
-		return false // an administrator whose command fails does not insist
+		return false // an administrator does not retry
 	}
 	node.Spec.Unschedulable = true
 	if err := a.objects.Update(ctx, node, client.FieldOwner("kubectl-cordon")); err != nil {
-		return false // another write was faster
+		return false // another write came first
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,14 +121,15 @@ func (a *admin) cordon(ctx context.Context, name string) bool {
 	return true
 }
 
-// hasCordoned are the nodes that the administrator has cordoned and not deleted.
+// hasCordoned returns the nodes that the administrator cordoned and did not delete.
 func (a *admin) hasCordoned() map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.cordoned)
 }
 
-// wrote reports whether a revision is the administrator's. Every status of the operator has conditions.
+// wrote reports whether the administrator wrote a revision. Every status that the operator writes
+// has conditions.
 func (a *admin) wrote(record *judge.Change) bool {
 	if record.Policy != nil {
 		return record.Gone || len(record.Policy.Status.Conditions) == 0

@@ -19,20 +19,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// agent is one life of a machine's agent. It has the shipped reconciler, drains and lookout, on a line of its own that is cut when it
-// is killed.
+// agent is one run of a machine's agent: the shipped reconciler, drains and obstacle watch. A kill
+// cuts its own line to the API server.
 type agent struct {
 	host       *host
 	line       *wire.Wire
 	reconciler *reboot.Reconciler
 	cancel     context.CancelFunc
-	// started is closed when all of it runs, done when nothing does any more.
+	// started is closed when everything runs, and done when everything has stopped.
 	started <-chan struct{}
 	done    chan struct{}
 }
 
-// kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is asked to end
-// while it starts never ends. So one that has not started may still read until it has, and ends then.
+// kill stops the agent at once: nothing it does from now on has an effect. A controller-runtime
+// manager that is stopped while it starts never ends, so kill lets such an agent finish its start
+// first.
 func (a *agent) kill() {
 	end := func() {
 		a.line.Cut()
@@ -54,7 +55,8 @@ func (a *agent) kill() {
 	}
 }
 
-// startAgent puts an agent together as its main does, and runs it in the background. It outlives ctx.
+// startAgent assembles an agent as its main package does, and runs it in the background. The agent
+// outlives ctx.
 func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*agent, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &agent{host: h, line: newWire(), cancel: cancel, done: make(chan struct{})}
@@ -66,7 +68,7 @@ func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*ag
 	a.started = mgr.Elected()
 	go func() {
 		defer close(a.done)
-		// Its end is a kill; an error before is like a crash, and the machine's kubelet would start it anew.
+		// An error before the kill is like a crash: the kubelet would restart the agent.
 		if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
 			h.run.fail(fmt.Errorf("running the agent of %s: %w", node, err))
 		}
@@ -95,7 +97,7 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 	}))
 }
 
-// logind is the machine's, to one life of the agent.
+// logind is the machine's logind as seen by one run of the agent.
 type logind struct{ *agent }
 
 // BlockInhibitors implements reboot.Logind.

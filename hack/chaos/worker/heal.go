@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// patience is how long after the last fault all must be done. An eviction that the API server left half done, because its
-	// client went away, keeps a disruption for two minutes from everybody else.
+	// patience is the time within which everything must finish after the last fault. An eviction
+	// that the API server left half done blocks other disruptions for two minutes.
 	patience = 3 * time.Minute
-	// calm is how long it may take before time is put on, and calmer how long between.
+	// calm is the wait before the clocks are moved forward, and calmer the wait between two moves.
 	calm, calmer = 3 * time.Second, 1500 * time.Millisecond
-	// retry is longer than an agent waits for anything; backOff longer than a manager does after one failure.
+	// retry is longer than any wait of an agent, and backOff longer than a manager waits after one
+	// failure.
 	retry, backOff = 31 * time.Second, 16 * time.Minute
 )
 
-// heal ends what does not end by itself, and waits until all is done.
+// heal ends the faults that do not end by themselves, and waits until everything is done.
 func (r *run) heal(o *Outcome) error {
 	began := time.Now()
 	if len(r.schedule.Windows) > 0 {
@@ -35,7 +36,7 @@ func (r *run) heal(o *Outcome) error {
 	for _, replica := range r.worker.replicas {
 		replica.line.Restore()
 	}
-	// A node that an administrator keeps cordoned takes a slot.
+	// A node that the administrator keeps cordoned takes a slot.
 	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.hasCordoned()))
 	tick := began.Add(calm)
 	for left := r.unfinished(); len(left) > 0; left = r.unfinished() {
@@ -60,8 +61,8 @@ func (r *run) heal(o *Outcome) error {
 	return nil
 }
 
-// putOn is time that passes: what waits for a time need not be waited for. While a node is in an attempt it is little, so that
-// nothing times out.
+// putOn moves the clocks forward, so that the run does not have to wait. It moves them only a
+// little while a node is being rebooted, so that nothing times out.
 func (r *run) putOn(tick int) error {
 	switch {
 	case slices.ContainsFunc(r.worker.witness.Present(), func(c judge.Change) bool { return c.Node != nil && attempted(c.Node) }):
@@ -80,7 +81,8 @@ func (r *run) putOn(tick int) error {
 	return nil
 }
 
-// unfinished states what is not done: each machine has its reboot, and each Node is as if nothing had been.
+// unfinished lists what is missing: each machine must have had its reboot, and no Node may show any
+// trace of one.
 func (r *run) unfinished() (left []string) {
 	add := func(format string, args ...any) { left = append(left, "\n    "+fmt.Sprintf(format, args...)) }
 	for _, h := range r.hosts {
@@ -106,13 +108,13 @@ func (r *run) unfinished() (left []string) {
 	return left
 }
 
-// attempted reports whether a Node has a grant for an attempt, even one that was aborted.
+// attempted reports whether a Node has an active grant, even if the agent aborted.
 func attempted(node *corev1.Node) bool {
 	grant, err := protocol.ParseGrant(node.Annotations)
 	return err == nil && grant != nil && grant.State == protocol.GrantActive
 }
 
-// opening is when the window is open next, some days on, far from any change of clocks.
+// opening returns the next opening of the window some days ahead, far from any clock change.
 func (r *run) opening() time.Time {
 	far := r.schedule.Begins.AddDate(0, 0, 10)
 	segments := oracle.Segments(r.schedule.Windows, nil, far, far.AddDate(0, 0, 2))

@@ -20,28 +20,29 @@ import (
 )
 
 const (
-	// acceptance is how long after logind's yes the power goes, downtime how long it stays away.
+	// acceptance is the delay between a reboot call and the loss of power, and downtime how long
+	// the power stays off.
 	acceptance, downtime = 30 * time.Millisecond, 100 * time.Millisecond
-	// again is how soon a kubelet, or whoever plays one, tries a write again.
+	// again is the delay before a played kubelet or administrator retries a write.
 	again = 100 * time.Millisecond
 )
 
-// host is a machine with a kubelet that no fault of the network reaches, and an agent.
+// host is a machine with an agent and a kubelet. Network faults do not affect the kubelet.
 type host struct {
 	*machine.Machine
 
 	run    *run
 	number int
 	dir    string
-	// asked is the revision by which logind was asked last.
+	// asked is the revision at the time of the last reboot call to logind.
 	asked atomic.Int64
 
 	mu    sync.Mutex
-	name  string // its Node's
+	name  string // of its Node
 	agent *agent
 }
 
-// newHost makes one that is up.
+// newHost returns a machine that is up.
 func newHost(r *run, number int) (*host, error) {
 	h := &host{
 		run: r, number: number, name: fmt.Sprintf("s%d-n%02d", r.schedule.Seed, number), dir: filepath.Join(r.dir, fmt.Sprintf("machine-%02d", number)),
@@ -60,7 +61,7 @@ func newHost(r *run, number int) (*host, error) {
 
 func (h *host) bootFile() string { return filepath.Join(h.dir, "boot_id") }
 
-// node is the name of its Node.
+// node returns the name of its Node.
 func (h *host) node() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +74,7 @@ func (h *host) rename(name string) {
 	h.name = name
 }
 
-// register creates the machine's Node, as a kubelet does that finds none, under whatever name it has now.
+// register creates the Node under the current name if it does not exist, as a kubelet does.
 func (h *host) register(ctx context.Context) {
 	insist(ctx, func() error {
 		if h.IsScrapped() {
@@ -90,7 +91,7 @@ func (h *host) register(ctx context.Context) {
 	})
 }
 
-// start starts an agent for the machine where it is up and none runs.
+// start starts an agent if the machine is up and none runs.
 func (h *host) start(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +106,7 @@ func (h *host) start(ctx context.Context) {
 	h.agent = a
 }
 
-// kill ends the agent, if one runs.
+// kill kills the agent, if one runs.
 func (h *host) kill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +116,7 @@ func (h *host) kill() {
 	}
 }
 
-// wake has the agent look at the time again.
+// wake triggers a reconcile of the agent, so that it notices the new time.
 func (h *host) wake() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +125,8 @@ func (h *host) wake() {
 	}
 }
 
-// goDown is logind's answer to an agent: the power goes soon. What the agent has written until it asked counts.
+// goDown handles the reboot call of an agent: the power goes soon. It first records the current
+// revision, because everything the agent wrote before the call counts.
 func (h *host) goDown(a *agent) error {
 	asked := h.run.present()
 	h.mu.Lock()
@@ -156,15 +158,16 @@ func (h *host) powerCycle(ctx context.Context, boot string) {
 	h.start(ctx)
 }
 
-// post writes what a kubelet reports: Ready or not, and in which boot.
+// post writes what a kubelet reports: whether the node is Ready, and its boot ID.
 func (h *host) post(ctx context.Context) {
 	insist(ctx, func() error {
-		// An administrator may have deleted it.
+		// The administrator may have deleted the Node.
 		return client.IgnoreNotFound(testenv.Report(ctx, h.run.worker.objects, h.node(), h.BootID(), h.ready()))
 	})
 }
 
-// ready is the condition as it is now. Of a machine without power the node controller reports that it is Unknown.
+// ready returns the current Ready condition. Without power it is Unknown, as the node controller
+// would report.
 func (h *host) ready() corev1.NodeCondition {
 	status := corev1.ConditionTrue
 	if !h.IsUp() {
@@ -180,7 +183,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// insist tries a write until it succeeds or ctx ends: whoever makes it would.
+// insist retries a write until it succeeds or ctx ends.
 func insist(ctx context.Context, write func() error) {
 	for ctx.Err() == nil && write() != nil {
 		pause(ctx, again)

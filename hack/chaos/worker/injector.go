@@ -15,10 +15,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// injector does to a control plane, its managers and machines what a schedule specifies.
+// injector carries out the faults of a schedule on a control plane, its managers and its machines.
 type injector struct{ *run }
 
-// strike begins a fault, which ends by itself, and counts it where it struck.
+// strike starts a fault, which ends by itself, and counts it if it struck.
 func (i injector) strike(step schedule.Step) {
 	i.faults.Go(func() {
 		if i.struck(step) {
@@ -27,7 +27,8 @@ func (i injector) strike(step schedule.Step) {
 	})
 }
 
-// struck does a fault to its end. False: there was nothing to strike; or the wire counts, which it does with requests and watches.
+// struck carries out a fault and waits for its end. It returns false if there was nothing to
+// strike, or if the wire does the counting, as for requests and watches.
 func (i injector) struck(step schedule.Step) bool {
 	switch step.Kind {
 	case schedule.WatchesDropped:
@@ -68,7 +69,7 @@ func (i injector) strikeManager(step schedule.Step) bool {
 		pause(i.ctx, step.For)
 		replica.line.Restore()
 	case p.Signal(syscall.SIGSTOP) != nil:
-		return false // it has ended meanwhile, and so it may before it goes on
+		return false // the process may have ended in the meantime
 	default:
 		pause(i.ctx, step.For)
 		_ = p.Signal(syscall.SIGCONT)
@@ -116,7 +117,7 @@ func (i injector) strikeServer(step schedule.Step) bool {
 	return true
 }
 
-// strikeClock puts on or back the clock of one manager, of one agent, or of everybody.
+// strikeClock moves the clock of one manager, one agent or everybody, forward or back.
 func (i injector) strikeClock(step schedule.Step) {
 	by := time.Hour
 	if step.Target%3 == 0 {
@@ -136,7 +137,7 @@ func (i injector) strikeClock(step schedule.Step) {
 	}
 }
 
-// busy chooses a host: rather one that is being drained or rebooted.
+// busy chooses a host, preferably one that is being drained or rebooted.
 func (i injector) busy(target int) *host {
 	var names []string
 	for _, there := range i.worker.witness.Present() {
@@ -205,7 +206,8 @@ func (i injector) strikePolicy(step schedule.Step) bool {
 	return true
 }
 
-// wipeStatus removes the status of a policy. The API server refuses to let status.seq go, so what goes is everything else.
+// wipeStatus removes everything from the status of a policy except status.seq, which the API server
+// keeps.
 func (i injector) wipeStatus(name string) (wiped bool) {
 	insist(i.ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}

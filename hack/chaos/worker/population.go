@@ -15,7 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// populate makes the machines, the pods, their budget and the policies, and starts the agents.
+// populate creates the machines, the pods with their budget and the policies, and starts the
+// agents.
 func (r *run) populate() error {
 	if err := r.setClocks(); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (r *run) populate() error {
 	return r.check()
 }
 
-// wipe removes everything that the schedule made, and returns when the witness has seen it go.
+// wipe deletes everything that the schedule created, and waits until the witness has seen it.
 func (r *run) wipe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

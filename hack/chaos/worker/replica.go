@@ -18,13 +18,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// restart is how soon a manager that has ended is started again, as its Deployment would.
+// restart is the delay before a manager that ended is started again, as its Deployment would.
 const restart = 150 * time.Millisecond
 
-// ManagerCommand is the word by which this program is a manager instead.
+// ManagerCommand is the argument that makes this program run as a manager.
 const ManagerCommand = "manager"
 
-// replica is one of the managers: a process that is started again whenever it ends.
+// replica is one of the managers: a process that is restarted whenever it ends.
 type replica struct {
 	clock FileClock
 	line  *wire.Wire
@@ -58,7 +58,7 @@ func newReplica(ctx context.Context, l *Worker, number int) (*replica, error) {
 	return r, r.clock.write(0)
 }
 
-// run keeps a process running until ctx ends.
+// run keeps the process running until ctx ends.
 func (r *replica) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		p, err := r.group.Start(r.program)
@@ -85,15 +85,17 @@ func (r *replica) current() *process.Process {
 	return r.process
 }
 
-// hasty is a clock whose timers take a second at most: whoever would try again in half a minute does so then.
+// hasty is a clock whose timers fire after at most one second, so that nobody waits half a minute
+// before a retry.
 type hasty struct{ *machine.Clock }
 
 // NewTimer implements clock.Clock.
 func (c hasty) NewTimer(d time.Duration) clock.Timer { return c.Clock.NewTimer(min(d, time.Second)) }
 
-// FileClock is the real clock with an offset that another process writes into a file.
+// FileClock is the real clock plus an offset that another process writes to a file.
 type FileClock struct {
-	// Path is the file: nanoseconds, in decimal. It is always there, and whole; a process that cannot read it has no clock.
+	// Path is a file with the offset in nanoseconds. Reads always find it complete, and FileClock
+	// panics if it cannot be read.
 	Path string
 }
 
@@ -113,7 +115,7 @@ func (c FileClock) Now() time.Time {
 // Since implements clock.PassiveClock.
 func (c FileClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// write sets the offset, in one step for who reads.
+// write sets the offset atomically.
 func (c FileClock) write(offset time.Duration) error {
 	err := os.WriteFile(c.Path+".new", []byte(strconv.FormatInt(int64(offset), 10)), 0o600)
 	if err == nil {

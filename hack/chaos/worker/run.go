@@ -20,59 +20,60 @@ import (
 )
 
 const (
-	// look is how often what is waited for is looked at.
+	// look is the polling interval.
 	look = 20 * time.Millisecond
-	// stall is how long nothing goes on before the next fault strikes all the same.
+	// stall is the time without progress after which the next fault strikes anyway.
 	stall = 700 * time.Millisecond
 )
 
-// Outcome is what became of a schedule.
+// Outcome is the outcome of one schedule.
 type Outcome struct {
-	// Schedule is what was run.
+	// Schedule is the schedule that ran.
 	Schedule schedule.Schedule
-	// Struck counts faults by kind; those of requests by request.
+	// Struck counts faults by kind. Faults of requests count once per request.
 	Struck map[schedule.Kind]int
-	// Reboots and Grants count what the operator did.
+	// Reboots and Grants count the reboots and grants.
 	Reboots, Grants int
-	// Converged is how long after the last fault all was done.
+	// Converged is the time from the last fault until everything was done.
 	Converged time.Duration
-	// Ticks is how often time was put on for that.
+	// Ticks counts how often the clocks were moved forward in that time.
 	Ticks int
-	// Revisions is how much the witness saw.
+	// Revisions counts the revisions that the witness saw.
 	Revisions int
-	// Violations are what may never happen.
+	// Violations lists the broken rules.
 	Violations []judge.Violation
 }
 
-// run is one schedule that is being run.
+// run is one schedule while it runs.
 type run struct {
 	worker   *Worker
 	schedule schedule.Schedule
 	dir      string
-	// ctx ends with the schedule, or by what makes its outcome invalid.
+	// ctx ends with the schedule, or with the error that invalidates its outcome.
 	ctx    context.Context //nolint:containedctx // the life of the schedule, which its machines share
 	cancel context.CancelCauseFunc
 	hosts  []*host
 	agents sync.WaitGroup
 	faults sync.WaitGroup
 	back   atomic.Int64
-	// wrong is how far all clocks are from the real one, but for those that have jumped; nanoseconds.
+	// wrong is the offset of all clocks from real time in nanoseconds, except for clocks that have
+	// jumped.
 	wrong atomic.Int64
 	admin *admin
 	pods  *workload
 
 	mu     sync.Mutex
 	events []judge.Change
-	begun  map[string]bool // drains, by node and number
+	begun  map[string]bool // drains, by node and sequence number
 }
 
-// Run runs a schedule. An error means that it could not be run, or that nobody knows what happened.
+// Run runs a schedule. An error means that the run failed or that its history is incomplete.
 func (l *Worker) Run(s schedule.Schedule) (Outcome, error) {
 	dir, err := os.MkdirTemp(l.cluster.Dir, "machines-")
 	if err != nil {
 		return Outcome{}, fmt.Errorf("making the folder of the machines: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the worker
+	defer func() { _ = os.RemoveAll(dir) }() // whatever is left is removed with the worker's folder
 	r := newRun(l, s, dir)
 	defer r.end()
 	o := Outcome{Schedule: s}
@@ -103,7 +104,7 @@ func newRun(l *Worker, s schedule.Schedule, dir string) *run {
 	return r
 }
 
-// end ends the agents and all that is played.
+// end stops the agents and everything that is played.
 func (r *run) end() {
 	r.cancel(nil)
 	for _, h := range r.hosts {
@@ -113,10 +114,10 @@ func (r *run) end() {
 	r.agents.Wait()
 }
 
-// offset is how far all clocks are from the real one.
+// offset returns the offset of all clocks from real time.
 func (r *run) offset() time.Duration { return time.Duration(r.wrong.Load()) }
 
-// setClocks sets all clocks, and ends all jumps.
+// setClocks sets all clocks to the common offset and ends all jumps.
 func (r *run) setClocks() error {
 	for _, replica := range r.worker.replicas {
 		if err := replica.clock.write(r.offset()); err != nil {
@@ -130,7 +131,7 @@ func (r *run) setClocks() error {
 	return nil
 }
 
-// see lets the workload follow its pods, and counts the drains that begin.
+// see passes pods on to the workload, and counts the drains that begin.
 func (r *run) see(c judge.Change) {
 	if c.Pod != nil {
 		r.pods.see(c.Pod, c.Gone)
@@ -164,7 +165,7 @@ func (r *run) do(o *Outcome) error {
 	return r.heal(o)
 }
 
-// await waits until it is a step's turn, or until nothing goes on.
+// await waits until it is the step's turn, or until nothing progresses.
 func (r *run) await(step schedule.Step) error {
 	progress, since := r.progress(), time.Now()
 	for progress < step.After && time.Since(since) < stall && len(r.unfinished()) > 0 {
@@ -180,14 +181,14 @@ func (r *run) await(step schedule.Step) error {
 	return r.check()
 }
 
-// progress counts drains that have begun and reboots that are over.
+// progress counts drains that have begun and reboots that have ended.
 func (r *run) progress() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.begun) + int(r.back.Load())
 }
 
-// check is why the schedule cannot go on.
+// check returns the reason the schedule cannot continue, or nil.
 func (r *run) check() error { return context.Cause(r.ctx) }
 
 func (r *run) fail(err error) {
@@ -196,7 +197,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// note keeps what a machine did, in which boot, and after which revision at least.
+// note records an event of a machine: the boot in which it happened, and a revision that precedes
+// it.
 func (r *run) note(machine int, event judge.MachineEvent, boot string, revision int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +208,7 @@ func (r *run) note(machine int, event judge.MachineEvent, boot string, revision 
 	r.events = append(r.events, judge.Change{At: time.Now(), Revision: revision, Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot})
 }
 
-// present is the revision of the store by now.
+// present returns the current revision of the store.
 func (r *run) present() (revision int64) {
 	insist(r.ctx, func() error {
 		var nodes corev1.NodeList
@@ -219,7 +221,7 @@ func (r *run) present() (revision int64) {
 	return revision
 }
 
-// judge lets the witness come to the present, and looks at all it has seen.
+// judge waits until the witness has caught up, and judges everything it has seen.
 func (r *run) judge(o *Outcome) error {
 	for present := r.present(); r.check() == nil; {
 		history := r.history(present)
@@ -227,7 +229,8 @@ func (r *run) judge(o *Outcome) error {
 		for _, record := range history {
 			j.Take(record)
 		}
-		// What is done may be undone for a moment, by a manager whose cache is behind. It has as long as everything else.
+		// A manager whose cache is behind may briefly undo what is done. It gets as much time as
+		// everything else.
 		if history != nil && (len(j.LeftBehind(time.Now())) == 0 || o.Converged > patience) {
 			j.End(time.Now())
 			o.Violations = append(o.Violations, j.Violations()...)
@@ -241,7 +244,7 @@ func (r *run) judge(o *Outcome) error {
 	return r.check()
 }
 
-// count counts what a history has of reboots, grants and revisions.
+// count counts the reboots, grants and revisions of a history.
 func (o *Outcome) count(history []judge.Change) {
 	grants := map[int64]bool{}
 	for _, record := range history {
@@ -260,8 +263,8 @@ func (o *Outcome) count(history []judge.Change) {
 	o.Grants = len(grants)
 }
 
-// history is what was seen up to a revision and what has come after it, and what the machines did in between. Nil: the witness is
-// not there yet.
+// history returns everything that was seen at least up to a revision, merged with the events of the
+// machines. It returns nil if the witness has not reached the revision.
 func (r *run) history(present int64) []judge.Change {
 	h := r.worker.witness.History(present)
 	if h == nil {
@@ -277,7 +280,8 @@ func (r *run) history(present int64) []judge.Change {
 	return h
 }
 
-// writer is who wrote a revision, where it was an administrator or the end of a machine.
+// writer returns who wrote a revision if it was an administrator or the end of a machine, or else
+// "".
 func (r *run) writer(record *judge.Change) string {
 	switch {
 	case record.Pod != nil && r.pods.gone(record.Pod):

@@ -1,4 +1,5 @@
-// Package worker runs schedules of faults, one after the other, on a control plane of its own with two managers.
+// Package worker runs schedules of faults, one after the other, on its own control plane with two
+// managers.
 package worker
 
 import (
@@ -22,28 +23,29 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// requestTimeout is how long an administrator or a kubelet waits for an API server that may be down.
+// requestTimeout limits the requests of administrators and kubelets to an API server that may be
+// down.
 const requestTimeout = 2 * time.Second
 
-// Worker is one control plane, and the two managers on it.
+// Worker is a control plane with two managers.
 type Worker struct {
 	cluster *embedded.Cluster
 	objects client.Client
 	wire    *wire.Wire
-	// transport goes over the wire.
+	// transport sends requests over the wire.
 	transport http.RoundTripper
 	faults    *faults.Faults
 	witness   *witness.Witness
 	replicas  []*replica
 	log       logr.Logger
 
-	// life ends with the worker, or by what makes its results invalid.
+	// life ends with the worker, or with the error that invalidates its results.
 	life   context.Context //nolint:containedctx // its own
 	cancel context.CancelCauseFunc
 	group  sync.WaitGroup
 }
 
-// Start starts a worker. Stop ends it.
+// Start starts a worker. End it with Stop.
 func Start(ctx context.Context) (*Worker, error) {
 	cluster, err := embedded.Start(ctx, embedded.Options{Bare: true})
 	if err != nil {
@@ -83,8 +85,8 @@ func (l *Worker) start(ctx context.Context) error {
 	return nil
 }
 
-// connect makes the client of administrators and kubelets, which no fault of the network reaches, the wire of all others, and the
-// witness.
+// connect creates the client of administrators and kubelets, which network faults do not affect,
+// the wire for everybody else, and the witness.
 func (l *Worker) connect() error {
 	config := l.cluster.Config()
 	config.Timeout = requestTimeout
@@ -105,7 +107,7 @@ func (l *Worker) connect() error {
 	return nil
 }
 
-// newWire remembers no requests: there are many.
+// newWire returns a wire that does not remember requests, because there are many.
 func newWire() *wire.Wire {
 	w := &wire.Wire{}
 	w.Forget(true)
@@ -118,7 +120,7 @@ func (l *Worker) fail(err error) {
 	}
 }
 
-// KeepLogs keeps the worker's folder after its end, and returns its path.
+// KeepLogs keeps the worker's folder after Stop and returns its path.
 func (l *Worker) KeepLogs() string { return l.cluster.KeepLogs() }
 
 // Stop ends every process of the worker.

@@ -18,10 +18,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/witness"
 )
 
-// confirmation is how long after a pod's end its kubelet removes it, where that has not happened.
+// confirmation is the delay between the end of a pod and its removal by the kubelet.
 const confirmation = 300 * time.Millisecond
 
-// workload is the pods of a schedule, and their ReplicaSet, scheduler, kubelets and garbage collector.
+// workload plays the ReplicaSet, scheduler, kubelets and garbage collector of the pods of a
+// schedule.
 type workload struct {
 	ctx     context.Context //nolint:containedctx // the life of the schedule
 	objects client.Client
@@ -35,7 +36,8 @@ type workload struct {
 	removed map[string]bool // by UID
 }
 
-// addPod does what a ReplicaSet, the scheduler and a kubelet do: a pod on any node that takes it, which is Ready at once.
+// addPod plays a ReplicaSet, the scheduler and a kubelet: it creates a pod on any node that accepts
+// it, and the pod is Ready at once.
 func (w *workload) addPod() {
 	w.mu.Lock()
 	w.created++
@@ -78,8 +80,9 @@ func (w *workload) addPod() {
 	})
 }
 
-// see does what controllers and kubelets do. It replaces a pod that is gone. It removes one whose grace period is over: the API server
-// went away between the two writes of its end.
+// see plays the controllers and kubelets. It replaces a pod that was deleted. It removes a pod
+// whose grace period is over, because the API server may have gone away between the two writes of
+// its deletion.
 func (w *workload) see(pod *corev1.Pod, deleted bool) {
 	switch {
 	case pod.Labels["app"] != w.name || w.ctx.Err() != nil:
@@ -93,7 +96,7 @@ func (w *workload) see(pod *corev1.Pod, deleted bool) {
 	}
 }
 
-// removePods removes the pods of a machine that is gone, as the garbage collector of pods does.
+// removePods removes the pods of a machine that is gone, as the pod garbage collector does.
 func (w *workload) removePods(node string) {
 	for _, there := range w.witness.Present() {
 		pod := there.Pod
@@ -107,14 +110,14 @@ func (w *workload) removePods(node string) {
 	}
 }
 
-// gone reports whether the end of a pod is that of its machine.
+// gone reports whether a pod was removed together with its machine.
 func (w *workload) gone(pod *corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.removed[string(pod.UID)]
 }
 
-// deletePod removes a pod for good; one that is gone already is what is wanted.
+// deletePod deletes a pod immediately. It does nothing if the pod is gone or was replaced.
 func (w *workload) deletePod(pod *corev1.Pod) error {
 	err := w.objects.Delete(w.ctx, pod.DeepCopy(), client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if apierrors.IsConflict(err) {
