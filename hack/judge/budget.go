@@ -11,18 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// recent is how many revisions of a budget a violation shows.
+// recent is the number of budget revisions that a violation shows.
 const recent = 6
 
-// budget is what is known of one PodDisruptionBudget. A pod that is available goes only where the budget allows it, and as many stay
-// available as it keeps. Those that went with their machine and have not been replaced are nobody's doing.
+// budget tracks one PodDisruptionBudget. An available pod may be evicted only if the budget allows
+// it, and enough pods must stay available. Pods that were lost with their machine and not yet
+// replaced count against nobody.
 type budget struct {
 	selects      labels.Selector
 	minAvailable int
 	available    map[string]bool // by UID
-	leave        map[string]bool // by name, pods that the API server let go
+	leave        map[string]bool // by name: pods whose eviction the API server allowed
 	involuntary  int
-	complete     bool // all that the budget keeps were there
+	complete     bool // as many pods as the budget requires were available once
 	history      []string
 }
 
@@ -35,7 +36,8 @@ func shown(revision int64, b *policyv1.PodDisruptionBudget) string {
 		b.Status.DesiredHealthy, b.Status.DisruptionsAllowed, slices.Sorted(maps.Keys(b.Status.DisruptedPods)))
 }
 
-// pod takes in what became of a pod that it covers. Empty: it is as it should be.
+// pod takes in a change of a pod that the budget covers, and describes how it breaks the budget, or
+// returns "".
 func (b *budget) pod(name string, r Change) (broken string) {
 	uid := string(r.Pod.UID)
 	was, is := b.available[uid], !r.Gone && IsAvailable(r.Pod)
@@ -63,7 +65,8 @@ func (b *budget) pod(name string, r Change) (broken string) {
 		r.Pod.Name, name, what, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
 }
 
-// IsAvailable reports whether a PodDisruptionBudget counts a pod: it is Ready, and not being deleted.
+// IsAvailable reports whether a PodDisruptionBudget counts a pod as healthy: it is Ready and not
+// being deleted.
 func IsAvailable(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false

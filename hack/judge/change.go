@@ -1,6 +1,7 @@
-// Package judge finds in a history what may never happen. The history has every revision of Nodes, policies, pods and
-// PodDisruptionBudgets, and what the machines really did. It is pure and takes a history record by record, from memory, from a watch or
-// from etcd. It shares no decision with the operator: it counts nodes, limits and windows by itself.
+// Package judge searches a history for broken rules. The history has every revision of Nodes,
+// policies, pods and PodDisruptionBudgets, and what the machines really did. The package is pure
+// and takes records one by one, from memory, a watch or etcd. It shares no decisions with the
+// operator: it counts nodes, limits and windows by itself.
 package judge
 
 import (
@@ -14,36 +15,39 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Who wrote a revision, where that matters.
+// Writers of revisions that the rules distinguish.
 const (
 	// Admin is the field manager of an administrator's writes.
 	Admin = "admin"
-	// Machine removes a pod together with its machine, and by nobody's eviction.
+	// Machine marks a pod that was removed together with its machine, without an eviction.
 	Machine = "machine"
 )
 
-// Change is one thing that happened: a revision of an object, or an event of a machine. Revisions come in the order of the store.
+// Change is one thing that happened: a revision of an object, or an event of a machine. Revisions
+// come in the order of the store.
 type Change struct {
-	// At is when. Where the feed has no times of its own, it is when the record was seen.
+	// At is the time of the change, or the time when it was seen if the feed has no times.
 	At time.Time
-	// Revision is the store's number. 0: the feed has none.
+	// Revision is the number given by the store, or 0 if the feed has none.
 	Revision int64
-	// Name is that of the Node, the policy or the machine.
+	// Name is the name of the Node, the policy or the machine.
 	Name string
-	// By is the field manager that wrote a revision. Empty: not known, and no administrator.
+	// By is the field manager that wrote the revision. It is empty if unknown, but always set for
+	// an administrator.
 	By string
-	// Node, Policy, Pod and Budget are revisions; Gone: the object was deleted, and this is its last state.
+	// Node, Policy, Pod and Budget hold the revision. Gone means that the object was deleted, and
+	// that this is its last state.
 	Node   *corev1.Node
 	Policy *v1alpha1.RebootPolicy
 	Pod    *corev1.Pod
 	Budget *policyv1.PodDisruptionBudget
 	Gone   bool
-	// Host is what a machine did, and Boot the boot that ended by that.
+	// Host is what a machine did, and Boot is the boot that this ended.
 	Host MachineEvent
 	Boot string
 }
 
-// ChangeOf is a revision of an object: of a Node, a policy, a pod or a PodDisruptionBudget.
+// ChangeOf returns the change for a revision of a Node, a policy, a pod or a PodDisruptionBudget.
 func ChangeOf(object metav1.Object, at time.Time, gone bool) Change {
 	r := Change{At: at, Name: object.GetName(), Gone: gone}
 	switch object := object.(type) {
@@ -64,17 +68,17 @@ type MachineEvent string
 
 // The events of machines.
 const (
-	// Staged: an update waits for a reboot.
+	// Staged means that an update waits for a reboot.
 	Staged MachineEvent = "staged an update"
-	// Rebooted: the machine went down because logind was asked.
+	// Rebooted means that the machine went down because of a call to logind.
 	Rebooted MachineEvent = "was rebooted"
-	// Lost: the machine went down by itself.
+	// Lost means that the machine went down by itself.
 	Lost MachineEvent = "lost its power"
-	// Scrapped: there is no such machine any more, and what waited on it never comes.
+	// Scrapped means that the machine is gone for good, with any update that waited on it.
 	Scrapped MachineEvent = "was scrapped"
 )
 
-// Rule is one of those that no history may break.
+// Rule is a rule that no history may break.
 type Rule string
 
 // The rules.
@@ -97,16 +101,16 @@ const (
 	Convergence  Rule = "it converges once faults end"
 )
 
-// Violation is a rule that was broken, when, and how.
+// Violation describes when and how a rule was broken.
 type Violation struct {
 	At time.Time
-	// Revision is the store's. 0: the feed has none, or it is not one write that broke the rule.
+	// Revision is the revision that broke the rule, or 0 if it is unknown or not a single write.
 	Revision int64
 	Rule     Rule
 	How      string
 }
 
-// String is a line for people.
+// String returns the violation as one line.
 func (v Violation) String() string {
 	when := v.At.UTC().Format(time.RFC3339)
 	if v.Revision > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// zones are those of the nodes a and b, where the limit of two keeps to one zone at a time.
+// zones puts nodes a and b into zones, under a limit of two that allows one zone at a time.
 func zones(a, b string) func(*story) {
 	most := intstr.FromInt32(2)
 	return all(label("a", "zone", a), label("b", "zone", b), spec(func(s *v1alpha1.RebootPolicySpec) {
@@ -51,7 +51,7 @@ func TestTake_ControlPlane(t *testing.T) {
 		"one after the other":     {[]func(*story){two, cp("a"), cp("b"), reboot("a", 1), b}, nil},
 		"the second only granted": {[]func(*story){two, cp("a"), cp("b"), a, grant("b", 2)}, nil},
 	}.check(t)
-	// Of two ledgers each has a manager that may not know of the other's last write.
+	// The manager of one ledger may not know the last write to another ledger.
 	ofAnother := func(s *story) {
 		s.now = s.now.Add(time.Second)
 		q := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1alpha1.RebootPolicySpec{

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// changes is a write of a kubelet.
+// changes returns a write of a kubelet.
 func changes(name string, change func(*corev1.Node)) func(*story) {
 	return func(s *story) { s.node(name, "kubelet", change) }
 }
@@ -24,7 +24,8 @@ func notReady(n *corev1.Node) {
 
 func deleting(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{} }
 
-// TestTake_Grant: to which nodes a grant may be given, beside which others, and when its entry may go.
+// TestTake_Grant tests which nodes may get a grant, next to which other grants, and when an entry
+// may be released.
 func TestTake_Grant(t *testing.T) {
 	two, late := limitIs(intstr.FromInt32(2)), passes(stale)
 	ofPool := spec(func(s *v1alpha1.RebootPolicySpec) {
@@ -35,7 +36,7 @@ func TestTake_Grant(t *testing.T) {
 	cases := map[string]struct {
 		story []func(*story)
 		want  []Rule
-		// exact is what is broken where whoever grants knows everything as it is. Nil: the same.
+		// exact lists the rules broken if the granter has current data, if that differs.
 		exact []Rule
 	}{
 		"a node that is not selected":                 {[]func(*story){ofPool, late, a}, []Rule{Governs}, nil},
@@ -95,10 +96,11 @@ func TestTake_Grant(t *testing.T) {
 	}
 }
 
-// TestTake_WrongClocks: where the clocks of managers are not those of the records, an entry is judged by its own time alone.
+// TestTake_WrongClocks tests managers whose clocks differ from that of the records: only the time
+// in the entry counts.
 func TestTake_WrongClocks(t *testing.T) {
 	cases := map[string]struct {
-		decided time.Duration // how long ago, as its entry specifies
+		decided time.Duration // age of the decision according to its entry
 		want    []Rule
 	}{
 		"in the window, of the future": {-2 * time.Hour, nil},
@@ -117,7 +119,8 @@ func TestTake_WrongClocks(t *testing.T) {
 	}
 }
 
-// TestTake_Budget: a percentage, as the disruption controller has counted it, and another selector than before.
+// TestTake_Budget tests percentages, as the disruption controller counts them, and a changed
+// selector.
 func TestTake_Budget(t *testing.T) {
 	budget := func(keeps, app string, leave ...string) func(*story) {
 		return all(budgeted(leave...), func(s *story) {

@@ -13,45 +13,50 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Slack is how old a decision may be when it takes effect: the time-out of a manager's pass, and a request that came late.
+// Slack is the maximum age of a decision when it takes effect: the timeout of a manager's pass plus
+// a late request.
 const Slack = time.Minute + 30*time.Second
 
-// stale is how old the Nodes may be from which a manager grants: its watch of them may have ended.
+// stale is the maximum age of the Nodes on which a manager bases a grant. Its watch may have ended.
 const stale = 5 * time.Minute
 
-// requests is how often a node may be rebooted while one request is there: once for it, and once for what came before.
+// requests is the maximum number of reboots of a node under one request: one for the request, and
+// one for an earlier need.
 const requests = 2
 
-// Options state what the judge may rely on.
+// Options describes what the judge may rely on.
 type Options struct {
-	// TrueClocks: the managers' clocks are those of the records, so an entry of a ledger is as old as it specifies.
+	// TrueClocks means that the managers' clocks agree with the times of the records, so that the
+	// age of a ledger entry is known.
 	TrueClocks bool
-	// Exact: whoever decides knows everything as it is.
+	// Exact means that decisions are based on current data.
 	Exact bool
-	// Semaphore: porcupine searches the whole history of grants in the end. Only for short histories and limits in numbers.
+	// Semaphore makes End check the whole history of grants with porcupine. Only for short
+	// histories with limits that are numbers.
 	Semaphore bool
 }
 
-// Judge takes a history in, record by record. Make one with New.
+// Judge takes in a history record by record. Create one with New.
 type Judge struct {
 	options  Options
 	now      Change
-	index    int64 // of the record that is taken in
+	index    int64 // of the current record
 	nodes    map[string]*node
 	policies map[string]*policy
-	// staged are the machines for which an update waits.
+	// staged holds the machines on which an update waits.
 	staged map[string]bool
-	// governed is how many nodes each policy governs; disrupted are those that are, by policy.
+	// governed counts the nodes of each policy. disrupted holds its disrupted nodes.
 	governed  map[string]int
 	disrupted map[string]map[string]*node
-	// committed are the boots that an agent may end, and until when: zero as long as its Node reports it.
+	// committed holds the boots that an agent may end, and until when. The time is zero while the
+	// Node still reports the attempt.
 	committed map[string]time.Time
 	pods      map[string]*corev1.Pod // by UID
 	budgets   map[string]*budget
 	found     []Violation
 }
 
-// New makes a judge who has seen nothing.
+// New returns a Judge with an empty history.
 func New(o Options) *Judge {
 	return &Judge{
 		options: o, nodes: map[string]*node{}, policies: map[string]*policy{}, staged: map[string]bool{}, governed: map[string]int{},
@@ -59,10 +64,10 @@ func New(o Options) *Judge {
 	}
 }
 
-// Violations are what was found so far.
+// Violations returns the violations found so far.
 func (j *Judge) Violations() []Violation { return j.found }
 
-// Take takes one record in.
+// Take takes in one record.
 func (j *Judge) Take(r Change) {
 	j.now = r
 	j.index++
@@ -80,7 +85,7 @@ func (j *Judge) Take(r Change) {
 	}
 }
 
-// ago is how old may be what was decided from.
+// ago returns the allowed age of the data behind a decision, which is zero if data is exact.
 func (j *Judge) ago(d time.Duration) time.Duration {
 	if j.options.Exact {
 		return 0
@@ -92,7 +97,7 @@ func (j *Judge) report(rule Rule, format string, args ...any) {
 	j.found = append(j.found, Violation{At: j.now.At, Revision: j.now.Revision, Rule: rule, How: fmt.Sprintf(format, args...)})
 }
 
-// takeHost follows what waits for a reboot, and what was rebooted.
+// takeHost tracks which machines have an update staged, and checks each reboot.
 func (j *Judge) takeHost(r Change) {
 	if r.Host == Rebooted {
 		j.rebooted(r)
@@ -109,7 +114,7 @@ func (j *Judge) rebooted(r Change) {
 		asked = j.nodes[r.Name].asked
 	}
 	until, committed := j.committed[r.Boot]
-	deleted := !until.IsZero() // then its request and its staged update may be those of the Node before
+	deleted := !until.IsZero() // its request and its staged update may be those of the deleted Node
 	switch {
 	case !committed || deleted && r.At.After(until):
 		j.report(Granted, "%s is rebooted and ends boot %s, which no record of a grant names", r.Name, r.Boot)
@@ -166,7 +171,7 @@ func (j *Judge) takePod(r Change) {
 	}
 }
 
-// End is how things are when everything should have been done. Left states what is not, as the feed describes it.
+// End checks the final state. left describes what the feed found unfinished.
 func (j *Judge) End(at time.Time, left ...string) {
 	j.now = Change{At: at}
 	for _, what := range left {
@@ -188,8 +193,8 @@ func (j *Judge) End(at time.Time, left ...string) {
 	}
 }
 
-// LeftBehind is what should not be there once everything is at rest. It is a cordon but an administrator's, the operator's taint, an
-// attempt, and an entry in a ledger.
+// LeftBehind returns what must not exist once everything is at rest: cordons other than an
+// administrator's, the operator's taint, attempts, and ledger entries.
 func (j *Judge) LeftBehind(at time.Time) []Violation {
 	var found []Violation
 	add := func(format string, args ...any) {

@@ -26,10 +26,10 @@ const (
 	manager = v1alpha1.FieldOwnerManager
 )
 
-// began is a Sunday on which clocks in Berlin go from 2 to 3 o'clock, which is 1 o'clock here.
+// began is a Sunday on which clocks in Berlin go from 2:00 to 3:00, at 1:00 UTC.
 var began = time.Date(2000, time.March, 26, 0, 0, 0, 0, time.UTC)
 
-// story is a history that is being reported.
+// story builds a history.
 type story struct {
 	now     time.Time
 	records []Change
@@ -37,7 +37,7 @@ type story struct {
 	nodes   map[string]*corev1.Node
 }
 
-// play makes a story of a policy p and two nodes a and b, of which the limit allows one.
+// play builds the story of a policy p and two nodes a and b, with a limit of one.
 func play(steps ...func(*story)) *story {
 	s := &story{now: began, nodes: map[string]*corev1.Node{}, current: &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}}
 	s.policy(Admin, func(*v1alpha1.RebootPolicy) {})
@@ -81,15 +81,15 @@ func limitIs(value intstr.IntOrString) func(*story) {
 
 func passes(d time.Duration) func(*story) { return func(s *story) { s.now = s.now.Add(d) } }
 
-// grant is an entry in the ledger and the grant on the Node.
+// grant adds an entry to the ledger and the grant to the Node.
 func grant(name string, seq int64) func(*story) { return grantAfter(0, name, seq) }
 
-// grantAfter is a grant that was decided a while before its entry is written.
+// grantAfter is like grant, but the decision was made some time before its entry is written.
 func grantAfter(d time.Duration, name string, seq int64) func(*story) {
 	return all(listed(d, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: name}), carries(name, seq))
 }
 
-// listed is an entry of the ledger that was decided a while before.
+// listed adds an entry to the ledger for a decision made some time before.
 func listed(d time.Duration, e v1alpha1.LedgerEntry) func(*story) {
 	return func(s *story) {
 		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
@@ -104,7 +104,7 @@ func ledger(name string, seq int64, boot string) func(*story) {
 	return listed(0, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: boot})
 }
 
-// carries is the grant on the Node.
+// carries puts the grant on the Node.
 func carries(name string, seq int64) func(*story) { return carriesOf("p", name, seq) }
 
 func carriesOf(policy, name string, seq int64) func(*story) {
@@ -120,7 +120,7 @@ func shows(name string, g protocol.Grant) func(*story) {
 	}
 }
 
-// needing makes a node need a reboot from now on.
+// needing makes a node need a reboot.
 func needing(name string) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
@@ -134,12 +134,12 @@ func drains(name string, seq int64) func(*story) {
 	return reports(name, protocol.Progress{Seq: seq, Phase: protocol.PhaseDraining, Cordoned: true})
 }
 
-// commits is an agent that asks logind next.
+// commits makes the agent report that it calls logind next.
 func commits(name string, seq int64) func(*story) {
 	return reports(name, protocol.Progress{Seq: seq, Phase: protocol.PhaseRebooting, Cordoned: true})
 }
 
-// aborts is an agent that gives up.
+// aborts makes the agent give up.
 func aborts(name string, seq int64) func(*story) {
 	return reports(name, protocol.Progress{Seq: seq, Phase: protocol.PhaseAborted})
 }
@@ -154,7 +154,7 @@ func reports(name string, p protocol.Progress) func(*story) {
 	}
 }
 
-// finishes is a manager that sees the reboot.
+// finishes makes the manager finish the grant.
 func finishes(name string, seq int64) func(*story) {
 	return all(shows(name, protocol.Grant{Policy: "p", Seq: seq, State: protocol.GrantFinished}), cordons(name, manager, false))
 }
@@ -163,7 +163,7 @@ func cordons(name, by string, on bool) func(*story) {
 	return func(s *story) { s.node(name, by, func(n *corev1.Node) { n.Spec.Unschedulable = on }) }
 }
 
-// deleted takes a Node away; its host may stay.
+// deleted deletes a Node. Its host may stay.
 func deleted(name string) func(*story) {
 	return func(s *story) {
 		s.now = s.now.Add(time.Second)
@@ -172,7 +172,7 @@ func deleted(name string) func(*story) {
 	}
 }
 
-// joins is a boot of a Node that may have been deleted.
+// joins boots a node, and creates its Node if it was deleted.
 func joins(name, boot string) func(*story) {
 	return func(s *story) {
 		s.node(name, "kubelet", func(n *corev1.Node) {
@@ -182,12 +182,12 @@ func joins(name, boot string) func(*story) {
 	}
 }
 
-// wiped is a status without its ledger.
+// wiped removes the ledger from the status.
 func wiped(by string) func(*story) {
 	return func(s *story) { s.policy(by, func(p *v1alpha1.RebootPolicy) { p.Status.Grants = nil }) }
 }
 
-// policyGone takes the policy away; policyAnew makes another one of its name.
+// policyGone deletes the policy, and policyAnew creates another one of the same name.
 func policyGone(s *story) {
 	s.now = s.now.Add(time.Second)
 	s.records = append(s.records, Change{At: s.now, Name: "p", By: manager, Policy: s.current, Gone: true})
@@ -200,7 +200,7 @@ func policyDeleting(s *story) {
 	s.policy(Admin, func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
 }
 
-// released takes the entries of a node out of the ledger.
+// released removes the entries of a node from the ledger.
 func released(name string) func(*story) {
 	return func(s *story) {
 		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
@@ -223,7 +223,7 @@ func label(name, key, value string) func(*story) {
 
 func labelled(name, pool string) func(*story) { return label(name, "pool", pool) }
 
-// window is open on Sundays, from a time of the day on.
+// window sets a window that opens on Sundays.
 func window(start string, d time.Duration, zone string) func(*story) {
 	return spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
@@ -234,7 +234,7 @@ func blackout(from, to string) func(*story) {
 	return spec(func(s *v1alpha1.RebootPolicySpec) { s.Blackouts = []v1alpha1.Blackout{{From: from, To: to}} })
 }
 
-// budgeted is a PodDisruptionBudget that keeps two pods, and lets those go that are named.
+// budgeted adds a PodDisruptionBudget that requires two pods, and that lets the named pods go.
 func budgeted(leave ...string) func(*story) {
 	return func(s *story) {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
@@ -255,7 +255,7 @@ func pods(ready corev1.ConditionStatus, uids ...string) func(*story) {
 	}
 }
 
-// goes is the end of a pod.
+// goes removes a pod.
 func goes(uid, by string) func(*story) {
 	return func(s *story) {
 		s.records = append(s.records, Change{At: s.now, By: by, Pod: podOf(uid, corev1.ConditionTrue), Gone: true})
@@ -270,7 +270,7 @@ func podOf(uid string, ready corev1.ConditionStatus) *corev1.Pod {
 
 func asksFor(name string) func(*story) { return requestedFor(name, "x") }
 
-// requestedFor is somebody's request, for a reason.
+// requestedFor requests a reboot for a reason.
 func requestedFor(name, reason string) func(*story) {
 	return func(s *story) {
 		s.node(name, Admin, func(n *corev1.Node) {
@@ -287,12 +287,12 @@ func all(steps ...func(*story)) func(*story) {
 	}
 }
 
-// reboot is the whole of one.
+// reboot plays a complete reboot.
 func reboot(name string, seq int64) func(*story) {
 	return all(host(name, Staged), grant(name, seq), drains(name, seq), commits(name, seq), host(name, Rebooted), finishes(name, seq), released(name))
 }
 
-// judged is a judge who has received a story.
+// judged returns a judge that has taken in a story.
 func judged(steps ...func(*story)) *Judge {
 	return judgedBy(Options{TrueClocks: true, Semaphore: true}, steps...)
 }
@@ -305,7 +305,7 @@ func judgedBy(o Options, steps ...func(*story)) *Judge {
 	return j
 }
 
-// broken are the rules that a story breaks, in their order.
+// broken returns the rules that a story breaks, in order.
 func broken(steps ...func(*story)) []Rule { return rulesOf(judged(steps...)) }
 
 func rulesOf(j *Judge) []Rule {
@@ -316,7 +316,7 @@ func rulesOf(j *Judge) []Rule {
 	return rules
 }
 
-// histories are stories, each with the rules that it breaks.
+// histories maps names to stories and the rules that they break.
 type histories map[string]struct {
 	story []func(*story)
 	want  []Rule
@@ -333,7 +333,7 @@ func (h histories) check(t *testing.T) {
 	}
 }
 
-// TestRule: each rule is broken by some history of these tests, which expects that.
+// TestRule checks that some test expects each rule to be broken.
 func TestRule(t *testing.T) {
 	rules, err := os.ReadFile("change.go")
 	if err != nil {
@@ -357,7 +357,7 @@ func TestRule(t *testing.T) {
 }
 
 func TestTake(t *testing.T) {
-	const autumn = 217 * 24 * time.Hour // until the Sunday on which clocks in Berlin go from 3 to 2 o'clock
+	const autumn = 217 * 24 * time.Hour // until the Sunday on which clocks in Berlin go from 3:00 to 2:00
 	cases := histories{
 		"one after the other":                                   {[]func(*story){reboot("a", 1), reboot("b", 2)}, nil},
 		"two at once and the limit is one":                      {[]func(*story){host("a", Staged), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2), commits("a", 1), host("a", Rebooted)}, []Rule{Unavailable, Limit}},

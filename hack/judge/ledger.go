@@ -13,18 +13,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
 
-// trackedEntry is one of a ledger, since it was seen first.
+// trackedEntry is a ledger entry and when it was first seen.
 type trackedEntry struct {
 	index int64
 	at    time.Time
 	boot  string
-	// life is the UID of the policy in whose ledger it was.
+	// life is the UID of the policy whose ledger had the entry.
 	life types.UID
-	// taken: an administrator took it away with the status or with the whole policy.
+	// taken means that an administrator removed the entry, with the status or the whole policy.
 	taken bool
 }
 
-// releases judges the entries that have left a ledger, and notes which an administrator has taken away.
+// releases checks entries that left a ledger, and records those that an administrator removed.
 func (j *Judge) releases(r Change, p *policy, before []v1alpha1.LedgerEntry) {
 	for _, e := range before {
 		there := p.last != nil && slices.ContainsFunc(p.last.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq })
@@ -38,8 +38,9 @@ func (j *Judge) releases(r Change, p *policy, before []v1alpha1.LedgerEntry) {
 	}
 }
 
-// grants judges the entries that are new in a ledger. They were decided from the revision before: a compare-and-swap. Those of a
-// policy that shares the limit were decided from any that this one had a moment ago.
+// grants checks new entries in a ledger. Those of the ledger's own policy were decided on its
+// previous revision, because the write is a compare-and-swap. Those of a policy that shares the
+// limit may be based on any recent revision of that policy.
 func (j *Judge) grants(r Change, p *policy, before *v1alpha1.RebootPolicy) {
 	own := before
 	if own == nil {
@@ -71,7 +72,7 @@ func (j *Judge) grants(r Change, p *policy, before *v1alpha1.RebootPolicy) {
 	j.room(r, p, held, granted)
 }
 
-// keepsDomain judges whether a new grant keeps to the domain of the others that its policy has given.
+// keepsDomain checks that a new grant is in the same domain as the other grants of its policy.
 func (j *Judge) keepsDomain(r Change, p *policy, from []*v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
 	var stray string
 	for _, granter := range from {
@@ -79,12 +80,13 @@ func (j *Judge) keepsDomain(r Change, p *policy, from []*v1alpha1.RebootPolicy, 
 			return
 		}
 	}
-	if stray != "" && j.options.TrueClocks { // by a wrong clock a reboot overruns its time sooner
+	if stray != "" && j.options.TrueClocks { // with wrong clocks a reboot may count as overdue early
 		j.report(Domain, "policy %s grants %s while %s of another domain holds a grant", cmp.Or(e.Policy, r.Name), key(e.Node, e.Seq), stray)
 	}
 }
 
-// stray is a node of another domain under a grant of the same policy, which keeps that domain busy. Empty: there is none.
+// stray returns a node of another domain whose grant from the same policy keeps that domain busy,
+// or "" if none does.
 func (j *Judge) stray(r Change, p *policy, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) string {
 	topology, granted := spec.TopologyKey(), j.nodes[e.Node]
 	if topology == "" || granted == nil || granted.last == nil {
@@ -105,8 +107,9 @@ func (j *Judge) stray(r Change, p *policy, spec *v1alpha1.RebootPolicySpec, e v1
 	return ""
 }
 
-// soonestOverrun is how long after its grant a reboot may count as lost at the soonest: then it keeps its domain no more. A hook after the
-// boot may refuse at any time.
+// soonestOverrun returns the shortest time after a grant at which the reboot may count as lost and
+// no longer keeps its domain busy. It is zero if hooks run after the boot, because they may refuse
+// at any time.
 func soonestOverrun(spec *v1alpha1.RebootPolicySpec) time.Duration {
 	const clockOff, silence = 5 * time.Minute, 10 * time.Minute
 	if hooks := spec.HooksOrDefault(); len(hooks.Of(v1alpha1.HooksAfter)) > 0 {
@@ -116,7 +119,7 @@ func soonestOverrun(spec *v1alpha1.RebootPolicySpec) time.Duration {
 	return max(min(drain.LeadTimeOrDefault()+drain.TimeoutOrDefault()+silence, spec.RebootOrDefault().TimeoutOrDefault())-clockOff, 0)
 }
 
-// governs judges who gives a new grant: the policy that governs the node, or did a while ago.
+// governs checks that the granting policy governs the node, or did so recently.
 func (j *Judge) governs(r Change, e v1alpha1.LedgerEntry) {
 	by := cmp.Or(e.Policy, r.Name)
 	if n := j.nodes[e.Node]; n != nil {
@@ -128,8 +131,9 @@ func (j *Judge) governs(r Change, e v1alpha1.LedgerEntry) {
 	j.report(Governs, "policy %s grants %s, which it does not govern", by, key(e.Node, e.Seq))
 }
 
-// room judges whether new grants had room. Nodes whose entries are held take it, and those that are down for other reasons, as far as a
-// manager has to know. A node that is down already takes no more of it.
+// room checks that the limit had room for new grants. Held entries use it up, and so do nodes that
+// are down for other reasons, once a manager must know that. Granting a node that is already down
+// takes no extra room.
 func (j *Judge) room(r Change, p *policy, held, granted map[string]bool) {
 	for name, n := range j.nodes {
 		known := r.At.Sub(n.turned) >= j.ago(stale)
@@ -147,7 +151,8 @@ func (j *Judge) room(r Change, p *policy, held, granted map[string]bool) {
 	}
 }
 
-// adopts reports whether an entry is that of a grant which the node shows already: then the ledger had lost it.
+// adopts reports whether the node already shows the grant of a new entry, which means that the
+// ledger had lost it.
 func (j *Judge) adopts(r Change, before *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) bool {
 	if before != nil && e.Seq <= before.Status.Seq {
 		return true
@@ -164,7 +169,8 @@ func (j *Judge) adopts(r Change, before *v1alpha1.RebootPolicy, e v1alpha1.Ledge
 	return carried && (by == r.Name || r.At.Sub(shown) <= j.ago(Slack))
 }
 
-// lately are the revisions from which a policy may have granted in the ledger of another one.
+// lately returns the recent revisions of a policy from which it may have granted in the ledger of
+// another policy.
 func (j *Judge) lately(r Change, name string) []*v1alpha1.RebootPolicy {
 	p := j.policies[name]
 	if p == nil {
@@ -182,8 +188,8 @@ func (j *Judge) lately(r Change, name string) []*v1alpha1.RebootPolicy {
 	return from
 }
 
-// inTime judges a new grant by the clock of the manager that gave it, which its entry shows. One of the revisions from which it may
-// have been decided has to allow it.
+// inTime checks a new grant at the time in its entry, by the clock of the granting manager. At
+// least one of the revisions on which it may be based must allow it.
 func (j *Judge) inTime(r Change, from []*v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
 	what := "by a policy that is not there"
 	for _, p := range from {
@@ -199,7 +205,7 @@ func (j *Judge) inTime(r Change, from []*v1alpha1.RebootPolicy, e v1alpha1.Ledge
 	}
 }
 
-// forbids is why a policy does not allow a new grant. Empty: it does.
+// forbids returns the reason a policy does not allow a new grant, or "" if it does.
 func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) string {
 	at, spec := e.At.Time, &from.Spec
 	switch {
@@ -217,7 +223,8 @@ func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.Ledger
 	return ""
 }
 
-// isOpen reports whether an entry was made in a window and in no blackout, as far as those count for its node.
+// isOpen reports whether an entry was made inside a window and outside of blackouts, unless urgency
+// lets its node ignore them.
 func (j *Judge) isOpen(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	at, windows, blackouts := e.At.Time, spec.Windows, spec.Blackouts
 	if oracle.Open(windows, blackouts, at) {
@@ -232,12 +239,13 @@ func (j *Judge) isOpen(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.Led
 	return oracle.Open(windows, blackouts, at)
 }
 
-// ignores reports whether something does not count under spec.urgent.all.
+// ignores reports whether spec.urgent.all ignores something at a time.
 func ignores(spec *v1alpha1.RebootPolicySpec, what v1alpha1.UrgentIgnore, at time.Time) bool {
 	return spec.Urgent != nil && spec.Urgent.All != nil && at.Before(spec.Urgent.All.Until.Time) && slices.Contains(spec.Urgent.All.Ignore, what)
 }
 
-// ignored reports whether windows or blackouts did not count for an entry: for all nodes, by an urgent request, or past the deadline.
+// ignored reports whether an entry may ignore windows or blackouts, because of spec.urgent.all, an
+// urgent request or a passed deadline.
 func (j *Judge) ignored(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry, what v1alpha1.UrgentIgnore) bool {
 	listed := func(nodes *v1alpha1.UrgentNodes) bool { return nodes != nil && slices.Contains(nodes.Ignore, what) }
 	return ignores(spec, what, e.At.Time) || spec.Urgent != nil &&
@@ -250,8 +258,8 @@ func (j *Judge) isUrgent(r Change, e v1alpha1.LedgerEntry) bool {
 	return n != nil && (n.isUrgent() || !n.urgentUntil.IsZero() && r.At.Sub(n.urgentUntil) <= j.ago(Slack))
 }
 
-// isOverdue reports whether the node of an entry was past its deadline when the entry was made. What the node showed a moment ago
-// counts, too: a manager may not have seen the change.
+// isOverdue reports whether the node of an entry was past its deadline when the entry was made. The
+// state of a moment ago counts too, because the manager may not have seen the change.
 func (j *Judge) isOverdue(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	n, d := j.nodes[e.Node], spec.Deadline
 	if n == nil || d == nil {
@@ -261,7 +269,7 @@ func (j *Judge) isOverdue(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.
 	return passed(n.needs.since) || passed(n.needs.before) && r.At.Sub(n.needs.changed) <= j.ago(Slack)
 }
 
-// lists reports whether the ledger has the entry of an attempt, for this very Node.
+// lists reports whether the ledger has the entry of an attempt for exactly this Node.
 func (p *policy) lists(name string, seq int64, n *corev1.Node) bool {
 	return p.last != nil && slices.ContainsFunc(p.last.Status.Grants, func(e v1alpha1.LedgerEntry) bool {
 		return e.Node == name && e.Seq == seq && e.NodeUID == n.UID

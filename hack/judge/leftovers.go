@@ -11,7 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Unfinished is what a Node shows of a reboot that is not over: the operator's taint, and an attempt.
+// Unfinished lists the signs of an unfinished reboot on a Node: the operator's taint and an
+// attempt.
 func Unfinished(n *corev1.Node) (what []string) {
 	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintPending }) {
 		what = append(what, "is tainted")
@@ -22,8 +23,8 @@ func Unfinished(n *corev1.Node) (what []string) {
 	return what
 }
 
-// Unsettled is what a Node shows that it does not show once all is well: what is unfinished, a need, and all that a reboot brings with
-// it.
+// Unsettled lists everything that a Node must not show once all is well: signs of an unfinished
+// reboot, a need, and all other traces of a reboot.
 func Unsettled(n *corev1.Node) []string {
 	what := Unfinished(n)
 	for _, c := range n.Status.Conditions {
@@ -46,7 +47,7 @@ func Unsettled(n *corev1.Node) []string {
 	return what
 }
 
-// Outstanding reports whether a grant may still be used, or nobody knows.
+// Outstanding reports whether a grant may still be used, or cannot be read.
 func Outstanding(n *corev1.Node) bool {
 	grant, err := protocol.ParseGrant(n.Annotations)
 	if grant == nil || err != nil || grant.State != protocol.GrantActive {
@@ -57,7 +58,7 @@ func Outstanding(n *corev1.Node) bool {
 	return !aborted
 }
 
-// UnsettledPolicy is what a policy shows that it does not show once all is well.
+// UnsettledPolicy lists everything that a policy must not show once all is well.
 func UnsettledPolicy(p *v1alpha1.RebootPolicy) (what []string) {
 	if len(p.Status.Grants) > 0 {
 		what = append(what, fmt.Sprintf("has grants %v", p.Status.Grants))

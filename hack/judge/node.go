@@ -12,44 +12,48 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// longestShutdown is how long a machine may take to go down after its Node was deleted past the point of no return. Its agent may be
-// stopped.
+// longestShutdown is the longest time a machine may take to go down if its Node was deleted past
+// the point of no return. Its agent may be paused.
 const longestShutdown = 15 * time.Minute
 
-// node is what is known of one node.
+// node tracks one node.
 type node struct {
 	last *corev1.Node
-	// governor is the policy that selects it, and since when. Empty: none, or several.
+	// governor is the policy that selects the node, since the time governed. It is empty if none or
+	// several do.
 	governor string
 	governed time.Time
-	// formerly are the policies that have governed it, and until when.
+	// formerly maps policies that used to govern the node to the time when that ended.
 	formerly map[string]time.Time
-	// down reports whether it is unavailable, and turned since when it is that or is not.
+	// down reports whether the node is unavailable, and turned is the time when that last changed.
 	down   bool
 	turned time.Time
-	// cordoned: the cordon that is there is an administrator's.
+	// cordoned means that an administrator set the present cordon.
 	cordoned bool
-	// needs is since when it has needed a reboot.
+	// needs tracks since when the node has needed a reboot.
 	needs needs
-	// urgentUntil is when it last showed an urgent request that it shows no longer. Zero: it never did.
+	// urgentUntil is the time when an urgent request was withdrawn, or zero.
 	urgentUntil time.Time
-	// labelled is when its labels last changed.
+	// labelled is the time when the labels last changed.
 	labelled time.Time
-	// asked counts the reboots while an administrator's request is there.
+	// asked counts the reboots under the present request of an administrator.
 	asked int
-	// now is the attempt it is in, and by the policy whose ledger it is disrupted under. Empty: it is not.
+	// now is the current attempt. by is the policy under whose ledger the node is disrupted, or
+	// empty.
 	now attempt
 	by  string
-	// carried are the grants it has shown, and when it did last.
+	// carried maps the grants that the node has shown to the time when it last showed them.
 	carried map[string]time.Time
 }
 
-// needs is since when a node has needed a reboot, what that was before, and when it changed. Zero: it needed none.
+// needs holds since when a node has needed a reboot, the value before that, and the time of the
+// change. Zero times mean that it needed none.
 type needs struct {
 	since, before, changed time.Time
 }
 
-// take takes in what the node shows now. A need counts from a reboot that did not end it.
+// take takes in the current state of the node. After a reboot that did not end the need, the need
+// counts from that reboot.
 func (n *needs) take(node *corev1.Node, at time.Time) {
 	var since time.Time
 	if c := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired); c.Status == corev1.ConditionTrue {
@@ -64,7 +68,7 @@ func (n *needs) take(node *corev1.Node, at time.Time) {
 	}
 }
 
-// isRequested reports whether somebody has requested a reboot.
+// isRequested reports whether a reboot is requested.
 func (n *node) isRequested() bool {
 	if n == nil || n.last == nil {
 		return false
@@ -84,7 +88,7 @@ func (n *node) turn(down bool, at time.Time) {
 	}
 }
 
-// isUrgent reports whether somebody has requested a reboot that is urgent.
+// isUrgent reports whether an urgent reboot is requested.
 func (n *node) isUrgent() bool {
 	if n.last == nil {
 		return false
@@ -93,7 +97,7 @@ func (n *node) isUrgent() bool {
 	return urgent
 }
 
-// shows is in whose ledger the grant of a number is that the node shows. Empty: it shows none.
+// shows returns the ledger of the grant on the node if it has this sequence number, or "".
 func (n *node) shows(seq int64) string {
 	if n.last == nil {
 		return ""
@@ -104,18 +108,20 @@ func (n *node) shows(seq int64) string {
 	return ""
 }
 
-// attempt is what an agent does under a grant. It disrupts the node from the cordon on until the manager has finished the grant
-// or the agent has given up. A newer grant ends no drain: the agent has to.
+// attempt is the work of an agent under one grant. It disrupts the node from the cordon until the
+// manager has finished the grant or the agent has given up. A newer grant does not end a drain;
+// only the agent can.
 type attempt struct {
-	// ledger is the policy whose ledger has the grant, and policy the one that granted. Empty: there is no grant that can be read.
+	// ledger is the policy whose ledger has the grant, and policy the one that granted it. Both are
+	// empty if the grant cannot be read.
 	ledger   string
 	policy   string
 	seq      int64
 	boot     string
 	disrupts bool
-	// superseded: a newer grant is on the node.
+	// superseded means that a newer grant is on the node.
 	superseded bool
-	// committed: past the point of no return.
+	// committed means that the attempt is past the point of no return.
 	committed bool
 }
 
@@ -182,7 +188,7 @@ func (j *Judge) takeNode(r Change) {
 	j.follow(r, n)
 }
 
-// cordon follows whose the cordon is that is there.
+// cordon tracks whether the present cordon is an administrator's.
 func (j *Judge) cordon(r Change, n *node, before *corev1.Node) {
 	was := before != nil && before.Spec.Unschedulable
 	switch is := r.Node.Spec.Unschedulable; {
@@ -197,7 +203,7 @@ func (j *Judge) cordon(r Change, n *node, before *corev1.Node) {
 	}
 }
 
-// follow follows the attempts of a node, and judges each that begins.
+// follow tracks the attempts of a node, and checks each one that begins.
 func (j *Judge) follow(r Change, n *node) {
 	was, is := n.now, attemptOf(r.Node)
 	n.now = is
@@ -219,7 +225,7 @@ func (j *Judge) follow(r Change, n *node) {
 	}
 }
 
-// ends: the node is disrupted no longer, by the attempt of a number.
+// ends records that an attempt no longer disrupts the node.
 func (j *Judge) ends(name string, n *node, seq int64) {
 	if p := j.policies[n.by]; p != nil {
 		p.grants.ended(key(name, seq), j.index)
@@ -228,7 +234,7 @@ func (j *Judge) ends(name string, n *node, seq int64) {
 	n.by = ""
 }
 
-// begins: a node is disrupted from now on.
+// begins records that an attempt disrupts the node, and checks whether it may.
 func (j *Judge) begins(r Change, n *node) {
 	if n.by = n.now.ledger; n.by == "" {
 		n.by = j.ledgerOf(n.governor)
@@ -264,8 +270,8 @@ func (j *Judge) begins(r Change, n *node) {
 	}
 }
 
-// count compares disrupted nodes, whose entries are in a ledger, with the highest limit of a policy under which their grants may have
-// been given. A limit that is lowered asks nobody back who holds a grant.
+// count compares the number of disrupted nodes with the highest limit under which their grants may
+// have been given. A lowered limit does not revoke grants.
 func (j *Judge) count(by string, names []string, ledger *policy, limits []limit) {
 	oldest, since := j.index, j.now.At
 	for _, name := range names {
@@ -278,7 +284,7 @@ func (j *Judge) count(by string, names []string, ledger *policy, limits []limit)
 	}
 }
 
-// controlPlane are the labels that make a node one of the control plane.
+// controlPlane lists the labels of control-plane nodes.
 var controlPlane = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane",
 }
@@ -287,7 +293,8 @@ func isControlPlane(n *corev1.Node) bool {
 	return n != nil && slices.ContainsFunc(controlPlane, func(key string) bool { _, has := n.Labels[key]; return has })
 }
 
-// keepsQuorum judges a control-plane node that begins. Two managers cannot both write one ledger, but each another one.
+// keepsQuorum checks a control-plane node whose disruption begins. Two managers cannot both write
+// the same ledger, but they can write different ones.
 func (j *Judge) keepsQuorum(r Change, n *node) {
 	for _, ledger := range slices.Sorted(maps.Keys(j.disrupted)) {
 		nodes := j.disrupted[ledger]

@@ -14,33 +14,34 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// policy is what is known of one policy.
+// policy tracks one policy.
 type policy struct {
 	last    *v1alpha1.RebootPolicy
 	selects labels.Selector
-	// limits are those of its ledger: of its nodes, and of those whose policies share its limit. own are those of its nodes while it
-	// shares the limit of another policy.
+	// limits holds the limits of its ledger, over its own nodes and those of policies that share
+	// its limit. own holds the limits of its own nodes while it shares another policy's limit.
 	limits, own []limit
-	// before are the revisions that another one has replaced, and when that was. A policy that shares a limit grants in the ledger of
-	// another one, and its manager may not have seen its last change.
+	// before holds the replaced revisions and the times of their replacement. A policy that shares
+	// a limit grants in another ledger, so its manager may not have seen its last change.
 	before []revision
-	// entries are all that its ledger has ever had, by attempt.
+	// entries holds every entry that its ledger has ever had, by attempt.
 	entries map[string]*trackedEntry
 	grants  semaphore
 }
 
-// revision is one of a policy, until when.
+// revision is a revision of a policy and the time at which it was replaced.
 type revision struct {
 	*v1alpha1.RebootPolicy
 	until time.Time
 }
 
-// limit is how many nodes a policy lets be disrupted, and from when on.
+// limit is the number of nodes that a policy lets be disrupted from some record on.
 type limit struct {
 	index int64
 	at    time.Time
 	most  int
-	// counted: it is a percentage, and a manager may have counted nodes as they were a while ago.
+	// counted means that the limit is a percentage, so a manager may have used an older count of
+	// nodes.
 	counted bool
 }
 
@@ -76,7 +77,7 @@ func (j *Judge) takePolicy(r Change) {
 	}
 }
 
-// govern counts a node for the policy that governs it by now, and no longer for the one before.
+// govern updates the counts of nodes after the policy that governs a node may have changed.
 func (j *Judge) govern(n *node) {
 	before := n.governor
 	j.governed[before]--
@@ -89,7 +90,8 @@ func (j *Judge) govern(n *node) {
 	}
 }
 
-// governorOf is the policy with the highest priority that selects a node. Empty: none, or several.
+// governorOf returns the policy with the highest priority that selects a node, or "" if none or
+// several do.
 func (j *Judge) governorOf(n *corev1.Node) string {
 	var names []string
 	highest := int32(math.MinInt32)
@@ -108,7 +110,8 @@ func (j *Judge) governorOf(n *corev1.Node) string {
 	return names[0]
 }
 
-// selection is what a policy selects: everything where it names none, nothing where it is not there or being deleted.
+// selection returns the selector of a policy. It selects everything if the policy has none, and
+// nothing if the policy is missing or being deleted.
 func selection(p *v1alpha1.RebootPolicy) labels.Selector {
 	if p == nil || p.DeletionTimestamp != nil {
 		return labels.Nothing()
@@ -120,7 +123,7 @@ func selection(p *v1alpha1.RebootPolicy) labels.Selector {
 	return s
 }
 
-// ledgerOf is the policy in whose ledger a policy grants.
+// ledgerOf returns the policy in whose ledger a policy grants.
 func (j *Judge) ledgerOf(name string) string {
 	if p := j.policies[name]; p != nil && p.last != nil {
 		return cmp.Or(p.last.Spec.Shared(), name)
@@ -128,7 +131,7 @@ func (j *Judge) ledgerOf(name string) string {
 	return name
 }
 
-// relimit notes the limits of all policies, where they are others than before.
+// relimit records the limits of all policies if they have changed.
 func (j *Judge) relimit() {
 	governed := map[string]int{}
 	for name := range j.policies {
@@ -153,7 +156,7 @@ func (j *Judge) relimit() {
 	}
 }
 
-// appendChanged appends a limit that is another one than before.
+// appendChanged appends a limit if it differs from the last one.
 func appendChanged(limits []limit, l limit) []limit {
 	if n := len(limits); n > 0 && limits[n-1].most == l.most {
 		return limits
@@ -161,7 +164,8 @@ func appendChanged(limits []limit, l limit) []limit {
 	return append(limits, l)
 }
 
-// allows is how many of so many nodes may be disrupted, and whether they were counted for that.
+// allows returns the number of nodes that may be disrupted, and whether it depends on the number of
+// selected nodes.
 func allows(allowed intstr.IntOrString, selected int) (most int, counted bool) {
 	if allowed.Type == intstr.Int {
 		return allowed.IntValue(), false
@@ -173,7 +177,8 @@ func allows(allowed intstr.IntOrString, selected int) (most int, counted bool) {
 	return max(1, selected*percent/100), true
 }
 
-// highest is the highest of these limits that was in force since a record, or where nodes were counted, a while before it.
+// highest returns the highest limit in force since a record. For percentages it looks back a while
+// further.
 func highest(limits []limit, index int64, at time.Time, ago time.Duration) int {
 	most := 0
 	for i, l := range limits {

@@ -12,34 +12,37 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// searchTime bounds porcupine's search of one history. Those of a few dozen operations take milliseconds.
+// searchTime limits porcupine's search of one history. A few dozen operations take milliseconds.
 const searchTime = 20 * time.Second
 
-// semaphore is the history of grants of one policy, as operations of a bounded semaphore. An order of them has to exist, each within
-// its interval, in which no slot is taken that is not free. An acquire begins with the grant in the ledger and has happened when the
-// node is cordoned under it. A release begins with the end of the disruption. It has happened when the entry is gone from the ledger,
-// or never if it was not seen to go. Records are the time.
+// semaphore is the history of one policy's grants as operations of a bounded semaphore, with record
+// numbers as times. Some order must exist, with each operation inside its interval, in which no
+// slot is taken twice.
+//
+// An acquire begins when the grant enters the ledger, and has happened when the node is cordoned
+// under it. A release begins when the disruption ends, and has happened when the entry has left the
+// ledger, or at any later time if that was not seen.
 type semaphore struct {
 	holds  map[string]*hold
 	order  []string
 	limits []operation
 }
 
-// hold is what is known of one attempt: records, 0 where nothing was seen.
+// hold holds the record numbers of one attempt's events, or 0 for events that were not seen.
 type hold struct{ granted, begun, ended, released int64 }
 
-// operation is one of the bounded semaphore that the limit is.
+// operation is one operation of the bounded semaphore.
 type operation struct {
 	kind string // acquire, release or limit
 	who  string
-	// limit is the new one, at a record, of kind limit.
+	// limit is the new limit from record at on, for kind limit.
 	limit int
 	at    int64
 }
 
 type slots struct{ held, limit int }
 
-// bounded is the model: an acquire takes a slot that is free; a new limit takes none away.
+// bounded is the model: an acquire needs a free slot, and a lower limit revokes none.
 var bounded = porcupine.Model{
 	Init: func() any { return slots{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -70,7 +73,7 @@ func (s *semaphore) limit(most int, index int64) {
 	s.limits = append(s.limits, operation{kind: "limit", limit: most, at: index})
 }
 
-// ledger follows the entries; nil: the policy is gone, and its ledger with it.
+// ledger tracks the entries. A nil policy means that it is gone together with its ledger.
 func (s *semaphore) ledger(p *v1alpha1.RebootPolicy, index int64) {
 	there := map[string]bool{}
 	if p != nil {
@@ -125,7 +128,7 @@ func (s *semaphore) operations() []porcupine.Operation {
 		}
 		granted := k.granted
 		if granted == 0 || granted > k.begun {
-			granted = k.begun // used before it was granted: it takes its slot at that very instant
+			granted = k.begun // used before it was granted: it takes its slot in that instant
 		}
 		add(operation{kind: "acquire", who: who}, granted, 2*k.begun+1)
 		if k.ended == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// sharing is policy q, with b of its pool, which shares the limit of p unless it is changed.
+// sharing adds policy q, which selects b by its pool and shares the limit of p unless changed.
 func sharing(changes ...func(*v1alpha1.RebootPolicySpec)) func(*story) {
 	return func(s *story) {
 		s.now = s.now.Add(time.Second)
@@ -25,10 +25,10 @@ func sharing(changes ...func(*v1alpha1.RebootPolicySpec)) func(*story) {
 	}
 }
 
-// another is that policy with a limit of its own.
+// another makes q a policy with its own limit.
 var another = sharing(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = nil })
 
-// granted is a grant of q in the ledger of p, and ofQ its entry.
+// granted gives a grant of q in the ledger of p. ofQ adds only its entry.
 func granted(name string, seq int64) func(*story) {
 	return all(ofQ(name, seq), shows(name, protocol.Grant{Policy: "q", Ledger: "p", Seq: seq, State: protocol.GrantActive}))
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// requestsUrgently is a request that is urgent.
+// requestsUrgently requests an urgent reboot.
 func requestsUrgently(name string) func(*story) {
 	return requestedFor(name, v1alpha1.UrgentPrefix+" CVE")
 }
 
-// withdraws takes a request away.
+// withdraws removes a request.
 func withdraws(name string) func(*story) {
 	return func(s *story) {
 		s.node(name, Admin, func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationRebootRequested) })
 	}
 }
 
-// TestTake_Urgent: what spec.urgent and urgent requests ignore does not count, and everything else does.
+// TestTake_Urgent tests that spec.urgent and urgent requests bypass only what they list.
 func TestTake_Urgent(t *testing.T) {
 	until := metav1.NewTime(began.Add(time.Hour))
 	urgent := func(ignore ...v1alpha1.UrgentIgnore) func(*story) {

@@ -1,5 +1,5 @@
-// Package definition checks a RebootPolicy by the schema and the CEL rules of its CustomResourceDefinition, with the API server's own
-// code.
+// Package definition validates a RebootPolicy against the schema and the CEL rules of its
+// CustomResourceDefinition, with the code of the API server.
 package definition
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// Definition is a CustomResourceDefinition that has been read.
+// Definition is a parsed CustomResourceDefinition.
 type Definition struct {
 	structural *schema.Structural
 	shape      validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// Shipped is the CustomResourceDefinition of config/crd.
+// Shipped returns the CustomResourceDefinition of config/crd.
 var Shipped = sync.OnceValues(func() (*Definition, error) {
 	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
 	if err != nil {
@@ -61,7 +61,8 @@ func parse(manifest []byte) (*Definition, error) {
 	return &d, nil
 }
 
-// Refusal is why the API server refuses to make one state of a policy the next. Nil: it accepts it.
+// Refusal returns the reason the API server would reject an update of a policy, or nil if it would
+// accept it.
 func (d *Definition) Refusal(ctx context.Context, before, after *v1alpha1.RebootPolicy) error {
 	was, err := object(before)
 	if err != nil {
@@ -80,14 +81,14 @@ func (d *Definition) Refusal(ctx context.Context, before, after *v1alpha1.Reboot
 	return nil
 }
 
-// object is what a policy is to the API server.
+// object converts a policy to the form that the API server validates.
 func object(policy *v1alpha1.RebootPolicy) (map[string]any, error) {
 	text, err := json.Marshal(policy)
 	if err != nil {
 		return nil, fmt.Errorf("encoding policy %q: %w", policy.Name, err)
 	}
 	var o map[string]any
-	if err := utiljson.Unmarshal(text, &o); err != nil { // whole numbers are int64, as CEL wants them
+	if err := utiljson.Unmarshal(text, &o); err != nil { // decodes whole numbers as int64, which CEL needs
 		return nil, fmt.Errorf("decoding policy %q: %w", policy.Name, err)
 	}
 	return o, nil

@@ -1,4 +1,4 @@
-// Package feed collects what a judge judges by watches of an API server: every revision of the objects that it watches.
+// Package feed collects every revision of watched objects from an API server, as input for a judge.
 package feed
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// Feed is what was seen so far.
+// Feed holds the revisions that were seen so far.
 type Feed struct {
 	api   client.WithWatch
 	kinds []Kind
@@ -35,17 +35,18 @@ type Feed struct {
 	err     error
 }
 
-// Kind is one kind of objects to watch: Nodes, RebootPolicies, pods or PodDisruptionBudgets, and which of them.
+// Kind selects the objects to watch: Nodes, RebootPolicies, pods or PodDisruptionBudgets.
 type Kind struct {
 	List    client.ObjectList
 	Options []client.ListOption
 }
 
-// Watch collects objects, those that are there and all later revisions, until ctx ends. A watch that ends before is opened again.
+// Watch collects the existing objects and all later revisions until ctx ends. It reopens watches
+// that end early.
 func Watch(ctx context.Context, api client.WithWatch, kinds ...Kind) (*Feed, error) {
 	f := &Feed{api: api, kinds: kinds}
 	for _, k := range kinds {
-		k.List = k.List.DeepCopyObject().(client.ObjectList) // Await lists into the other one
+		k.List = k.List.DeepCopyObject().(client.ObjectList) // a separate list, because Await uses the other one
 		w := &watched{feed: f, kind: k, there: map[types.UID]bool{}}
 		present, err := f.list(ctx, k)
 		if err != nil {
@@ -63,11 +64,12 @@ func Watch(ctx context.Context, api client.WithWatch, kinds ...Kind) (*Feed, err
 	return f, nil
 }
 
-// watched is one kind of a feed, for the goroutine that watches it.
+// watched is the state of the goroutine that watches one kind.
 type watched struct {
 	feed *Feed
 	kind Kind
-	// seen is the newest revision that was taken, and there are the objects that were not deleted by then.
+	// seen is the newest revision received. there holds the objects that had not been deleted by
+	// then.
 	seen  int64
 	there map[types.UID]bool
 }
@@ -84,7 +86,7 @@ func (w *watched) open(ctx context.Context, revision string) (watch.Interface, e
 	return events, nil
 }
 
-// follow takes all revisions, until the watch ends for good.
+// follow receives revisions until the watch ends for good.
 func (w *watched) follow(ctx context.Context, events watch.Interface) {
 	err := errors.New("a watch has ended")
 	for events != nil {
@@ -102,8 +104,9 @@ func (w *watched) follow(ctx context.Context, events watch.Interface) {
 	w.feed.err = fmt.Errorf("later revisions are not seen: %w", err)
 }
 
-// resume watches again after the API server has forgotten the last revision that was seen, as it does when a definition changes. The
-// store has not: the revisions since then are read from it one by one, from the newest back. A deletion cannot be read like that.
+// resume opens a new watch after the API server dropped the last revision from its watch cache, for
+// example because a definition changed. It reads the revisions in between from the store one by
+// one, newest first. It fails if an object was deleted, because deletions cannot be read this way.
 func (w *watched) resume(ctx context.Context) (watch.Interface, error) {
 	present, err := w.feed.list(ctx, w.kind)
 	if err != nil {
@@ -156,12 +159,12 @@ func (w *watched) take(event watch.Event) {
 	w.feed.take(event.Type, object)
 }
 
-// with are the options of the kind, and others.
+// with returns the options of the kind plus the given ones.
 func (k Kind) with(options *metav1.ListOptions) []client.ListOption {
 	return append(slices.Clip(k.Options), &client.ListOptions{Raw: options})
 }
 
-// revisionOf is the store's number of an object. Of a real API server it is a number.
+// revisionOf returns the resourceVersion as a number, which it is on a real API server.
 func revisionOf(object client.Object) int64 {
 	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
 	return revision
@@ -175,10 +178,10 @@ func (f *Feed) take(event watch.EventType, object client.Object) {
 	f.records = append(f.records, r)
 }
 
-// poll is how often Await looks at the present.
+// poll is the interval at which Await lists the objects.
 const poll = 20 * time.Millisecond
 
-// Await is the history as soon as it has everything as it is now.
+// Await waits until the history includes the current revision of every object, and returns it.
 func (f *Feed) Await(ctx context.Context) (history []judge.Change, err error) {
 	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		var present []client.Object
@@ -205,15 +208,15 @@ func (f *Feed) list(ctx context.Context, k Kind) (objects []client.Object, err e
 	})
 }
 
-// Since is what has come in after the first n records.
+// Since returns the records after the first n.
 func (f *Feed) Since(n int) []judge.Change {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.records[n:])
 }
 
-// history is all that was seen, in the order of the store, as soon as it has the present revision of each object. Until then it is nil;
-// an error means that this never comes.
+// history returns all records in the order of the store if they include the present revisions, or
+// else nil. An error means that they never will.
 func (f *Feed) history(present []client.Object) ([]judge.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

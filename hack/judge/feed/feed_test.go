@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Revisions that no watch brought are read from the store, each once and in its order.
+// Revisions that the watch missed are read from the store, each once and in order.
 func TestFeed_ReadsWhatNoWatchBrought(t *testing.T) {
 	store := map[string][]int64{"a": {3, 6, 9}, "b": {5, 7, 8}}
 	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{

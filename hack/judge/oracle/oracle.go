@@ -1,6 +1,7 @@
-// Package oracle reads windows and blackouts by the letter of docs/policy.md, in another way than controllers/window does. It walks
-// minute by minute and looks only at what wall clocks show. It is right where offsets, starts and durations are whole minutes. It
-// shares nothing with what the manager uses, so that one can be checked against the other.
+// Package oracle evaluates windows and blackouts as docs/policy.md describes them, in a different
+// way than controllers/window. It steps through time minute by minute and only looks at what wall
+// clocks show, so offsets, starts and durations must be whole minutes. It shares no code with the
+// manager, so that each can be checked against the other.
 package oracle
 
 import (
@@ -11,31 +12,34 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Segment is a stretch of time in which nothing changes.
+// Segment is a period in which nothing changes.
 type Segment struct {
 	From, To time.Time
-	// Open reports whether a window is open, and no blackout in force.
+	// Open reports whether a window is open and no blackout applies.
 	Open bool
-	// Name is that of the window or the blackout. Empty: none.
+	// Name is the name of the window or the blackout, or empty.
 	Name     string
 	Blackout bool
 }
 
-// Open reports whether an instant is inside a window, and in no blackout. No windows: always.
+// Open reports whether an instant is inside a window and outside of blackouts. Without windows,
+// every instant is inside.
 func Open(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, at time.Time) bool {
 	from := at.Truncate(time.Minute)
 	return Segments(windows, blackouts, from, from.Add(time.Minute))[0].Open
 }
 
-// lead is how long before the first segment the walk begins, to have seen each start that still counts.
+// lead is the time before the first segment at which the walk begins, so that it sees every start
+// that still matters.
 const lead = 10 * 24 * time.Hour
 
-// shown is what a wall clock shows in one minute: the minutes since 1 January 1970 by its own date and time of day.
+// shown is the reading of a wall clock in minutes since 1970-01-01 00:00, by its own date and time
+// of day.
 type shown int64
 
 func (s shown) date() int64 { return int64(math.Floor(float64(s) / (24 * 60))) }
 
-// watch is what the clocks of a zone show in each minute from one instant to the other.
+// watch returns the readings of a zone's wall clock for every minute of a period.
 func watch(zone string, from, to time.Time) []shown {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -50,7 +54,7 @@ func watch(zone string, from, to time.Time) []shown {
 	return clock
 }
 
-// Segments are those from one whole minute to another.
+// Segments returns the segments of a period that begins and ends at whole minutes.
 func Segments(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, from, to time.Time) []Segment {
 	begin := from.Add(-lead)
 	clocks := map[string][]shown{}
@@ -64,7 +68,7 @@ func Segments(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, from, to
 	for i := range minutes {
 		minutes[i].Open = len(windows) == 0
 	}
-	for _, w := range slices.Backward(windows) { // the first in the list has the last word
+	for _, w := range slices.Backward(windows) { // the first one in the list wins
 		overlayWindow(minutes, w, clockOf(w.TimeZoneOrDefault()))
 	}
 	for _, b := range slices.Backward(blackouts) {
@@ -96,8 +100,8 @@ func overlayWindow(minutes []Segment, w v1alpha1.Window, clock []shown) {
 	}
 }
 
-// overlayBlackout closes the minutes in which the blackout is in force. They begin with the first that shows from or a later date, and
-// end before the first that shows to or a later date.
+// overlayBlackout closes the minutes in which the blackout applies: from the first minute that
+// shows the date from or a later one, until the first that shows the date to or a later one.
 func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 	from, _ := time.Parse(time.DateOnly, b.From)
 	to, _ := time.Parse(time.DateOnly, b.To)
@@ -111,7 +115,7 @@ func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 	}
 }
 
-// selects is whether days and weeksOfMonth select the date, found by leafing through the calendar.
+// selects reports whether days and weeksOfMonth select a date, by counting calendar days.
 func selects(w v1alpha1.Window, date int64) bool {
 	day := time.Unix(date*24*60*60, 0).UTC()
 	weekdayMatches := len(w.Days) == 0
@@ -132,7 +136,7 @@ func selects(w v1alpha1.Window, date int64) bool {
 	return weekdayMatches && weekMatches
 }
 
-// joined makes one segment of all neighbouring minutes that are alike.
+// joined merges neighboring minutes that are alike into segments.
 func joined(minutes []Segment, from time.Time) []Segment {
 	var segments []Segment
 	for i, m := range minutes {
