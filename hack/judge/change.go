@@ -42,7 +42,7 @@ type Change struct {
 	Pod    *corev1.Pod
 	Budget *policyv1.PodDisruptionBudget
 	Gone   bool
-	// Host is what a machine did, and Boot is the boot that this ended.
+	// Host is the event of a machine, and Boot is the boot that it ended.
 	Host MachineEvent
 	Boot string
 }
@@ -63,7 +63,7 @@ func ChangeOf(object metav1.Object, at time.Time, gone bool) Change {
 	return r
 }
 
-// MachineEvent is what a machine did.
+// MachineEvent is an event of a machine.
 type MachineEvent string
 
 // The events of machines.

@@ -17,10 +17,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// noHostRoot is no folder, and takes no system call to find that out. Labels of the operating system are not simulated.
+// noHostRoot is a path that cannot exist, rejected without a system call. Labels of the operating
+// system are not simulated.
 const noHostRoot = "\x00"
 
-// runAgent is reboot.Assembly.New with a simulated host and API server.
+// runAgent does the same as reboot.Assembly.New, with a simulated host and API server.
 func (h *host) runAgent(p *process.Process) {
 	w := h.world
 	of := apiserver.Key{Kind: apiserver.Nodes, Name: h.name}
@@ -50,7 +51,8 @@ func (h *host) runAgent(p *process.Process) {
 	shell.Run(p.Context, nil)
 }
 
-// policies are read by a reconciler, and by what runs beside it: each has a line of its own, whose numbers are reproducible.
+// policies are read by the reconciler and by goroutines next to it. Each has its own line, so that
+// its random numbers are reproducible.
 type policies struct {
 	client.Reader
 
@@ -65,14 +67,14 @@ func (p policies) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return p.Reader.Get(ctx, key, object, options...)
 }
 
-// pods are those of a node, as far as an agent detects them: they take a while to leave.
+// pods plays the pods of a node as its agent sees them: they take a while to leave.
 type pods struct {
 	world  *World
 	agent  *process.Process
 	random *process.Random
 }
 
-// Drain implements reboot.Drainer. Now and then it fails, may evict nothing, or never ends.
+// Drain implements reboot.Drainer. Sometimes it fails, may evict nothing, or never ends.
 func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Status)) error {
 	report(drain.Status{Remaining: 1})
 	takes, stuck := p.random.Between(0, p.world.script.Drain), !p.world.calm.Load() && p.random.Chance(p.world.script.Stuck)
@@ -92,12 +94,12 @@ func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report fun
 	return nil
 }
 
-// EvictLeft implements reboot.Drainer: nothing has come back.
+// EvictLeft implements reboot.Drainer. No pods have come back.
 func (p *pods) EvictLeft(context.Context, string, drain.PodRules) ([]drain.Pod, error) {
 	return nil, nil
 }
 
-// Look implements reboot.Looker: nothing is in the way.
+// Look implements reboot.Looker. Nothing prevents a drain.
 func (p *pods) Look(context.Context, string, drain.PodRules) (drain.Findings, error) {
 	return drain.Findings{}, nil
 }

@@ -23,10 +23,11 @@ const (
 	labelZone = "topology.kubernetes.io/zone"
 )
 
-// zones have clock changes on different days, one in the other half of the year, one of half an hour; and none.
+// zones have clock changes on different days: one has them in the other half of the year and by
+// half an hour, and two have none.
 var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"}
 
-// Draw makes the script of a seed: a small cluster over weeks.
+// Draw returns the script of a seed: a small cluster over several weeks.
 func Draw(seed uint64) Script {
 	d := process.NewRandom(seed, "script")
 	s := Script{
@@ -40,7 +41,7 @@ func Draw(seed uint64) Script {
 	return s
 }
 
-// drawNodes makes so many nodes, in all pools and in three zones.
+// drawNodes adds nodes, spread over all pools and three zones.
 func (s *Script) drawNodes(d *process.Random, nodes int) {
 	for i := range nodes {
 		s.Nodes = append(s.Nodes, NodeScript{Name: fmt.Sprintf("n%d", i+1), Labels: map[string]string{
@@ -51,13 +52,15 @@ func (s *Script) drawNodes(d *process.Random, nodes int) {
 
 func pick[T any](d *process.Random, from ...T) T { return from[d.Below(len(from))] }
 
-// outrun is how often a kubelet's heartbeat comes between a read and its write, also without faults. Real machines have it less often.
+// outrun is the probability that a kubelet's heartbeat comes between a read and its write. It
+// applies after the faults, too, and is higher than on real machines.
 const outrun = 0.05
 
-// fair is how requests fare when all is well.
+// fair holds the conditions when all is well.
 var fair = process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second, Outrun: outrun}
 
-// foul is how bad things are; in one seed of four requests are left alone, but for heartbeats.
+// foul draws the conditions while things go wrong. In one of four seeds only heartbeats interfere
+// with requests.
 func foul(d *process.Random) process.Conditions {
 	how := pick(d, 0, 0.3, 1, 3)
 	return process.Conditions{
@@ -66,7 +69,8 @@ func foul(d *process.Random) process.Conditions {
 	}
 }
 
-// drawPolicies makes one policy for all nodes, or one for a pool above it, which may share its limit.
+// drawPolicies draws one policy for all nodes, and maybe a second one with a higher priority for a
+// pool, which may share the limit of the first.
 func drawPolicies(d *process.Random) []*v1alpha1.RebootPolicy {
 	all := drawPolicy(d, "all")
 	if d.Chance(0.5) {
@@ -102,8 +106,9 @@ func drawPolicy(d *process.Random, name string) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// drawWindow makes one that is open once a day or on most days; many begin where clocks change. There are several: a node
-// that waits looks who keeps its host up once a minute, which is what a simulation would do most.
+// drawWindow draws a window that is open on most or all days. Many windows begin when clocks
+// change. A policy gets several, because waiting nodes check once a minute what keeps their host
+// up, and most of the simulation would be spent on that.
 func drawWindow(d *process.Random, i int) v1alpha1.Window {
 	w := v1alpha1.Window{
 		Name: fmt.Sprintf("w%d", i), TimeZone: pick(d, zones...), Duration: metav1.Duration{Duration: d.Between(20*time.Minute, 5*time.Hour).Truncate(time.Minute)},
@@ -115,15 +120,16 @@ func drawWindow(d *process.Random, i int) v1alpha1.Window {
 	return w
 }
 
-// drawing draws faults, in any order.
+// drawing collects faults, in any order.
 type drawing struct {
 	random *process.Random
-	// within is how long things go wrong.
+	// within is the period in which things go wrong.
 	within time.Duration
 	all    []Fault
 }
 
-// drawFaults fills the time in which things go wrong: needs every few days, and what else may happen.
+// drawFaults draws all faults of a script: a need every few days, and everything else that may
+// happen.
 func drawFaults(d *process.Random, s *Script) []Fault {
 	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
 	for i := range s.Nodes {
@@ -150,7 +156,7 @@ func drawFaults(d *process.Random, s *Script) []Fault {
 	return drawn.sorted()
 }
 
-// ofNodes draws what strikes nodes and their agents, times as often as it does in a small cluster.
+// ofNodes draws faults of nodes and their agents, at a multiple of the rate of a small cluster.
 func (all *drawing) ofNodes(times float64, nodes int) {
 	all.some(RequestReboot, 0.1*times, nodes, 0, 0)
 	all.some(Recordon, 0.5*times, nodes, 0, 2*time.Second)
@@ -164,7 +170,7 @@ func (all *drawing) ofNodes(times float64, nodes int) {
 	all.some(FreezeAgent, 0.3*times, nodes, 10*time.Second, 10*time.Minute)
 }
 
-// ofManagers draws what strikes managers and the API server.
+// ofManagers draws faults of managers and the API server.
 func (all *drawing) ofManagers() {
 	all.some(KillManager, 0.5, managers, 0, 0)
 	all.some(FreezeManager, 1, managers, 5*time.Second, 70*time.Second)
@@ -175,7 +181,7 @@ func (all *drawing) ofManagers() {
 
 func (all *drawing) add(d ...Fault) { all.all = append(all.all, d...) }
 
-// some draws faults of a kind, so many a day.
+// some draws faults of one kind, at a rate per day.
 func (all *drawing) some(what What, perDay float64, targets int, least, most time.Duration) {
 	d := all.random
 	for range all.times(perDay) {
@@ -183,7 +189,7 @@ func (all *drawing) some(what What, perDay float64, targets int, least, most tim
 	}
 }
 
-// pairs draws faults that are undone, within a day.
+// pairs draws faults that are undone within a day.
 func (all *drawing) pairs(what, undo What, perDay float64, targets int) {
 	d := all.random
 	for range all.times(perDay) {
@@ -196,18 +202,19 @@ func (all *drawing) times(perDay float64) int {
 	return int(math.Floor(perDay*all.within.Hours()/day.Hours())) + all.random.Below(2)
 }
 
-// sorted are the faults in the order of their times, as far as there is time for them.
+// sorted returns the faults in order of time, without those that come too late.
 func (all *drawing) sorted() []Fault {
 	late := func(d Fault) bool { return d.At >= all.within }
 	return slices.SortedStableFunc(slices.Values(slices.DeleteFunc(all.all, late)), func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
-// largePools is how many pools a large cluster has, each with a policy of its own.
+// largePools is the number of pools in a large cluster. Each has its own policy.
 const largePools = 5
 
-// DrawLarge makes the script of a large cluster, over weeks: pools of hundreds of nodes that are updated in waves, as fleets are.
-// Faults strike a node about a fifth as often as in a small cluster. An administrator's change of a node is undone within a day:
-// otherwise hundreds of cordons would be there in the end.
+// DrawLarge returns the script of a large cluster over several weeks: pools of hundreds of nodes
+// that are updated in waves, as real fleets are. Faults strike a node about a fifth as often as in
+// a small cluster. An administrator's changes are undone within a day, because hundreds of nodes
+// would be cordoned in the end.
 func DrawLarge(seed uint64, nodes int) Script {
 	d := process.NewRandom(seed, "large script")
 	s := Script{
@@ -216,7 +223,8 @@ func DrawLarge(seed uint64, nodes int) Script {
 		Drain: d.Between(10*time.Second, 2*time.Minute), Stuck: pick(d, 0, 0.01, 0.03), Boot: d.Between(30*time.Second, 5*time.Minute),
 		Pass: time.Duration(nodes) * time.Millisecond, Patience: 6 * time.Hour,
 	}
-	// A manager sends hundreds of times as many requests as in a small cluster, one after another. They are faster, and it dies as often.
+	// A manager sends hundreds of times as many requests as in a small cluster, one after another.
+	// They are made faster, and less likely to crash the manager, to make up for that.
 	s.Foul.Latency, s.Foul.Crash = s.Foul.Latency/10, s.Foul.Crash/10
 	for i := range largePools {
 		s.Pools = append(s.Pools, fmt.Sprintf("pool-%d", i+1))
@@ -239,7 +247,8 @@ func drawLargePolicy(d *process.Random, pool string) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// drawLargeFaults: the fleet gets two updates, and each node has installed one within an hour or two.
+// drawLargeFaults gives the fleet two updates, each of which all nodes install within an hour or
+// two.
 func drawLargeFaults(d *process.Random, s *Script) []Fault {
 	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
 	for _, wave := range []time.Duration{0, s.Faulty / 2} {

@@ -11,15 +11,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/document"
 )
 
-// Figures are what worlds came to.
+// Figures sums up the results of several worlds.
 type Figures struct {
 	Seeds, Nodes, Reboots, Violations int
-	// Lasted is virtual time, CPU what it took; zero where nobody has measured it.
+	// Lasted is the virtual time, and CPU the CPU time it took, or zero if nobody measured it.
 	Lasted, CPU time.Duration
 	Counts      map[string]int
 }
 
-// Add takes one world in.
+// Add adds the result of one world.
 func (f *Figures) Add(s Script, r Result) {
 	f.Seeds, f.Nodes, f.Reboots, f.Violations = f.Seeds+1, f.Nodes+len(s.Nodes), f.Reboots+r.Reboots, f.Violations+len(r.Violations)
 	f.Lasted += r.Lasted
@@ -31,10 +31,10 @@ func (f *Figures) Add(s Script, r Result) {
 	}
 }
 
-// requests are counted with the faults, and are not faults.
+// requests is counted together with the faults, but is not a fault.
 const requests = "requests"
 
-// String is two tables in Markdown.
+// String returns two tables in Markdown.
 func (f *Figures) String() string {
 	faults := 0
 	var times [][]string

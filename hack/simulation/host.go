@@ -18,18 +18,19 @@ import (
 
 const (
 	kubelet = "kubelet"
-	// graceOfNodes is how long a kubelet may be silent before the node controller reports that its node is Unknown.
+	// graceOfNodes is how long a kubelet may be silent before the node controller sets its node's
+	// Ready condition to Unknown.
 	graceOfNodes = 40 * time.Second
 )
 
 // host is a machine with a kubelet and an agent.
 type host struct {
 	*machine.Machine
-	program // the agent
+	program // runs the agent
 
 	bootIDFile string
 	labels     map[string]string
-	// power ends what the machine does, from boot to boot.
+	// power stops everything on the machine. Each boot has its own.
 	power context.CancelFunc
 }
 
@@ -44,7 +45,7 @@ func newHost(w *World, script NodeScript) *host {
 	return h
 }
 
-// boot lets the machine come up; kubelet and agent follow.
+// boot boots the machine, and starts its kubelet and agent.
 func (h *host) boot() error {
 	id, err := h.Boot()
 	if err != nil || id == "" {
@@ -69,7 +70,7 @@ func (h *host) boot() error {
 	return nil
 }
 
-// join is what a kubelet does when it has begun. It registers its Node where there is none.
+// join does what a kubelet does when it starts. It registers the Node if it does not exist.
 func (h *host) join(bootID string, starting bool) {
 	status := corev1.ConditionTrue
 	if starting {
@@ -104,7 +105,8 @@ func setReady(node *corev1.Node, status corev1.ConditionStatus, now metav1.Time)
 	})
 }
 
-// goDown ends the boot, and begins the next one after a while. False: it has ended already.
+// goDown ends the boot, and starts the next one after a while. It returns false if the boot has
+// ended already.
 func (h *host) goDown(bootID string, event judge.MachineEvent, down time.Duration) bool {
 	if !h.Halt(bootID, event) {
 		return false
@@ -113,7 +115,7 @@ func (h *host) goDown(bootID string, event judge.MachineEvent, down time.Duratio
 	ctx := h.world.ctx
 	h.world.Go(func() {
 		if down > graceOfNodes && process.Wait(ctx, graceOfNodes) {
-			if h.BootID() == bootID { // or another machine has come under its name
+			if h.BootID() == bootID { // otherwise another machine has taken over the name
 				h.reportReady(bootID, corev1.ConditionUnknown)
 			}
 			down -= graceOfNodes
@@ -125,14 +127,14 @@ func (h *host) goDown(bootID string, event judge.MachineEvent, down time.Duratio
 	return true
 }
 
-// cutPower ends kubelet and agent with their machine.
+// cutPower stops the kubelet and the agent of the machine.
 func (h *host) cutPower() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.power()
 }
 
-// logind is what an agent asks for a reboot.
+// logind is the machine's logind as seen by one agent.
 type logind struct {
 	*host
 	agent  *process.Process
@@ -153,7 +155,7 @@ func (l logind) GoingDown(context.Context) (bool, error) {
 	return l.IsLeaving(), nil
 }
 
-// Reboot implements reboot.Logind. It may be refused, and the host takes its time.
+// Reboot implements reboot.Logind. It may be refused, and the host takes a while to go down.
 func (l logind) Reboot(context.Context, v1alpha1.Obstacle) error {
 	w := l.world
 	if !l.agent.Pass() {

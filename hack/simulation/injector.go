@@ -15,10 +15,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// injector does to a world what its script specifies: what an administrator or chance would do.
+// injector carries out the faults of a script.
 type injector struct{ *World }
 
-// perform does the faults of the script, each at its time.
+// perform carries out the faults at their times.
 func (i injector) perform() {
 	began := time.Now()
 	for _, fault := range i.script.Faults {
@@ -30,7 +30,8 @@ func (i injector) perform() {
 	process.Wait(i.ctx, time.Until(began.Add(i.script.Faulty)))
 }
 
-// strikes are all kinds of faults, and how each is done. False: there was nothing to strike; a machine that is down loses no power.
+// strikes maps each kind of fault to its function, which returns false if there was nothing to
+// strike, such as the power of a machine that is down.
 var strikes = map[What]func(injector, Fault) bool{
 	KillManager:   func(i injector, d Fault) bool { return i.replicas[d.Target].kill() },
 	FreezeManager: func(i injector, d Fault) bool { return i.replicas[d.Target].freeze(d.For) },
@@ -92,7 +93,7 @@ func edit(change func(*v1alpha1.RebootPolicy, Fault)) func(injector, Fault) bool
 	})
 }
 
-// do does a fault, and counts it where it struck.
+// do carries out a fault, and counts it if it struck.
 func (i injector) do(d Fault) {
 	strike := func() {
 		if strikes[d.What](i, d) {
@@ -101,7 +102,7 @@ func (i injector) do(d Fault) {
 	}
 	switch d.What {
 	case Recordon, DeleteBusy, DeleteBusyPolicy, WipeBusyStatus:
-		i.Go(strike) // they wait for what they strike
+		i.Go(strike) // they wait for their target
 	default:
 		strike()
 	}
@@ -128,12 +129,12 @@ func endHalt(policy *v1alpha1.RebootPolicy, _ Fault) {
 	}
 }
 
-// wipe takes from a status all that the API server lets go.
+// wipe removes everything from a status that the API server allows to remove.
 func wipe(policy *v1alpha1.RebootPolicy, _ Fault) {
 	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
 }
 
-// freezeAgent stops an agent for a while.
+// freezeAgent pauses an agent for a while.
 func (i injector) freezeAgent(h *host, d Fault) bool {
 	p := h.now()
 	if p == nil {
@@ -147,7 +148,7 @@ func (i injector) freezeAgent(h *host, d Fault) bool {
 	return true
 }
 
-// outage lets no request through for a while. A leader that cannot renew its lease ends.
+// outage makes all requests fail for a while. A leader that cannot renew its lease exits.
 func (i injector) outage(d Fault) bool {
 	i.outages.Add(1)
 	for _, r := range i.replicas {
@@ -160,10 +161,10 @@ func (i injector) outage(d Fault) bool {
 	return true
 }
 
-// recordonLook is how often an administrator looks for a cordon to take over.
+// recordonLook is the interval at which an administrator looks for a cordon to take over.
 const recordonLook = 2 * time.Minute
 
-// recordon takes over the agent's cordon of a node, as soon as there is one within a day.
+// recordon takes over the agent's cordon of a node if one appears within a day.
 func (i injector) recordon(h *host, d Fault) bool {
 	cordoned := i.await(recordonLook, day, func() bool {
 		node, there := apiserver.Read[*corev1.Node](i.store, h.name)
@@ -181,7 +182,8 @@ func cordonedBy(node *corev1.Node, who string) bool {
 	return node.Spec.Unschedulable && len(node.ManagedFields) > 0 && node.ManagedFields[0].Manager == who
 }
 
-// await looks every now and then whether something is so, and reports whether it was within a time, and before the faults end.
+// await polls a condition, and reports whether it became true within a time and before the faults
+// end.
 func (i injector) await(every, within time.Duration, so func() bool) bool {
 	for range int(within / every) {
 		if so() {
@@ -195,17 +197,20 @@ func (i injector) await(every, within time.Duration, so func() bool) bool {
 }
 
 const (
-	// alone is up to which number of a fault a Node is deleted and its machine stays. At number never, no other machine replaces it.
+	// alone is the highest fault number at which a deleted Node keeps its machine. At number never,
+	// no other machine replaces it.
 	alone = 2
 	never = 5
-	// oldImage is the number at which the machine that comes instead has an old image, and soon an update.
+	// oldImage is the fault number at which the replacement machine has an old image, and therefore
+	// soon an update.
 	oldImage = 4
-	// busyLook is how often a fault that waits for a busy node or policy looks for one, within busyWithin.
+	// busyLook is the interval at which a fault looks for a busy node or policy, for at most
+	// busyWithin.
 	busyLook, busyWithin = time.Minute, 3 * day
 )
 
-// deleteNode deletes a Node. Its kubelet registers it anew, or the machine goes too and maybe another one comes. False: there
-// is none.
+// deleteNode deletes a Node. Either its kubelet registers it again, or the machine goes too and may
+// be replaced. It returns false if the Node does not exist.
 func (i injector) deleteNode(h *host, d Fault) bool {
 	if i.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: h.name}, judge.Admin) != nil {
 		return false
@@ -230,7 +235,7 @@ func (i injector) deleteNode(h *host, d Fault) bool {
 	return true
 }
 
-// deleteBusy deletes a Node as soon as its agent is at work.
+// deleteBusy deletes a Node while its agent is at work.
 func (i injector) deleteBusy(h *host, d Fault) bool {
 	return i.await(busyLook, busyWithin, func() bool {
 		node, there := apiserver.Read[*corev1.Node](i.store, h.name)
@@ -238,7 +243,8 @@ func (i injector) deleteBusy(h *host, d Fault) bool {
 	}) && process.Wait(i.ctx, h.random.Between(0, 2*busyLook)) && i.deleteNode(h, d)
 }
 
-// granted waits until a policy has granted something, and for a while after that, and reports whether it has.
+// granted waits until a policy has granted something and a while longer, and reports whether it
+// has.
 func (i injector) granted(as *v1alpha1.RebootPolicy, after time.Duration) bool {
 	return i.await(busyLook, busyWithin, func() bool {
 		policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name)
@@ -246,7 +252,8 @@ func (i injector) granted(as *v1alpha1.RebootPolicy, after time.Duration) bool {
 	}) && process.Wait(i.ctx, after)
 }
 
-// deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
+// deletePolicy deletes a policy, and creates it again in its original form once it is gone. It
+// returns false if the policy does not exist.
 func (i injector) deletePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
 	if i.store.Delete(apiserver.Key{Kind: apiserver.Policies, Name: as.Name}, judge.Admin) != nil {
 		return false
@@ -258,7 +265,7 @@ func (i injector) deletePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
 				i.makePolicy(as)
 				return
 			case policy.DeletionTimestamp == nil:
-				return // another fault has made it
+				return // another fault has created it
 			}
 		}
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// replica is one of the managers' pods.
+// replica plays the pod of one manager.
 type replica struct{ program }
 
 func newReplica(w *World, i int) *replica {
@@ -27,8 +27,8 @@ func newReplica(w *World, i int) *replica {
 	return &replica{program{world: w, name: name, random: w.random(name)}}
 }
 
-// freeze stops the manager for a while. If another one leads by then it goes on all the same, until it tries to renew. False:
-// there is none.
+// freeze pauses the manager for a while. It continues even if another manager leads by then, until
+// it tries to renew its lease. freeze returns false if no manager runs.
 func (r *replica) freeze(d time.Duration) bool {
 	w, p := r.world, r.now()
 	if p == nil {
@@ -45,7 +45,7 @@ func (r *replica) freeze(d time.Duration) bool {
 	return true
 }
 
-// renew is the next time that a leader tries to renew its lease after it could not: it ends where that fails.
+// renew plays the first renewal after a pause or outage, and ends a leader whose renewal fails.
 func (r *replica) renew(p *process.Process, held bool) {
 	if held && process.Wait(r.world.ctx, r.random.Between(0, retryPeriod)) && !r.world.lease.renew(p) {
 		r.world.counts.Add("leaders that went on after their lease")
@@ -53,7 +53,7 @@ func (r *replica) renew(p *process.Process, held bool) {
 	}
 }
 
-// disconnect is what an API server that is down does to a leader.
+// disconnect cuts a leader off from the API server.
 func (r *replica) disconnect(d time.Duration) {
 	w, p := r.world, r.now()
 	if p == nil || !w.lease.holds(p) {
@@ -70,7 +70,7 @@ func (r *replica) disconnect(d time.Duration) {
 	})
 }
 
-// runManager is controllers/options.go on the simulated API.
+// runManager does the same as controllers/options.go, with the simulated API.
 func (r *replica) runManager(p *process.Process) {
 	w := r.world
 	cache := process.NewCache(p, map[apiserver.Key]toolscache.TransformFunc{
@@ -99,24 +99,26 @@ func (r *replica) runManager(p *process.Process) {
 
 const (
 	managers = 2
-	// leaseDuration, renewDeadline and retryPeriod are those of controllers/options.go.
+	// leaseDuration, renewDeadline and retryPeriod have the values of controllers/options.go.
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-// lease reports who leads. A real one is renewed every two seconds, which would take most of the time in weeks of virtual time. This
-// one knows when its holder cannot renew it, and runs out as the real one would. Safety does not rest on it.
+// lease decides who leads. Renewing a real lease every two seconds would take most of the time in
+// weeks of virtual time. This one knows when its holder cannot renew it, and expires as the real
+// one would. Safety does not depend on it.
 type lease struct {
 	mu      sync.Mutex
 	holder  *process.Process
-	expires time.Time     // zero: the holder renews it
-	lapsed  chan struct{} // closed when the holder does not renew it any more
+	expires time.Time     // zero while the holder renews it
+	lapsed  chan struct{} // closed when the holder stops renewing it
 }
 
 func newLease() *lease { return &lease{lapsed: make(chan struct{})} }
 
-// acquire waits until the process holds the lease, and reports whether it does. While the holder renews it nobody tries.
+// acquire waits until the process holds the lease, and reports whether it does. Nobody tries while
+// the holder renews it.
 func (l *lease) acquire(ctx context.Context, p *process.Process, random *process.Random) bool {
 	for {
 		l.mu.Lock()
@@ -140,10 +142,11 @@ func (l *lease) acquire(ctx context.Context, p *process.Process, random *process
 	}
 }
 
-// hasExpired reports whether anybody may take the lease. The lock is held.
+// hasExpired reports whether anybody may take the lease. The caller holds the lock.
 func (l *lease) hasExpired() bool { return !l.expires.IsZero() && time.Until(l.expires) <= 0 }
 
-// lapse lets the lease run out, if the process holds it: it has died, or cannot renew it.
+// lapse lets the lease expire if the process holds it, because the process has died or cannot renew
+// it.
 func (l *lease) lapse(p *process.Process, random *process.Random) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +157,8 @@ func (l *lease) lapse(p *process.Process, random *process.Random) {
 	}
 }
 
-// renew goes on holding the lease, and reports whether that could be: nobody else has it, and it has not run out.
+// renew renews the lease, and reports whether that was possible: nobody else has it, and it has not
+// expired.
 func (l *lease) renew(p *process.Process) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

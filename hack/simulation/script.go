@@ -7,27 +7,30 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// Script is all that happens to a cluster, as a seed specifies. What the operator does about it is not in it.
+// Script is everything that happens to a cluster, drawn from a seed, apart from what the operator
+// does.
 type Script struct {
 	Seed uint64
-	// Begins is how long after the beginning of 2000 (UTC), which is when virtual time begins.
+	// Begins is the start, as a time after the beginning of 2000 (UTC), when virtual time begins.
 	Begins time.Duration
-	// Faulty is how long things go wrong.
+	// Faulty is the period in which things go wrong.
 	Faulty time.Duration
-	// Nodes are the names, with their labels; Pools those that a node may be in.
+	// Nodes lists the nodes with their labels, and Pools the pools that they may be in.
 	Nodes    []NodeScript
 	Pools    []string
 	Policies []*v1alpha1.RebootPolicy
-	// Faults happen at their times, in their order.
+	// Faults lists the faults in order of time.
 	Faults []Fault
-	// Foul are the conditions while things go wrong.
+	// Foul holds the conditions while things go wrong.
 	Foul process.Conditions
-	// Drain is how long a drain takes at most, Stuck how probable it is that it never ends, or can't begin.
+	// Drain is the maximum duration of a drain. Stuck is the probability that a drain never ends or
+	// cannot begin.
 	Drain time.Duration
 	Stuck float64
-	// Boot is how long a machine is down at most.
+	// Boot is the maximum time that a machine is down.
 	Boot time.Duration
-	// Pass is how long a manager takes for a policy, Patience how often an agent that waits looks at its host.
+	// Pass is the time a manager takes for a policy. Patience is the interval at which a waiting
+	// agent looks at its host.
 	Pass, Patience time.Duration
 }
 
@@ -37,24 +40,25 @@ type NodeScript struct {
 	Labels map[string]string
 }
 
-// What is the kind of a fault.
+// What is a kind of fault.
 type What string
 
-// The faults: what administrators, machines and the world do.
+// The faults that administrators, machines and the environment cause.
 const (
 	StageUpdate What = "stage an update"
-	// DeleteNode deletes a Node: a Number of 1 or 2 the Node alone, which its kubelet registers anew; else the machine goes too.
-	// Another one comes instead, unless the Number is 5.
+	// DeleteNode deletes a Node. With a Number of 1 or 2 the machine stays, and its kubelet
+	// registers the Node again. Otherwise the machine goes too, and another one replaces it unless
+	// the Number is 5.
 	DeleteNode   What = "delete a node"
 	DeleteBusy   What = "delete a node in mid-drain or mid-reboot"
 	DeletePolicy What = "delete a policy"
-	// DeleteBusyPolicy deletes one that has grants under way.
+	// DeleteBusyPolicy deletes a policy that has open grants.
 	DeleteBusyPolicy What = "delete a policy in mid-rollout"
-	// WipeStatus takes from a status what the API server lets go: all but its highest number and its limit. WipeBusyStatus takes
-	// it from a policy with grants under way.
+	// WipeStatus removes from a status what the API server allows to remove: everything except its
+	// highest number and its limit. WipeBusyStatus does so to a policy with open grants.
 	WipeStatus     What = "wipe a status"
 	WipeBusyStatus What = "wipe a status in mid-rollout"
-	// JumpClock sets the clock of a machine wrong by For.
+	// JumpClock moves the clock of a machine by For.
 	JumpClock     What = "set a host's clock wrong"
 	RequestReboot What = "request a reboot"
 	CordonNode    What = "cordon"
@@ -78,12 +82,12 @@ const (
 	Enforce       What = "enforce"
 )
 
-// Fault happens to a node, a policy or a manager: Target is its number among its kind.
+// Fault is a fault of a node, a policy or a manager. Target is the index of that object.
 type Fault struct {
 	At     time.Duration
 	What   What
 	Target int
-	// For is how long it lasts, or how long until it is undone; Number what is set.
+	// For is the duration, or the time until the fault is undone. Number is the value to set.
 	For    time.Duration
 	Number int
 }

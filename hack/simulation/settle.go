@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// calmAtMost is how long it may take at most until all is well after the faults.
+	// calmAtMost is the maximum time from the end of the faults until all is well.
 	calmAtMost = 3 * week
-	// look is how often somebody looks whether all is well.
+	// look is the polling interval.
 	look = 10 * time.Minute
-	// rest is how long it has to stay well.
+	// rest is the time for which all must stay well.
 	rest = time.Hour
 )
 
-// settle ends the faults and waits until all is well, and stays so. It returns what is not in the end.
+// settle ends the faults, waits until all is well and stays so, and returns what is not well in the
+// end.
 func (w *World) settle() (left []string) {
 	w.calm.Store(true)
 	for i := range w.script.Policies {
@@ -34,7 +35,7 @@ func (w *World) settle() (left []string) {
 	well := time.Duration(0)
 	for passed := time.Duration(0); passed < calmAtMost && well < rest; passed += look {
 		for i := range w.script.Policies {
-			strikes[EndHalt](injector{w}, Fault{Target: i}) // an administrator looks at failures and goes on
+			strikes[EndHalt](injector{w}, Fault{Target: i}) // an administrator has looked at the failures
 		}
 		if !process.Wait(w.ctx, look) {
 			break
@@ -48,7 +49,7 @@ func (w *World) settle() (left []string) {
 	return left
 }
 
-// release ends what an administrator has done to a node. Nodes that are cordoned use up the limit for as long as they are.
+// release undoes what an administrator did to a node. Cordoned nodes use up the limit.
 func release(node *corev1.Node) {
 	resume(node)
 	if cordonedBy(node, judge.Admin) {
@@ -56,7 +57,7 @@ func release(node *corev1.Node) {
 	}
 }
 
-// left reports what is not well.
+// left lists what is not well.
 func (w *World) left() (left []string) {
 	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
 	for _, h := range w.hosts {

@@ -20,20 +20,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// few is how many small worlds a plain run of the tests lives through, within atMost, but always as many as fewest. In those mostKinds
-// of the faults happen.
+// few is the number of small worlds in a plain run of the tests. It stops early after atMost, but
+// not before fewest worlds. mostKinds is the number of kinds of faults that must happen in them.
 const (
 	few, fewest, mostKinds = 6, 3, 25
 	atMost                 = 12 * time.Second
-	// fewNodes is how large a large world is there.
+	// fewNodes is the size of a large world in a plain run.
 	fewNodes = 300
-	// progress is after how many worlds a longer run states how far it is.
+	// progress is the number of worlds between two progress lines.
 	progress = 100
 )
 
-// TestSimulation lives through SEEDS seeds in a row from FIRST, which is 1, as many as SECONDS_AT_MOST allows. With SEED it lives
-// through that one alone, and prints its story. NODES makes them large worlds of so many nodes. It fails where the time allows fewer
-// than SEEDS_AT_LEAST, or in small worlds a kind of fault hardly happens: a slow machine shows less than the run promises.
+// TestSimulation runs SEEDS worlds from seed FIRST (1 by default), as many as SECONDS_AT_MOST
+// allows. With SEED it runs only that world and prints its story. With NODES the worlds are large,
+// with that many nodes. It fails after fewer than SEEDS_AT_LEAST worlds, or if a kind of fault is
+// rare in small worlds, because a slow machine then proves less than promised.
 func TestSimulation(t *testing.T) {
 	draw, worlds, often, nodes := Draw, "small worlds", oftenEnough, testenv.Number("NODES", 0)
 	if nodes > 0 {
@@ -65,7 +66,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestSimulation_Large lives through one world of hundreds of nodes.
+// TestSimulation_Large runs one world of hundreds of nodes.
 func TestSimulation_Large(t *testing.T) {
 	if testing.Short() || os.Getenv("FIGURES") != "" {
 		t.Skip("`make ci` runs it, and `make simulation NODES=5000` is this test at large")
@@ -74,7 +75,7 @@ func TestSimulation_Large(t *testing.T) {
 	s.live(t)
 }
 
-// seeds are lived through by two workers.
+// seeds hands out seeds to two workers.
 type seeds struct {
 	draw  func(uint64) Script
 	until time.Time
@@ -88,7 +89,7 @@ type seeds struct {
 
 func (s *seeds) live(t *testing.T) {
 	t.Helper()
-	// What a world makes is nearly all garbage, and memory is there.
+	// Almost everything that a world allocates is garbage, and memory is available.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	began, cpu := time.Now(), cpuTime(t)
 	t.Run("seeds", func(t *testing.T) {
@@ -109,11 +110,11 @@ func (s *seeds) live(t *testing.T) {
 	}
 }
 
-// oftenEnough is how often each kind of fault has to have happened where there is a floor of seeds. The rarest come a dozen times in a
-// hundred worlds.
+// oftenEnough is the minimum count of each kind of fault in runs with a minimum number of seeds.
+// The rarest kinds happen a dozen times in a hundred worlds.
 const oftenEnough = 3
 
-// faults are those of requests and processes. All others are faults of the scripts.
+// faults lists the faults of requests and processes. All others come from the scripts.
 var faults = []What{
 	"requests while the API server was down", "heartbeats between a read and its write", "watches dropped", "watches compacted", "answers lost",
 	"writes that came late", "409 without a reason", "429", "500", "crashes between requests", "leaders that went on after their lease",
@@ -121,7 +122,8 @@ var faults = []What{
 
 var kinds = slices.Sorted(maps.Keys(strikes))
 
-// lacks is what a run has not shown: fewer worlds than the floor, or kinds of faults that have not happened so often.
+// lacks lists what a run failed to show: fewer worlds than the minimum, or kinds of faults that
+// were too rare.
 func (f *Figures) lacks(floor, often int) (lacks []string) {
 	if f.Seeds < floor {
 		lacks = append(lacks, fmt.Sprintf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", f.Seeds, floor))
@@ -148,7 +150,7 @@ func TestFigures_Lacks(t *testing.T) {
 	}
 }
 
-// count adds up what a world was like, and shows now and then how far this is.
+// count adds the result of a world, and logs the progress now and then.
 func (s *seeds) count(t *testing.T, script Script, result Result) {
 	t.Helper()
 	s.mu.Lock()
@@ -169,7 +171,7 @@ func (s *seeds) take() (seed uint64, more bool) {
 	return s.next - 1, true
 }
 
-// cpuTime is what this process has had so far.
+// cpuTime returns the CPU time of this process.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
@@ -179,7 +181,8 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// live runs one world in a bubble of its own. What it finds is reported outside: a bubble that fails ends its test.
+// live runs one world in its own bubble. It reports violations outside of the bubble, because a
+// failed bubble ends its test.
 func live(t *testing.T, script Script, record func(judge.Change)) (result Result) {
 	t.Helper()
 	folder := t.TempDir()
@@ -197,7 +200,8 @@ func live(t *testing.T, script Script, record func(judge.Change)) (result Result
 	return result
 }
 
-// TestSimulation_Replays: a seed has the same script again, which is how a failing one is replayed.
+// TestSimulation_Replays tests that a seed always gives the same script, which is needed to replay
+// a failure.
 func TestSimulation_Replays(t *testing.T) {
 	if diff := cmp.Diff(Draw(3), Draw(3)); diff != "" {
 		t.Errorf("the script is another one:\n%s", diff)

@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// line formats a record to people.
+// line formats a record as one line.
 func line(r judge.Change) string {
 	at := r.At.UTC().Format("2006-01-02 15:04:05.000")
 	switch {

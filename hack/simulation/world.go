@@ -1,6 +1,7 @@
-// Package simulation runs the operator through weeks of faults, in virtual time. Two managers and an agent for each node, the code that
-// ships, run in a bubble of testing/synctest, over an API server in memory. What happens to them is drawn from a seed; what they do
-// about it is judged by a package that shares no decision with them.
+// Package simulation runs the operator through weeks of faults in virtual time. Two managers and an
+// agent for each node, with the shipped code, run in a bubble of testing/synctest on top of an API
+// server in memory. The faults are drawn from a seed. A package that shares no decisions with the
+// operator judges the result.
 package simulation
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// World is a cluster that lives through a script.
+// World is a cluster that plays a script.
 type World struct {
 	script Script
 	folder string
@@ -33,9 +34,9 @@ type World struct {
 	store  *apiserver.Store
 	counts *process.Counts
 	lease  *lease
-	// calm: the faults have ended.
+	// calm means that the faults have ended.
 	calm atomic.Bool
-	// outages is how many there are of the API server now.
+	// outages counts the present outages of the API server.
 	outages atomic.Int32
 
 	ctx      context.Context //nolint:containedctx // it is as long as the world
@@ -47,26 +48,26 @@ type World struct {
 	lives map[string]int
 	errs  []error
 
-	// judging is apart: the store calls the judge.
+	// judging has its own lock, because the store calls the judge.
 	judging  sync.Mutex
 	judge    *judge.Judge
 	onRecord func(judge.Change)
 	reboots  int
 }
 
-// Result is how a world went.
+// Result is the result of a world.
 type Result struct {
 	Violations []judge.Violation
-	// Reboots are those that logind was asked for.
+	// Reboots counts the reboots that logind performed.
 	Reboots int
-	// Lasted is the virtual time.
+	// Lasted is the virtual time that passed.
 	Lasted time.Duration
-	// Faults are counts by kind.
+	// Faults counts the faults by kind.
 	Faults map[string]int
 }
 
-// Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. record, where it
-// is not nil, receives all that happens.
+// Run plays a script in a bubble of testing/synctest. The folder is for the files of the hosts.
+// record, if not nil, receives every change.
 func Run(ctx context.Context, script Script, folder string, record func(judge.Change)) (Result, error) {
 	process.Wait(ctx, script.Begins)
 	w, end, err := newWorld(ctx, script, folder, record)
@@ -107,14 +108,14 @@ func newWorld(ctx context.Context, script Script, folder string, record func(jud
 	return w, end, nil
 }
 
-// Go runs something that the world waits for in the end.
+// Go runs a function that the world waits for at its end.
 func (w *World) Go(f func()) { w.running.Go(f) }
 
 func (w *World) random(names ...string) *process.Random {
 	return process.NewRandom(w.script.Seed, names...)
 }
 
-// start begins the next life of a program.
+// start starts the next run of a program.
 func (w *World) start(ctx context.Context, name string) *process.Process {
 	w.mu.Lock()
 	w.lives[name]++
@@ -123,7 +124,8 @@ func (w *World) start(ctx context.Context, name string) *process.Process {
 	return process.Start(ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions, w.counts)
 }
 
-// conditions are how requests fare now: foul until the faults end, fair afterwards.
+// conditions returns the current conditions of requests: foul until the faults end, fair
+// afterwards.
 func (w *World) conditions() process.Conditions {
 	now := w.script.Foul
 	if w.calm.Load() {
@@ -133,14 +135,14 @@ func (w *World) conditions() process.Conditions {
 	return now
 }
 
-// must notes an error that may not happen.
+// must records an error that must not happen.
 func (w *World) must(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.errs = append(w.errs, err) // none: errors.Join leaves it out
+	w.errs = append(w.errs, err) // errors.Join ignores nil
 }
 
-// begin makes the objects and lets everybody start.
+// begin creates the objects and starts everything.
 func (w *World) begin() {
 	for _, policy := range w.script.Policies {
 		w.makePolicy(policy)
@@ -158,7 +160,7 @@ func (w *World) begin() {
 	}
 }
 
-// witness sees every revision.
+// witness receives every revision.
 func (w *World) witness(e apiserver.Event) {
 	object, gone := e.After, e.After == nil
 	if gone {
@@ -181,14 +183,14 @@ func (w *World) record(r judge.Change) {
 	}
 }
 
-// makePolicy makes an object of its own each time.
+// makePolicy creates a copy of a policy with a new UID.
 func (w *World) makePolicy(as *v1alpha1.RebootPolicy) {
 	made := as.DeepCopy()
 	made.UID, made.CreationTimestamp = w.uid("policy", as.Name), metav1.Now().Rfc3339Copy()
 	w.must(w.store.Create(made, judge.Admin))
 }
 
-// register makes the Node of a host, unless it is there.
+// register creates the Node of a host, unless it exists.
 func (w *World) register(h *host) {
 	if _, there := apiserver.Read[*corev1.Node](w.store, h.name); there {
 		return
@@ -198,7 +200,7 @@ func (w *World) register(h *host) {
 	}}, kubelet))
 }
 
-// uid is another one each time.
+// uid returns a new UID.
 func (w *World) uid(kind, name string) types.UID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +208,7 @@ func (w *World) uid(kind, name string) types.UID {
 	return types.UID(fmt.Sprintf("uid-%d-of-%s-%s", w.lives[kind+" "+name], kind, name))
 }
 
-// program lives again whenever its process ends.
+// program restarts its process whenever that ends.
 type program struct {
 	world  *World
 	name   string
@@ -216,7 +218,7 @@ type program struct {
 	process *process.Process
 }
 
-// run lets the program live, one life after another, until ctx ends.
+// run runs the program again and again until ctx ends.
 func (p *program) run(ctx context.Context, name string, live func(*process.Process)) {
 	for ctx.Err() == nil {
 		life := p.world.start(ctx, name)
@@ -228,7 +230,7 @@ func (p *program) run(ctx context.Context, name string, live func(*process.Proce
 	}
 }
 
-// now is the process that runs. Nil: none does.
+// now returns the running process, or nil.
 func (p *program) now() *process.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,7 +240,7 @@ func (p *program) now() *process.Process {
 	return p.process
 }
 
-// kill ends the process. False: there is none.
+// kill kills the process. It returns false if none runs.
 func (p *program) kill() bool {
 	life := p.now()
 	if life == nil {

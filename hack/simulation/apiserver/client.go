@@ -13,14 +13,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Client sends requests to a store. What the operator does not call is not there, and panics.
+// Client sends requests to a store. Methods that the operator does not call are missing and panic.
 type Client struct {
 	client.WithWatch
 
 	store *Store
 }
 
-// NewClient makes a client of a store.
+// NewClient returns a client of a store.
 func NewClient(store *Store) *Client { return &Client{store: store} }
 
 // Get implements client.Reader.
@@ -29,7 +29,7 @@ func (c *Client) Get(_ context.Context, key client.ObjectKey, object client.Obje
 	return into(object, stored, err)
 }
 
-// List implements client.Reader: all of a kind at once, whatever the options.
+// List implements client.Reader. It returns all objects of a kind, whatever the options.
 func (c *Client) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	return Fill(list, c.store.List(KindOf(list)), false)
 }
@@ -44,8 +44,8 @@ func (c *Client) Delete(_ context.Context, object client.Object, _ ...client.Del
 	return c.store.Delete(keyOf(object), "")
 }
 
-// Patch implements client.Writer: a strategic merge patch of a Node, or a JSON merge patch of a policy. A resourceVersion in
-// it makes it a compare-and-swap.
+// Patch implements client.Writer, with a strategic merge patch for Nodes and a JSON merge patch for
+// policies. A resourceVersion in the patch makes it a compare-and-swap.
 func (c *Client) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	return c.patch(object, patch, false, new(client.PatchOptions).ApplyOptions(options).FieldManager)
 }
@@ -59,13 +59,13 @@ type statusClient struct {
 	client *Client
 }
 
-// Patch implements client.SubResourceWriter: the status of a Node, and its metadata.
+// Patch implements client.SubResourceWriter for the status and the metadata of a Node.
 func (c statusClient) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	return c.client.patch(object, patch, true, new(client.SubResourcePatchOptions).ApplyOptions(options).FieldManager)
 }
 
-// Update implements client.SubResourceWriter. It replaces the status of a policy, in a compare-and-swap where it names a
-// resourceVersion. The rest of what is put does not matter.
+// Update implements client.SubResourceWriter. It replaces only the status of a policy, as a
+// compare-and-swap if the object has a resourceVersion.
 func (c statusClient) Update(_ context.Context, object client.Object, options ...client.SubResourceUpdateOption) error {
 	put, _ := object.(*v1alpha1.RebootPolicy)
 	by := new(client.SubResourceUpdateOptions).ApplyOptions(options).FieldManager
@@ -93,7 +93,7 @@ func (c *Client) patch(object client.Object, patch client.Patch, status bool, by
 
 func keyOf(object client.Object) Key { return Key{KindOf(object), object.GetName()} }
 
-// into puts an answer into the object that was sent.
+// into copies an answer into the object that was sent.
 func into(object, answer client.Object, err error) error {
 	if err == nil {
 		Into(object, answer)
@@ -101,12 +101,12 @@ func into(object, answer client.Object, err error) error {
 	return err
 }
 
-// Into makes an object what another one of its type is, and does not copy what is in it.
+// Into makes a shallow copy of another object of the same type.
 func Into(object, from client.Object) {
 	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(from).Elem())
 }
 
-// Fill puts objects into a list: copies, unless their contents are shared.
+// Fill puts objects into a list. It copies them unless their contents are shared.
 func Fill(list client.ObjectList, objects []client.Object, shared bool) error {
 	items := make([]runtime.Object, len(objects))
 	for i, object := range objects {

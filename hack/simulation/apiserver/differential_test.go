@@ -23,7 +23,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// request is one request, which has an object. version is the object's resourceVersion; outdated is one that it has had before.
+// request is a request for an object. version is its current resourceVersion, and outdated an
+// earlier one.
 type request struct {
 	name string
 	do   call
@@ -148,7 +149,8 @@ func requests() (nodes, policies []request) {
 	return nodes, policies
 }
 
-// makeNode has a label, as every kubelet's has: a real API server notes no managers of what was created without any field.
+// makeNode sets a label, as every kubelet does, because a real API server records no managers for
+// an object that was created without fields.
 func makeNode() *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{corev1.LabelHostname: nodeName}}}
 }
@@ -157,7 +159,7 @@ func makePolicy() *v1alpha1.RebootPolicy {
 	return &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName}}
 }
 
-// The simulation's API server gives the answers and the events of a real one.
+// The simulated API server must give the same answers and events as a real one.
 func TestDifferential(t *testing.T) {
 	var answers [2][]string
 	for i, s := range []server{newSimulated(t), newReal(t)} {
@@ -171,7 +173,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// ask makes requests about one object, notes the answers, and returns the version that it has in the end.
+// ask sends requests for one object, records the answers, and returns the object's last version.
 func ask(c client.Client, requests []request, answers *[]string) (version string) {
 	outdated := ""
 	for _, r := range requests {
@@ -189,7 +191,7 @@ func ask(c client.Client, requests []request, answers *[]string) (version string
 	return version
 }
 
-// answerOf is an answer without what differs from server to server: times, UIDs and numbers of versions.
+// answerOf formats an answer without times, UIDs and version numbers, which differ between servers.
 func answerOf(object client.Object, err error) string {
 	if err != nil {
 		return string(apierrors.ReasonForError(err))
@@ -228,13 +230,14 @@ func answerOf(object client.Object, err error) string {
 	return string(text)
 }
 
-// server is a client of it, and the revisions of both kinds, each kind in the order of its watch.
+// server holds a client and a function that returns the revisions of both kinds, each kind in the
+// order of its watch.
 type server struct {
 	client client.Client
 	seen   func(last string) []string
 }
 
-// newSimulated is the simulation's.
+// newSimulated returns the simulated server.
 func newSimulated(t *testing.T) server {
 	t.Helper()
 	parsed, err := definition.Shipped()
@@ -259,7 +262,8 @@ func newSimulated(t *testing.T) server {
 	}}
 }
 
-// newReal is a real one. It waits for the revision that was written last, which is a node's, and for the end of the policy.
+// newReal starts a real server. Its seen waits for the last revision of the node and for the end of
+// the policy.
 func newReal(t *testing.T) server {
 	t.Helper()
 	c, err := testenv.NewClient(embedded.StartServerFor(t).Config())
@@ -280,7 +284,7 @@ func newReal(t *testing.T) server {
 	}}
 }
 
-// follow has the events of a watch, up to the one with which it is done.
+// follow returns the events of a watch up to the one for which done returns true.
 func follow(t *testing.T, w watch.Interface, done func(watch.Event) bool) (events []string) {
 	t.Helper()
 	for {

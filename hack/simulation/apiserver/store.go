@@ -1,7 +1,8 @@
-// Package apiserver is as much of an API server as the operator needs, in memory, with a client. It has Nodes and RebootPolicies with
-// resource versions, optimistic concurrency, strategic merge patches, and the status subresource. It knows who set a cordon, checks the
-// CustomResourceDefinition's rules, and has watches whose history is compacted. It has no delays and makes no mistakes: package process
-// adds both.
+// Package apiserver is an API server in memory with as many features as the operator needs, and a
+// client for it. It stores Nodes and RebootPolicies, with resource versions, optimistic
+// concurrency, strategic merge patches and the status subresource. It records who set a cordon,
+// validates policies by their CustomResourceDefinition, and serves watches with a compacted
+// history. It never delays or fails requests: package process does.
 package apiserver
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
 
-// Kind is one of those that are stored.
+// Kind is a kind of stored objects.
 type Kind string
 
 // The kinds that are stored.
@@ -29,7 +30,7 @@ const (
 	Policies Kind = "rebootpolicies"
 )
 
-// KindOf is the kind of an object, or of a list of them. It panics where the operator asks for what is not stored.
+// KindOf returns the kind of an object or a list. It panics for kinds that are not stored.
 func KindOf(object any) Kind {
 	switch object.(type) {
 	case *corev1.Node, *corev1.NodeList:
@@ -40,7 +41,7 @@ func KindOf(object any) Kind {
 	panic(fmt.Sprintf("nobody stores a %T", object))
 }
 
-// Key names one object, or without a name all of a kind.
+// Key identifies one object, or all of a kind if the name is empty.
 type Key struct {
 	Kind Kind
 	Name string
@@ -48,17 +49,17 @@ type Key struct {
 
 func (of Key) has(key Key) bool { return of.Kind == key.Kind && (of.Name == "" || of.Name == key.Name) }
 
-// Event is one revision of one object. The objects are never changed: copy them before you do.
+// Event is one revision of one object. Do not modify its objects: copy them first.
 type Event struct {
 	Key
 	Revision int64
-	// Before is nil when the object was made, After when it was deleted.
+	// Before is nil if the object was created, and After is nil if it was deleted.
 	Before, After client.Object
-	// By is the field manager that wrote it.
+	// By is the field manager of the write.
 	By string
 }
 
-// Store holds the objects. Make one with New.
+// Store holds the objects. Create one with New.
 type Store struct {
 	definition *definition.Definition
 	witness    func(Event)
@@ -66,27 +67,28 @@ type Store struct {
 	mu       sync.Mutex
 	revision int64
 	objects  map[Key]client.Object
-	// log are the latest revisions; what is older than compacted is forgotten.
+	// log holds the latest revisions. Those up to compacted are forgotten.
 	log       []Event
 	compacted int64
 	watches   map[Key][]*Watch
 	mutate    func(by string, object client.Object)
 }
 
-// Mutate plays a mutating admission policy from now on: it may change each object that is written, before it is stored. Nil: there is none.
+// Mutate installs a mutating admission policy that may change each object before it is stored. Nil
+// removes it.
 func (s *Store) Mutate(mutate func(by string, object client.Object)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mutate = mutate
 }
 
-// New makes an empty store. Policies are what the definition lets them be; nil: whatever they are. The witness sees each revision in its
-// order while nobody else can write; nil: there is none.
+// New returns an empty store. It validates policies by the definition unless that is nil. The
+// witness, if any, is called with each revision in order, while nobody else can write.
 func New(definition *definition.Definition, witness func(Event)) *Store {
 	return &Store{definition: definition, witness: witness, objects: map[Key]client.Object{}, watches: map[Key][]*Watch{}}
 }
 
-// Get reads one object, as a copy.
+// Get returns a copy of one object.
 func (s *Store) Get(key Key) (client.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,21 +99,21 @@ func (s *Store) Get(key Key) (client.Object, error) {
 	return copied(object), nil
 }
 
-// List reads all objects of a kind, sorted by name and not copied.
+// List returns all objects of a kind, sorted by name and not copied.
 func (s *Store) List(kind Kind) []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.list(Key{Kind: kind})
 }
 
-// Read is a copy of the object of a name, and whether it is there.
+// Read returns a copy of a named object, and whether it exists.
 func Read[T client.Object](s *Store, name string) (object T, there bool) {
 	stored, err := s.Get(Key{KindOf(object), name})
 	object, _ = stored.(T)
 	return object, err == nil
 }
 
-// ReadAll are all objects of a type, sorted by name and not copied.
+// ReadAll returns all objects of a type, sorted by name and not copied.
 func ReadAll[T client.Object](s *Store) (all []T) {
 	var of T
 	for _, stored := range s.List(KindOf(of)) {
@@ -131,7 +133,7 @@ func (s *Store) list(of Key) (all []client.Object) {
 	return all
 }
 
-// Create stores a new object, and puts what is stored into it.
+// Create stores a new object, and updates the given object to what was stored.
 func (s *Store) Create(object client.Object, by string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxLog is how many revisions are kept at most, as etcd forgets by time.
+// maxLog is the number of revisions that are kept. etcd forgets revisions by age.
 const maxLog = 4096
 
-// Watch is a stream of revisions. What has come in and was not taken yet waits on the server's side.
+// Watch is a stream of revisions. Events wait on the server until they are taken.
 type Watch struct {
 	store   *Store
 	of      Key
@@ -20,14 +20,16 @@ type Watch struct {
 	pending []Event
 }
 
-// Watch lists the objects of a kind, or the one of a name, and watches from then on. The objects are not copied.
+// Watch lists and then watches the objects of a kind, or one named object. The objects are not
+// copied.
 func (s *Store) Watch(of Key) (w *Watch, listed []client.Object, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open(of), s.list(of), s.revision
 }
 
-// Resume watches from a revision on. An error reports that it is compacted: list again.
+// Resume watches from a revision on. It fails if that revision is compacted, and the caller has to
+// list again.
 func (s *Store) Resume(of Key, since int64) (*Watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,17 +47,17 @@ func (s *Store) Resume(of Key, since int64) (*Watch, error) {
 	return w, nil
 }
 
-// Compact forgets all revisions so far: whoever is disconnected now has to list again.
+// Compact forgets all revisions so far, so that disconnected clients have to list again.
 func (s *Store) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log, s.compacted = nil, s.revision
 }
 
-// Changed reports that there is something to take.
+// Changed signals that there are events to take.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Take takes what has come in.
+// Take returns the waiting events.
 func (w *Watch) Take() []Event {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()

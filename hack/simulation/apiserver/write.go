@@ -60,8 +60,9 @@ func merge(object client.Object, kind types.PatchType, status bool, patch []byte
 	return nil
 }
 
-// Change lets somebody else than a client of the API write an object: a kubelet, or an administrator's kubectl. False: it is as it
-// was, or not there, or the definition of policies refuses it.
+// Change modifies an object on behalf of somebody without a client, such as a kubelet or an
+// administrator with kubectl. It returns false if the object is unchanged or missing, or if
+// validation rejects it.
 func Change[T client.Object](s *Store, name, by string, change func(T)) bool {
 	var of T
 	version := ""
@@ -74,7 +75,8 @@ func Change[T client.Object](s *Store, name, by string, change func(T)) bool {
 	return err == nil && written.GetResourceVersion() != version
 }
 
-// Delete marks an object for deletion; it goes with its last finalizer, or at once where it has none.
+// Delete marks an object for deletion. It is removed with its last finalizer, or at once if it has
+// none.
 func (s *Store) Delete(key Key, by string) error {
 	_, err := s.write(key, by, func(object client.Object) error {
 		if object.GetDeletionTimestamp() == nil {
@@ -85,8 +87,9 @@ func (s *Store) Delete(key Key, by string) error {
 	return err
 }
 
-// write lets an object be changed, and returns a copy of what is stored then. The resourceVersion that is left in it is the one that the
-// writer insists on. Empty: any. A node with another cordon than before belongs to the writer.
+// write applies a change to an object and returns a copy of what was stored. A resourceVersion that
+// the change leaves in the object must match, unless it is empty. A changed cordon then belongs to
+// the writer.
 func (s *Store) write(key Key, by string, change func(client.Object) error) (client.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,11 +130,11 @@ func (s *Store) write(key Key, by string, change func(client.Object) error) (cli
 	return copied(after), nil
 }
 
-// admit lets a policy be what its definition lets it be, and counts its generation.
+// admit validates a policy and updates its generation.
 func (s *Store) admit(before, after *v1alpha1.RebootPolicy) error {
 	edited := !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 	if !edited && equality.Semantic.DeepEqual(before.Status, after.Status) {
-		return nil // nothing else is what the definition looks at
+		return nil // the definition validates nothing else
 	}
 	if edited {
 		after.Generation++
@@ -147,8 +150,8 @@ func (s *Store) admit(before, after *v1alpha1.RebootPolicy) error {
 	return nil
 }
 
-// own notes in managedFields who has set a cordon, as the API server does: whoever changed the field last, and nobody when
-// it is gone.
+// own records in managedFields who set the cordon, as the API server does: the last writer of the
+// field, and nobody after it is removed.
 func own(before, after *corev1.Node, by string) {
 	if before.Spec.Unschedulable == after.Spec.Unschedulable {
 		return
@@ -162,7 +165,7 @@ func own(before, after *corev1.Node, by string) {
 	}
 }
 
-// through is what becomes of a value on its way through JSON: times lose their fractions.
+// through copies a value by encoding it as JSON, which drops the fractions of times.
 func through(from, to any) error {
 	data, err := json.Marshal(from)
 	if err != nil {

@@ -17,14 +17,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
-// Cache is the copies of objects that a process watches: behind the API server, at times for long.
+// Cache holds copies of the objects that a process watches. It lags behind the API server,
+// sometimes for long.
 type Cache struct {
 	cache.Cache
 
 	informers map[apiserver.Kind]*informer
 }
 
-// NewCache makes a cache of what is watched, by kind and maybe by name. Each object goes through its transform.
+// NewCache returns a cache of the given kinds, or of single named objects. Each object passes
+// through its transform.
 func NewCache(p *Process, transforms map[apiserver.Key]toolscache.TransformFunc) *Cache {
 	c := &Cache{informers: map[apiserver.Kind]*informer{}}
 	for of, transform := range transforms {
@@ -87,7 +89,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return nil
 }
 
-// List implements client.Reader: copies, unless nobody wants them.
+// List implements client.Reader. It returns copies unless the options say otherwise.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	i, err := c.ready(ctx, list)
 	if err != nil {
@@ -115,7 +117,7 @@ func (c *Cache) ready(ctx context.Context, object any) (*informer, error) {
 	return i, ctx.Err()
 }
 
-// wrote notes that an object was written: a consistent client waits for that revision.
+// wrote records that an object was written. Consistent clients wait for that revision.
 func (c *Cache) wrote(object client.Object) {
 	if i, err := c.of(object); err == nil {
 		revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
@@ -125,7 +127,7 @@ func (c *Cache) wrote(object client.Object) {
 	}
 }
 
-// catchUp waits until the cache shows what was written.
+// catchUp waits until the cache has the last written revision.
 func (c *Cache) catchUp(ctx context.Context, object any) error {
 	i, err := c.of(object)
 	if err != nil {

@@ -13,17 +13,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
-// Client reads from a cache and writes to the API server. What the operator does not call is not there, and panics.
+// Client reads from a cache and writes to the API server. Methods that the operator does not call
+// are missing and panic.
 type Client struct {
 	client.Client
 
 	line  line
 	cache *Cache
-	// consistent lets reads wait until the cache shows this client's writes.
+	// consistent makes reads wait until the cache has this client's writes.
 	consistent bool
 }
 
-// NewClient makes the client of a process's reconciler. Consistent: it reads its own writes.
+// NewClient returns the client of a process's reconciler. If it is consistent, it reads its own
+// writes.
 func NewClient(p *Process, cache *Cache, consistent bool) *Client {
 	return &Client{line: lineOf(p, "reconcile"), cache: cache, consistent: consistent}
 }
@@ -86,7 +88,8 @@ func (c *Client) patch(ctx context.Context, object client.Object, patch client.P
 	return c.write(ctx, object, func(sent client.Object) error { return send(sent, client.RawPatch(patch.Type(), data)) })
 }
 
-// write sends a copy of what changes an object, which may come late, and puts what came back into the object.
+// write sends a copy of the object, because the write may happen late, and copies the answer into
+// the object.
 func (c *Client) write(ctx context.Context, object client.Object, send func(client.Object) error) error {
 	sent, _ := object.DeepCopyObject().(client.Object)
 	if err := c.line.request(ctx, "write "+object.GetName(), true, func() error { return send(sent) }); err != nil {
@@ -106,7 +109,7 @@ type Live struct {
 	line line
 }
 
-// NewLive makes the reader of one goroutine.
+// NewLive returns a reader for one goroutine.
 func NewLive(p *Process, party string) *Live { return &Live{line: lineOf(p, party)} }
 
 // Get implements client.Reader.
@@ -119,7 +122,7 @@ func (l *Live) List(ctx context.Context, list client.ObjectList, options ...clie
 	return l.line.request(ctx, "list", false, func() error { return l.line.server.List(ctx, list, options...) })
 }
 
-// line is how one party of a process sends requests: one at a time, with a random source of its own.
+// line sends the requests of one party of a process, one at a time, with its own random source.
 type line struct {
 	*Process
 	random *Random
@@ -130,7 +133,8 @@ func lineOf(p *Process, name string) line {
 	return line{p, p.random(name), apiserver.NewClient(p.store)}
 }
 
-// request has an effect on the store, or has not; takes its time; and may be the last that the process does.
+// request sends a request. It may have no effect, takes some time, and may be the last request of
+// the process.
 func (l line) request(ctx context.Context, what string, writes bool, effect func() error) error {
 	w := l.conditions()
 	l.counts.Add("requests")
@@ -152,8 +156,8 @@ func (l line) request(ctx context.Context, what string, writes bool, effect func
 	return err
 }
 
-// travel is the way to the server or back. A process that is stopped meanwhile goes on when it may; what has timed out by
-// then is not sent any more.
+// travel waits while a request or an answer is under way. If the process is paused during that
+// time, it continues later, and does not send a request that has timed out by then.
 func (l line) travel(ctx context.Context, d time.Duration) error {
 	Wait(ctx, d)
 	if !l.Pass() {
@@ -170,7 +174,7 @@ func (l line) crash() {
 	l.Kill()
 }
 
-// deliver is what the server makes of it.
+// deliver lets the server handle the request.
 func (l line) deliver(w Conditions, what string, writes bool, effect func() error) error {
 	switch {
 	case w.Down:
@@ -194,7 +198,7 @@ func (l line) deliver(w Conditions, what string, writes bool, effect func() erro
 	return err
 }
 
-// refuse is an error that the product did nothing to deserve.
+// refuse returns an error for which the client is not to blame.
 func (l line) refuse(what string, writes bool) error {
 	kinds := 2
 	if writes {
@@ -216,7 +220,8 @@ func conflict(what string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, what, errors.New("the object has been modified"))
 }
 
-// late lets a write have its effect when nobody waits for it any more, up to 30 seconds on. It was on its way, so it outlives its process.
+// late lets a write take effect up to 30 seconds after its sender gave up. It is already on its
+// way, so it outlives its process.
 func (l line) late(effect func() error) {
 	time.AfterFunc(l.random.Between(time.Second, 30*time.Second), func() { _ = effect() }) // nobody receives the answer
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
-// informer follows one kind, as a reflector does. It lists, watches, is behind and is disconnected. It goes on from the last revision
-// it has seen, and lists again where that is compacted.
+// informer follows one kind like a reflector: it lists, watches, lags behind and loses its
+// connection. It resumes from the last revision it has seen, and lists again if that is compacted.
 type informer struct {
 	cache.Informer
 
@@ -30,7 +30,8 @@ type informer struct {
 	handlers []toolscache.ResourceEventHandler
 	calls    []func()
 	called   chan struct{}
-	// seen is the revision that objects show, awaited one that somebody waits for; news is closed when seen grows.
+	// seen is the revision of objects, and awaited a revision that somebody waits for. news is
+	// closed when seen grows.
 	seen, awaited int64
 	news          chan struct{}
 }
@@ -45,7 +46,8 @@ func (i *informer) HasSynced() bool {
 	}
 }
 
-// AddEventHandlerWithOptions implements cache.Informer. Who comes late is notified of all there is.
+// AddEventHandlerWithOptions implements cache.Informer. A late handler is notified of all existing
+// objects.
 func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.mu.Lock()
 	i.handlers = append(i.handlers, h)
@@ -58,10 +60,11 @@ func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
 
 type registration struct{ *informer }
 
-// HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration; nobody asks.
+// HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration. Nobody calls it.
 func (registration) HasSyncedChecker() toolscache.DoneChecker { return nil }
 
-// notify lets handlers be called, in order and beside the watch: they may read the cache. The lock is held.
+// notify queues a call of a handler. Handlers run in order and outside of the watch, because they
+// may read the cache. The caller holds the lock.
 func (i *informer) notify(call func()) {
 	i.calls = append(i.calls, call)
 	select {
@@ -70,7 +73,7 @@ func (i *informer) notify(call func()) {
 	}
 }
 
-// handle calls the handlers.
+// handle runs the queued calls of handlers.
 func (i *informer) handle(ctx context.Context) {
 	for {
 		select {
@@ -116,7 +119,7 @@ func (i *informer) run(ctx context.Context) {
 	}
 }
 
-// reconnect goes on where the watch broke off, or lists.
+// reconnect resumes a broken watch, or lists again.
 func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch {
 	if !i.connects(ctx, w.Gap) {
 		return nil
@@ -132,7 +135,8 @@ func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch
 	return watch
 }
 
-// connects waits, longer while the API server is down, and reports whether it is up and the process lives.
+// connects waits for the connection, longer while the API server is down, and reports whether the
+// server is up and the process is alive.
 func (i *informer) connects(ctx context.Context, within time.Duration) bool {
 	for Wait(ctx, i.random.Between(0, within)) && i.process.Pass() {
 		w := i.process.conditions()
@@ -144,7 +148,7 @@ func (i *informer) connects(ctx context.Context, within time.Duration) bool {
 	return false
 }
 
-// list takes all there is instead of what was there. Nil: the process has ended meanwhile.
+// list replaces all objects by those on the server. It returns nil if the process has ended.
 func (i *informer) list(ctx context.Context) *apiserver.Watch {
 	if !i.connects(ctx, i.process.conditions().Latency) {
 		return nil
@@ -177,7 +181,7 @@ func (i *informer) take(events []apiserver.Event) {
 	}
 }
 
-// inOrder are the objects, sorted by name. The lock is held.
+// inOrder returns the objects sorted by name. The caller holds the lock.
 func (i *informer) inOrder() []client.Object {
 	all := make([]client.Object, 0, len(i.objects))
 	for _, name := range slices.Sorted(maps.Keys(i.objects)) {
@@ -194,7 +198,7 @@ func (i *informer) saw(revision int64) {
 	i.news = make(chan struct{})
 }
 
-// apply puts one object into the cache, or takes it out, and calls the handlers.
+// apply puts one object into the cache or removes it, and notifies the handlers.
 func (i *informer) apply(name string, object client.Object) {
 	if object != nil {
 		object = i.transformed(object)
@@ -217,7 +221,7 @@ func (i *informer) apply(name string, object client.Object) {
 	i.mu.Unlock()
 }
 
-// transformed is what the product keeps of an object. It may change what it is given.
+// transformed returns the object after its transform, which may modify its argument.
 func (i *informer) transformed(object client.Object) client.Object {
 	if i.transform == nil {
 		return object

@@ -1,7 +1,7 @@
-// Package process is what a program of the operator runs in during a simulation. It has a life that can end or be stopped between any
-// two requests, and a client whose requests take time and fail. It has a cache that lags behind, and as much of a controller-runtime
-// manager as the controllers need. Everything random comes from random sources with a seed. Only one party draws from each, so that a
-// seed replays the same story again.
+// Package process runs a program of the operator in a simulation. The program can be killed or
+// paused between any two requests. Its client is slow and fails, its cache lags behind, and its
+// manager has the features of controller-runtime that the controllers need. Every random source has
+// a seed and is used by one party only, so that a seed always replays the same story.
 package process
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
-// ErrDead is what every request of a process answers that has been killed. Nobody acts on it any more.
+// ErrDead is the result of every request of a process that was killed. Nobody acts on it any more.
 var ErrDead = errors.New("the process is dead")
 
-// Process is one life of a program. What it has in memory goes with it.
+// Process is one run of a program. Everything in memory is lost when it ends.
 type Process struct {
-	// Name is the same for all lives of a program.
+	// Name is the same for all runs of a program.
 	Name string
 	// Context ends with the process.
 	Context context.Context //nolint:containedctx // it is the life itself
@@ -39,36 +39,38 @@ type Process struct {
 	machine.Gate // before each request, answer and event
 }
 
-// Start begins a life. Lives of one name are distinguished by their number.
+// Start starts a run.
 func Start(ctx context.Context, name string, random func(party string) *Random, store *apiserver.Store, conditions func() Conditions, counts *Counts) *Process {
 	ctx, kill := context.WithCancelCause(ctx)
 	return &Process{Name: name, Context: ctx, store: store, conditions: conditions, random: random, counts: counts, kill: kill}
 }
 
-// Kill ends the process where it is. Nothing that it does from now on has an effect.
+// Kill ends the process at once. Nothing that it does from now on has an effect.
 func (p *Process) Kill() { p.kill(ErrDead) }
 
-// Alive reports whether it has not been killed.
+// Alive reports whether the process has not been killed.
 func (p *Process) Alive() bool { return p.Context.Err() == nil }
 
-// Pass waits while the process is stopped, and reports whether it lives.
+// Pass waits while the process is paused, and reports whether it is alive.
 func (p *Process) Pass() bool { return p.Gate.Pass(p.Context) }
 
-// Wait lets time pass, and reports whether the context lasted.
+// Wait waits, and reports whether the context is still alive.
 func Wait(ctx context.Context, d time.Duration) bool {
 	return pause.For(ctx, clock.RealClock{}, d) && ctx.Err() == nil
 }
 
-// Conditions state how requests and watches fare. Probabilities are for each request, or each delivery of a watch.
+// Conditions describes how requests and watches fail. Probabilities are per request, or per
+// delivery of a watch.
 type Conditions struct {
-	// Latency is the longest that a request takes, there and back; Lag the longest that a watch is behind.
+	// Latency is the maximum time each way of a request. Lag is the maximum delay of a watch.
 	Latency, Lag time.Duration
-	// Down: no request is answered.
+	// Down means that the API server does not answer.
 	Down bool
-	// Refused requests end with an error and have no effect. Lost ones have it, and the answer is lost. Late ones have it after their
-	// sender has given up.
+	// Refused requests fail without an effect. Lost ones have their effect, but the answer is lost.
+	// Late ones take effect after the sender has given up.
 	Refused, Lost, Late float64
-	// Outrun writes find that a kubelet's heartbeat came between: they have no effect, and of heartbeats nobody is notified.
+	// Outrun writes conflict with a heartbeat of a kubelet, and have no effect. Heartbeats notify
+	// nobody.
 	Outrun float64
 	// Crash ends the process before or after a request.
 	Crash float64
@@ -77,13 +79,13 @@ type Conditions struct {
 	Gap  time.Duration
 }
 
-// Counts are how often each fault was caused.
+// Counts counts how often each fault happened.
 type Counts struct {
 	mu sync.Mutex
 	by map[string]int
 }
 
-// Add counts one.
+// Add adds one.
 func (c *Counts) Add(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,21 +95,21 @@ func (c *Counts) Add(what string) {
 	c.by[what]++
 }
 
-// All are the counts so far.
+// All returns the counts so far.
 func (c *Counts) All() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.by)
 }
 
-// Random is a seeded random source. Several goroutines may use it, but its numbers are reproducible only where one
-// goroutine does.
+// Random is a seeded random source. Several goroutines may use it, but its numbers are only
+// reproducible if one does.
 type Random struct {
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-// NewRandom makes the random source of one party. Its names make it different from all others of the seed.
+// NewRandom returns the random source of one party, identified by the seed and the names.
 func NewRandom(seed uint64, names ...string) *Random {
 	hash := fnv.New64a()
 	for _, name := range names {
@@ -117,14 +119,14 @@ func NewRandom(seed uint64, names ...string) *Random {
 	return &Random{random: rand.New(rand.NewPCG(seed, hash.Sum64()))}
 }
 
-// Chance is true with a probability.
+// Chance returns true with a probability.
 func (d *Random) Chance(probability float64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.random.Float64() < probability
 }
 
-// Below is a number from 0 up to n, exclusive; 0 where n is.
+// Below returns a number from 0 to n-1, or 0 if n is 0.
 func (d *Random) Below(n int) int {
 	if n <= 0 {
 		return 0
@@ -134,7 +136,8 @@ func (d *Random) Below(n int) int {
 	return d.random.IntN(n)
 }
 
-// Between is a time from least up to most. It is exact to the nanosecond, so that two things almost never happen at once.
+// Between returns a time between least and most, exact to the nanosecond, so that two things almost
+// never happen at once.
 func (d *Random) Between(least, most time.Duration) time.Duration {
 	if most <= least {
 		return least

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Shell is as much of a controller-runtime manager as controllers are set up with. It starts the cache at once, then what runs in any
-// replica, and the rest when it leads.
+// Shell is a manager with the features of controller-runtime that the controllers need. It starts
+// the cache at once, then what runs in every replica, and the rest when it leads.
 type Shell struct {
 	manager.Manager
 
@@ -25,7 +25,7 @@ type Shell struct {
 	all     []manager.Runnable
 }
 
-// NewShell makes a manager that runs in a process.
+// NewShell returns a manager that runs in a process.
 func NewShell(p *Process, scheme *runtime.Scheme, cache *Cache) *Shell {
 	return &Shell{process: p, scheme: scheme, cache: cache}
 }
@@ -47,15 +47,15 @@ func (s *Shell) GetLogger() logr.Logger { return logr.Discard() }
 
 // GetControllerOptions implements manager.Manager.
 func (s *Shell) GetControllerOptions() config.Controller {
-	return config.Controller{SkipNameValidation: new(true)} // the world has several managers in one process
+	return config.Controller{SkipNameValidation: new(true)} // several managers run in one process here
 }
 
-// Run runs everything until the process ends, which it does when one thing fails. What needs to lead begins once lead is
-// closed; nil: everything leads.
+// Run runs everything until the process ends, which happens when one part fails. What needs
+// leadership starts once lead is closed, or at once if lead is nil.
 func (s *Shell) Run(ctx context.Context, lead <-chan struct{}) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { _ = s.cache.Start(ctx) }) // it has no errors
+	running.Go(func() { _ = s.cache.Start(ctx) }) // it returns no errors
 	for _, r := range s.all {
 		running.Go(func() {
 			if err := runOne(ctx, r, lead); err != nil && s.process.Alive() {
@@ -83,8 +83,8 @@ func runOne(ctx context.Context, r manager.Runnable, lead <-chan struct{}) error
 	}
 }
 
-// Queue is a workqueue without a heartbeat. The libraries' delaying queues wake up every ten seconds, which would take most of the time
-// in weeks of virtual time.
+// Queue is a workqueue without a heartbeat. The delaying queues of client-go wake up every ten
+// seconds, which would take most of the time in weeks of virtual time.
 type Queue struct {
 	workqueue.TypedInterface[reconcile.Request]
 	workqueue.TypedRateLimiter[reconcile.Request]
@@ -99,23 +99,23 @@ type timer struct {
 	at time.Time
 }
 
-// Pace is how fast a controller is. The zero value is as fast as it asks to be.
+// Pace sets the speed of a controller. The zero value does not slow it down.
 type Pace struct {
-	// Pass is how long a request takes at least until the next one has its turn. Computing takes no virtual time.
+	// Pass is the minimum time that each request takes. Computing takes no virtual time.
 	Pass time.Duration
-	// Patience is how often those look who ask to look once a minute. Agents do while they wait: who keeps their host up?
-	// Nobody does here, and they wait for days.
+	// Patience replaces the one minute after which waiting agents look again at what keeps their
+	// host up. Nothing does in a simulation, and they wait for days.
 	Patience time.Duration
 }
 
-// NewQueue lets a controller use a Queue.
+// NewQueue makes a controller use a Queue.
 func NewQueue(pace Pace) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return &Queue{TypedInterface: workqueue.NewTyped[reconcile.Request](), TypedRateLimiter: limiter, Pace: pace, timers: map[reconcile.Request]timer{}}
 	}
 }
 
-// lookEvery is what agents ask for between two looks.
+// lookEvery is the interval that waiting agents ask for.
 const lookEvery = time.Minute
 
 // Get implements workqueue.TypedInterface.
@@ -126,7 +126,7 @@ func (q *Queue) Get() (r reconcile.Request, shutdown bool) {
 	return q.TypedInterface.Get()
 }
 
-// AddAfter implements workqueue.TypedDelayingInterface: of two instants the earlier one counts.
+// AddAfter implements workqueue.TypedDelayingInterface. The earlier of two times counts.
 func (q *Queue) AddAfter(r reconcile.Request, d time.Duration) {
 	if d <= 0 {
 		q.Add(r)
