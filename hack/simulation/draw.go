@@ -247,7 +247,7 @@ func drawLargePolicy(d *process.Random, pool string) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// drawLargeFaults gives the fleet two updates, each of which all nodes install within an hour or
+// drawLargeFaults gives the fleet two updates, which all nodes install within an hour or
 // two.
 func drawLargeFaults(d *process.Random, s *Script) []Fault {
 	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)

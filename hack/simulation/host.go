@@ -18,7 +18,7 @@ import (
 
 const (
 	kubelet = "kubelet"
-	// graceOfNodes is how long a kubelet may be silent before the node controller sets its node's
+	// graceOfNodes is the time a kubelet may be silent before the node controller sets its node's
 	// Ready condition to Unknown.
 	graceOfNodes = 40 * time.Second
 )

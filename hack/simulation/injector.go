@@ -30,7 +30,7 @@ func (i injector) perform() {
 	process.Wait(i.ctx, time.Until(began.Add(i.script.Faulty)))
 }
 
-// strikes maps each kind of fault to its function, which returns false if there was nothing to
+// strikes maps each kind of fault to its function, which returns false if it had nothing to
 // strike, such as the power of a machine that is down.
 var strikes = map[What]func(injector, Fault) bool{
 	KillManager:   func(i injector, d Fault) bool { return i.replicas[d.Target].kill() },
