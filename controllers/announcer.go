@@ -101,7 +101,7 @@ func (a *announcer) hooksBegan(s *state, n *plan.Node, phase protocol.HookPhase)
 
 // overdue are the reasons for which a reboot that keeps its slot counts as failed, and as what.
 var overdue = map[v1alpha1.Reason]string{
-	v1alpha1.ReasonRebootTimedOut: "timed_out", v1alpha1.ReasonAgentSilent: "timed_out",
+	v1alpha1.ReasonRebootTimedOut: "timed_out", v1alpha1.ReasonAgentSilent: "timed_out", v1alpha1.ReasonStartupTaint: "timed_out",
 	v1alpha1.ReasonHookTimedOut: "hook_failed", v1alpha1.ReasonHookFailed: "hook_failed",
 }
 
@@ -112,7 +112,7 @@ func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d pla
 		a.failed(s, n.Name, result, d.Message)
 	}
 	switch d.Reason {
-	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent:
+	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent, v1alpha1.ReasonStartupTaint:
 		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "AwaitBoot"}, "node %s: %s", n.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
 		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", n.Name, d.Message)

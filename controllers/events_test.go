@@ -75,6 +75,7 @@ func TestExplained(t *testing.T) {
 	}{
 		v1alpha1.ReasonRebootTimedOut:   {[]string{"Warning RebootTimedOut", "Warning RebootTimedOut"}, map[string]float64{"timed_out": 1}},
 		v1alpha1.ReasonAgentSilent:      {[]string{"Warning AgentSilent", "Warning AgentSilent"}, map[string]float64{"timed_out": 1}},
+		v1alpha1.ReasonStartupTaint:     {[]string{"Warning StartupTaint", "Warning StartupTaint"}, map[string]float64{"timed_out": 1}},
 		v1alpha1.ReasonHookTimedOut:     {[]string{"Warning HookTimedOut", "Warning HookTimedOut"}, map[string]float64{"hook_failed": 1}},
 		v1alpha1.ReasonHookFailed:       {[]string{"Warning HookFailed", "Warning HookFailed"}, map[string]float64{"hook_failed": 1}},
 		v1alpha1.ReasonDrainTimedOut:    {[]string{"Warning DrainTimedOut", "Warning DrainTimedOut"}, map[string]float64{}},

@@ -56,6 +56,9 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 		return nil
 	}
 	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
+	if !t.Rebooting() {
+		grant.Taints = plan.TaintsThatKeepPodsOff(n.Taints)
+	}
 	granted := plan.Decision{Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq)}
 	patch := grantPatch(n, grant).Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
 		Condition(w.condition(v1alpha1.NodeRebootPermitted, granted, n.Permitted))
@@ -164,6 +167,16 @@ func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t p
 	if len(phase.Hooks) > 0 {
 		w.announce.hooksBegan(s, n, phase)
 	}
+	return nil
+}
+
+// noteTaint notes that a startup taint keeps pods off the node, or is gone.
+func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
+	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationHooks, t.Note(s.Policy, s.Now).String())
+	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationHooks); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Noted a startup taint", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "message", t.Message)
 	return nil
 }
 

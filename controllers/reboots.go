@@ -93,6 +93,8 @@ func (r *RebootPolicyReconciler) applyLive(ctx context.Context, s *state, p plan
 	switch now.Action {
 	case plan.BeginHooks:
 		err = r.nodes.beginHooks(ctx, s, n, now)
+	case plan.NoteTaint:
+		err = r.nodes.noteTaint(ctx, s, n, now)
 	case plan.PublishGrant:
 		err = r.nodes.publish(ctx, s, n, now)
 	case plan.CancelGrant:

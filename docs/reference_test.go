@@ -133,6 +133,7 @@ func reasonsOfEvents() []string {
 		string(v1alpha1.ReasonRecordUnreadable),
 		string(v1alpha1.ReasonResumed),
 		string(v1alpha1.ReasonSharedPolicyNotFound),
+		string(v1alpha1.ReasonStartupTaint),
 		string(v1alpha1.ReasonUncordoned),
 		string(v1alpha1.ReasonUndrainablePod),
 		string(v1alpha1.ReasonUnknownClient),

@@ -58,6 +58,9 @@ type Grant struct {
 	// Excluded reports whether this grant has set the label that takes the node out of load
 	// balancers. The label is removed with the end of the grant.
 	Excluded bool `json:"excluded,omitempty"`
+	// Taints are the taints that kept pods off the node when its reboot was granted, as key:effect.
+	// One that comes with the reboot is not among them.
+	Taints []string `json:"taints,omitempty"`
 }
 
 // Phase is the state of the agent's attempt.
@@ -157,8 +160,11 @@ type HookPhase struct {
 	// Hooks are the annotations that the phase waits for. A hook that is added to the policy later
 	// is not included, because its value may be old.
 	Hooks []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
-	// At is the time when the phase began.
+	// At is the time when the phase began, or when TakesPods became what it is.
 	At metav1.Time `json:"at"`
+	// TakesPods is false since a taint that came with the reboot was seen, and true since it was gone.
+	// Nil: none was seen.
+	TakesPods *bool `json:"takesPods,omitempty"`
 }
 
 // ParseHookPhase reads the phase of hooks. It returns nil, nil if the annotation is absent.

@@ -14,7 +14,7 @@ type Reboot struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// settle is the time for which a rebooted node must stay Ready before it is back in service, such as 5m.
-	// 0s does not wait.
+	// It starts once taints that came with the reboot are gone, and 0s does not wait.
 	// Defaults to 60s.
 	// +optional
 	// +kubebuilder:validation:Type=string

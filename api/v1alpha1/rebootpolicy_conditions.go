@@ -142,6 +142,9 @@ const (
 	// also means that the node is Ready on a new boot ID, but its agent has not reported within
 	// reboot.timeout.
 	ReasonAgentSilent Reason = "AgentSilent"
+	// ReasonStartupTaint means the node is Ready on a new boot ID, but a taint that came with the reboot
+	// has kept pods off it for reboot.timeout.
+	ReasonStartupTaint Reason = "StartupTaint"
 	// ReasonGrantWithdrawn means the ledger of the policy does not have the grant that the Node shows, or
 	// has it as withdrawn.
 	ReasonGrantWithdrawn Reason = "GrantWithdrawn"

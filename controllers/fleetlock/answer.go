@@ -131,7 +131,7 @@ func Passed(node *corev1.Node) bool {
 func SteadyState(node *corev1.Node) Answer {
 	record := protocol.RecordOf(node)
 	rebooting := record.Progress != nil && record.Progress.Phase == protocol.PhaseRebooting && record.Outstanding()
-	hooks := record.Hooks != nil && record.Hooks.Stage == v1alpha1.HooksAfter && record.Shows(record.Hooks.Seq)
+	hooks := record.Hooks != nil && record.Hooks.Stage == v1alpha1.HooksAfter && len(record.Hooks.Hooks) > 0 && record.Shows(record.Hooks.Seq)
 	if !rebooting || hooks || overdue(node) {
 		return Answer{OK: true}
 	}
@@ -142,7 +142,7 @@ func SteadyState(node *corev1.Node) Answer {
 // overdue reports whether the node has not come back from its reboot in time.
 func overdue(node *corev1.Node) bool {
 	permitted := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootPermitted)
-	late := []string{string(v1alpha1.ReasonRebootTimedOut), string(v1alpha1.ReasonAgentSilent)}
+	late := []string{string(v1alpha1.ReasonRebootTimedOut), string(v1alpha1.ReasonAgentSilent), string(v1alpha1.ReasonStartupTaint)}
 	return slices.Contains(late, permitted.Reason) ||
 		v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootFailed).Status == corev1.ConditionTrue
 }

@@ -278,6 +278,12 @@ func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 		}
 		if n.BootID != "" && p.HasBooted(n.BootID) && n.Ready && !n.Maintenance {
 			r.SettlesAt = timing.Earliest(timing.Latest(n.ReadySince, n.MaintenanceSince), now)
+			if noted := n.Hooks; noted != nil && noted.TakesPods != nil && *noted.TakesPods {
+				r.SettlesAt = timing.Earliest(timing.Latest(r.SettlesAt, noted.At.Time), now)
+			}
+			if plan.StartupTaint(n) != "" {
+				r.SettlesAt = now
+			}
 		}
 	}
 	r.EndsAt = timing.Latest(r.SettlesAt.Add(d.Settle.Duration), now)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -308,6 +309,14 @@ func TestOf(t *testing.T) {
 			policy: policy(holds("a", 7, 6*minute)),
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
 			goes:   []string{"a -6–0.5", "b 0.5–6.5"},
+		},
+		"a startup taint keeps pods off: it is expected to go now": {
+			policy: policy(holds("a", 7, 6*minute)),
+			nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(2*minute),
+				func(n *plan.Node) {
+					n.Cordoned, n.Taints = true, []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
+				}), needy("b")},
+			goes: []string{"a -6–1", "b 1–7"},
 		},
 		"settled": {
 			policy: policy(holds("a", 7, 6*minute)),

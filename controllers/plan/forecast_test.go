@@ -254,11 +254,6 @@ func foreseenStories() map[string]*foreseen {
 		hosts(needy, "worker-01 worker-04 worker-06", label("zone", "b")), hosts(needy, "worker-02 worker-03 worker-05", label("zone", "a")),
 		[]*host{newHost("worker-07", label("zone", "c"), notReady), needy("worker-08", needsSince(5*time.Hour))},
 	)
-	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
-		return func(p *v1alpha1.RebootPolicy) {
-			p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d}}
-		}
-	}
 	reboots := func(d time.Duration) func(*host) { return func(h *host) { h.reboots = d } }
 	return map[string]*foreseen{
 		"one-at-a-time": {sequence: sequence{

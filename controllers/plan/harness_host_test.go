@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type host struct {
 	// silent agents do nothing at all. failDrains is how many drains are going to fail. A lost host never comes back.
 	silent, lost bool
 	failDrains   int
+	// startsUpIn is for how long after each boot a network plugin's taint is on the node.
+	startsUpIn time.Duration
 	// asks is what the engine of a host that rolls back asks for; empty: the host does as it should.
 	asks string
 
@@ -132,6 +135,9 @@ func (h *host) timer(c *cluster) time.Time {
 	case h.node == nil || h.silent:
 		return time.Time{}
 	}
+	if h.hasStartupTaint() && h.backAt.After(c.now) {
+		return h.backAt
+	}
 	if p := h.record().Progress; p != nil && p.Phase == protocol.PhaseDraining {
 		return p.At.Add(h.drains)
 	}
@@ -147,6 +153,10 @@ func (h *host) step(c *cluster) {
 	case h.down && !h.backAt.IsZero() && !c.now.Before(h.backAt):
 		h.comeBack(c)
 	case h.down || h.silent || h.node == nil:
+	case h.hasStartupTaint() && !c.now.Before(h.backAt):
+		c.update(h, func(node *corev1.Node) {
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == startupTaint })
+		})
 	case h.record().Progress != nil && h.record().Progress.Phase == protocol.PhaseDraining:
 		h.drain(c)
 	default:
@@ -215,7 +225,7 @@ func (h *host) goDown(c *cluster, progress protocol.Progress) {
 
 // comeBack is a host that is up on a new boot: its kubelet is Ready, and its agent, if it lives, needs nothing any more.
 func (h *host) comeBack(c *cluster) {
-	h.down, h.backAt = false, time.Time{}
+	h.down, h.backAt = false, c.now.Add(h.startsUpIn)
 	h.boots++
 	if h.node == nil {
 		return
@@ -224,6 +234,9 @@ func (h *host) comeBack(c *cluster) {
 	c.update(h, func(node *corev1.Node) {
 		node.Status.NodeInfo.BootID = h.bootID()
 		c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
+		if h.startsUpIn > 0 {
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: startupTaint, Effect: corev1.TaintEffectNoSchedule})
+		}
 		if h.asks != "" {
 			c.permit(agents.Report(h.observation(c, node))(node))
 			return
@@ -240,6 +253,13 @@ func (h *host) comeBack(c *cluster) {
 			}
 		}
 	})
+}
+
+// startupTaint is the taint that Cilium's operator sets until its agent runs on the node.
+const startupTaint = "node.cilium.io/agent-not-ready"
+
+func (h *host) hasStartupTaint() bool {
+	return slices.ContainsFunc(h.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == startupTaint })
 }
 
 // plays is one write of the host's agent.

@@ -109,6 +109,9 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		grant, ok := protocol.Publish(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
 		grant.Annotations, grant.Excluded = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name])
+		if !t.Rebooting() {
+			grant.Taints = plan.TaintsThatKeepPodsOff(n.Taints)
+		}
 		c.add("%s publishes the grant of %s, number %d", name, h.name, t.Entry.Seq)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
@@ -152,6 +155,11 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 				delete(node.Annotations, string(key))
 			}
 			annotate(node, v1alpha1.AnnotationHooks, phase.String())
+		})
+	case plan.NoteTaint:
+		c.add("%s notes about %s: %s", name, h.name, t.Message)
+		c.update(h, func(node *corev1.Node) {
+			annotate(node, v1alpha1.AnnotationHooks, t.Note(c.policies[name], c.now).String())
 		})
 	case plan.FinishGrant:
 		grant, ok := protocol.Finish(n.Record, t.Entry, holder, n.BootID, c.now)

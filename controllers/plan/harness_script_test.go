@@ -181,6 +181,16 @@ func hosts(machine func(string, ...func(*host)) *host, names string, options ...
 // isLost is a host that does not come back from its reboot.
 func isLost(h *host) { h.lost = true }
 
+// startsUpIn is a host whose network plugin keeps pods off for a time after each boot.
+func startsUpIn(d time.Duration) func(*host) { return func(h *host) { h.startsUpIn = d } }
+
+// settles is reboot.settle.
+func settles(d time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d}}
+	}
+}
+
 func drains(d time.Duration) func(*host) { return func(h *host) { h.drains = d } }
 
 // Scripts are made of these.

@@ -76,6 +76,7 @@ func (h *host) describe() string {
 		{n.Paused, "paused"},
 		{n.Pending != "", "reboot pending"},
 		{n.Pending == corev1.TaintEffectNoSchedule, "no new pods"},
+		{h.hasStartupTaint(), "takes no pods"},
 		{n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] != "", "out of load balancers"},
 		{h.showsAutoscalers && n.Annotations[v1alpha1.AnnotationDoNotDisrupt] != "", "kept from autoscalers"},
 	} {

@@ -280,7 +280,8 @@ func (n *Node) reportedLost() bool {
 		return false
 	}
 	switch v1alpha1.Reason(p.Reason) {
-	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent, v1alpha1.ReasonDrainTimedOut, v1alpha1.ReasonHookFailed, v1alpha1.ReasonHookTimedOut:
+	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent, v1alpha1.ReasonStartupTaint, v1alpha1.ReasonDrainTimedOut,
+		v1alpha1.ReasonHookFailed, v1alpha1.ReasonHookTimedOut:
 		return true
 	}
 	return false

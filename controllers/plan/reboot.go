@@ -23,6 +23,8 @@ const (
 	CancelGrant Action = "Cancel"
 	// BeginHooks labels the node for a phase of hooks, and removes stale answers.
 	BeginHooks Action = "BeginHooks"
+	// NoteTaint notes since when a startup taint keeps pods off the node, or that it is gone.
+	NoteTaint Action = "NoteTaint"
 	// FinishGrant puts the node back in service.
 	FinishGrant Action = "Finish"
 	// WithdrawGrant marks the entry in the ledger as withdrawn, because nothing can be written on the Node.
@@ -56,6 +58,8 @@ type Reboot struct {
 	NeedsGates bool
 	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
 	Refused string
+	// takesPods is what NoteTaint notes.
+	takesPods bool
 	// crowdedOut is why it is cancelled for want of room. Nil: it is not, or for another reason.
 	crowdedOut *Blocked
 }
@@ -86,6 +90,16 @@ func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) protocol.Hoo
 	return protocol.BeginHooks(t.Entry, policy.Name, t.Node.BootID, t.Stage, policy.Spec.HooksOrDefault().Of(t.Stage), now)
 }
 
+// Note returns the phase of hooks with what NoteTaint notes. Hooks that have begun stay.
+func (t Reboot) Note(policy *v1alpha1.RebootPolicy, now time.Time) protocol.HookPhase {
+	phase := protocol.BeginHooks(t.Entry, policy.Name, t.Node.BootID, v1alpha1.HooksAfter, nil, now)
+	if t.Node.Hooks.Covers(phase) {
+		phase.Hooks = t.Node.Hooks.Hooks
+	}
+	phase.TakesPods = &t.takesPods
+	return phase
+}
+
 // CancelMessage is what a grant that is cancelled reports beside its reason.
 func (t Reboot) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
 
@@ -102,7 +116,8 @@ const (
 	StateDraining RebootState = "Draining"
 	// StateRebooting means the agent has passed the point of no return.
 	StateRebooting RebootState = "Rebooting"
-	// StateBooted means the boot ID is new, and the node is not Ready or its agent has not reported.
+	// StateBooted means the boot ID is new, and the node is not Ready, its agent has not reported, or a
+	// startup taint keeps pods off it.
 	StateBooted RebootState = "Booted"
 	// StateSettling means the node is back and must stay so for reboot.settle.
 	StateSettling RebootState = "Settling"
@@ -127,7 +142,7 @@ func (t Reboot) State() (RebootState, time.Time) {
 		return StateAborted, p.At.Time
 	case n.BootID == "" || !p.HasBooted(n.BootID):
 		return StateRebooting, p.At.Time
-	case !n.Ready || n.Maintenance:
+	case !n.Ready || n.Maintenance || StartupTaint(n) != "":
 		return StateBooted, p.At.Time
 	}
 	return StateSettling, timing.Latest(n.ReadySince, n.MaintenanceSince)

@@ -284,7 +284,44 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	notReported := notReportedBack(0)
 	newBoot, settles := bootID("worker-1-boot-2"), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)
+	const cni = "node.cilium.io/agent-not-ready"
+	// takesPods is what the node has noted about a startup taint.
+	takesPods := func(takes bool) func(*host) {
+		return phase(rebootSeq, v1alpha1.HooksAfter, 9*minute, func(h *protocol.HookPhase) { h.Hooks, h.TakesPods = nil, &takes })
+	}
+	startsUp := func(mods ...func(*host)) []func(*host) {
+		return append(reboots(rebooted(9*minute, 9*minute), tainted(cni, corev1.TaintEffectNoSchedule)), mods...)
+	}
+	starting := "back, but taint " + cni + ":NoSchedule keeps pods off the node since the reboot; settling begins once it is gone"
+	notes := func(message string) rebootStep {
+		return rebootStep{Action: plan.NoteTaint, Reason: v1alpha1.ReasonGranted, Message: message}
+	}
+	hadTaint := grant(rebootSeq, protocol.GrantActive, func(g *protocol.Grant) { g.Taints = []string{cni + ":NoSchedule"} })
 	testReboots(t, map[string]rebootCase{
+		"a startup taint: noted first":                        {node: startsUp(cordoned), now: 20 * minute, want: notes(starting)},
+		"a startup taint that is noted":                       {node: startsUp(cordoned, takesPods(false)), now: 20 * minute, want: waits(starting, 39*minute)},
+		"a startup taint that is gone: noted, too":            {node: reboots(rebooted(0, 0), cordoned, takesPods(false)), now: 20 * minute, want: notes("back; settling begins")},
+		"a startup taint that was gone: settles from then on": {node: reboots(rebooted(0, 0), cordoned, takesPods(true)), now: 9 * minute, want: settling("22:09:00", 10*minute)},
+		"a startup taint is back":                             {node: startsUp(cordoned, takesPods(true)), now: 20 * minute, want: notes(starting)},
+		"a taint that the node had before":                    {node: startsUp(cordoned, hadTaint), now: 20 * minute, want: finish},
+		"a startup taint, and somebody uncordoned the node":   {node: startsUp(), now: 20 * minute, want: finish},
+		"a taint that only prefers other nodes":               {node: reboots(rebooted(0, 0), cordoned, tainted(cni, corev1.TaintEffectPreferNoSchedule)), now: 20 * minute, want: finish},
+		"the taint of the cordon, and of this operator":       {node: reboots(rebooted(0, 0), cordoned, tainted(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), podsOff), now: 20 * minute, want: finish},
+		"a taint that a hook has set which runs": {
+			node: startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute)), policy: options(hooked("example.com/a")), now: 20 * minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: instantAfter(70 * minute),
+				Message: `waiting until each is "true", at the latest Mon 2026-06-01 23:10:00 UTC: example.com/a`},
+		},
+		"a taint that stays after the hooks": {
+			node:   startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute), annotated("example.com/a", "true")),
+			policy: options(hooked("example.com/a")), now: 20 * minute, want: notes(starting),
+		},
+		"a startup taint that stays: reported, and the slot is kept": {
+			node: startsUp(cordoned, takesPods(false)), now: 40 * minute, want: fails(v1alpha1.ReasonStartupTaint, 39*minute, "the node is Ready, but taint "+cni+
+				":NoSchedule has kept pods off it since the reboot, for more than 30m0s; its slot is kept: look at what removes the taint, or if it is to stay, "+
+				"run: kubectl uncordon worker-1"),
+		},
+
 		"draining": {node: drains(), want: draining(30 * minute)},
 		"draining while the window closes (behaviour 36)":                   {node: drains(), window: &window.State{}, want: draining(30 * minute)},
 		"draining while the policy is paused (behaviour 22)":                {node: drains(), policy: options(paused(nil, "")), want: draining(30 * minute)},

@@ -74,6 +74,17 @@ func limits() map[string]sequence {
 				{30 * minute, "an administrator makes policy workers again, with limit 1", applies(policy("workers", selects("pool", "cpu")))},
 			},
 		},
+		"startup-taints": {
+			about: "A network plugin keeps pods off each node for 40 seconds after its boot, and nodes settle for 5 seconds: they go one at a time, because settling " +
+				"begins once the taint is gone. worker-1 had the taint of its pool before. On worker-3 it stays: the reboot has failed, until somebody uncordons the node.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", settles(5*time.Second))},
+			hosts: []*host{
+				needy("worker-1", startsUpIn(40*time.Second), tainted("pool", corev1.TaintEffectNoSchedule), needsSince(5*time.Hour)),
+				needy("worker-2", startsUpIn(40*time.Second), needsSince(4*time.Hour)),
+				needy("worker-3", startsUpIn(24*time.Hour), needsSince(3*time.Hour)), needy("worker-4"),
+			},
+			script: []act{{time.Hour, "somebody uncordons worker-3", changes("worker-3", uncordon)}},
+		},
 		"spacing": {
 			about:    "Two at a time, and ten minutes after each that is back: worker-3 and worker-4 wait for ten minutes after the later of the first two.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), spacing(10*minute))},

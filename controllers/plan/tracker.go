@@ -238,6 +238,11 @@ func (t *tracker) downAgain(sent time.Time) time.Time {
 // settle: the node is up again and its agent has reported; it must stay so for reboot.settle. The agent's first report
 // counts beside Ready, because a quick reboot never shows as not Ready.
 func (t *tracker) settle() {
+	hooks := t.hooksOf(v1alpha1.HooksAfter)
+	// A hook may taint the node for as long as it runs.
+	if (!hooks.begun || hooks.approved()) && t.awaitTaints() {
+		return
+	}
 	since := t.backSince()
 	if since.IsZero() {
 		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, but its clock is wrong: settling begins"
@@ -245,7 +250,7 @@ func (t *tracker) settle() {
 	}
 	t.Until = since.Add(t.f.Policy.Spec.RebootOrDefault().SettleOrDefault())
 	t.Message = "back since " + t.f.instant(since) + ", settling until " + t.f.instant(t.Until)
-	switch hooks := t.hooksOf(v1alpha1.HooksAfter); {
+	switch {
 	case t.f.Now.Before(t.Until):
 	case !hooks.approved():
 		t.awaitHooks(hooks)
@@ -295,10 +300,13 @@ func (t *tracker) backSince() time.Time {
 	since := timing.Latest(t.Node.ReadySince, t.Node.MaintenanceSince)
 	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it
 	if since.Sub(t.f.Now) <= clockOff && (!reported || t.published().Sub(since) <= clockOff) {
+		if noted := t.noted(); noted != nil && noted.TakesPods != nil {
+			since = timing.Latest(since, noted.At.Time)
+		}
 		return since
 	}
-	if t.inHookPhase(v1alpha1.HooksAfter, nil) {
-		return t.Node.Hooks.At.Time
+	if noted := t.noted(); noted != nil {
+		return noted.At.Time
 	}
 	return time.Time{}
 }

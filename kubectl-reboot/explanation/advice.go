@@ -62,6 +62,7 @@ func NoLimit(policy string) Advice {
 var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
 	v1alpha1.ReasonAgentSilent:      {"see whether the agent runs", allPods},
+	v1alpha1.ReasonStartupTaint:     {"see what removes the taint; if it is to stay, put the node back in service with", "kubectl uncordon NODE"},
 	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", allPods},
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", allPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
