@@ -84,6 +84,7 @@ var _ = Describe("a host", Ordered, func() {
 			here.logf("%s: %s", m.Name, command)
 			here.shell(ctx, m, command)
 			Expect(here.shell(ctx, m, "apt-config dump Unattended-Upgrade::Automatic-Reboot")).To(ContainSubstring(`"false"`), "as apt has it")
+			here.requestReboot(ctx, m)
 			here.look(ctx, m)
 		}
 		here.awaitRest(ctx, w, len(debians))

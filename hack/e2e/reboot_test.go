@@ -30,7 +30,7 @@ var _ = Describe("three machines", Ordered, func() {
 		w := witnessed(here)
 		here.logf("update_engine installs an update on each machine")
 		for _, m := range here.rack.Machines {
-			Expect(m.InstallUpdate()).To(Succeed())
+			here.installUpdate(ctx, m)
 		}
 		here.awaitRest(ctx, w, 3)
 		for _, m := range here.rack.Machines {
@@ -53,7 +53,7 @@ var _ = Describe("three machines", Ordered, func() {
 		w := witnessed(here)
 		here.logf("update_engine installs an update on each machine")
 		for _, m := range here.rack.Machines {
-			Expect(m.InstallUpdate()).To(Succeed())
+			here.installUpdate(ctx, m)
 		}
 		here.eventually(ctx, "each reports that the backup keeps it up", func(g Gomega) {
 			for _, m := range here.rack.Machines {
@@ -78,9 +78,9 @@ var _ = Describe("three machines", Ordered, func() {
 		here.machine(dead).Unplug()
 		w := witnessed(here)
 		here.logf("update_engine installs an update on %s, which will not come up again", dead)
-		Expect(here.machine(dead).InstallUpdate()).To(Succeed())
+		here.installUpdate(ctx, here.machine(dead))
 		here.eventually(ctx, "it is down", func(g Gomega) { g.Expect(here.machine(dead).IsOn()).To(BeFalse()) })
-		Expect(here.machine(next).InstallUpdate()).To(Succeed())
+		here.installUpdate(ctx, here.machine(next))
 		here.eventually(ctx, "it has failed, and keeps its slot", func(g Gomega) {
 			permitted := v1alpha1.NodeCondition(here.node(ctx, dead).Status.Conditions, v1alpha1.NodeRebootPermitted)
 			g.Expect(permitted.Status).To(Equal(corev1.ConditionTrue))
@@ -99,6 +99,24 @@ var _ = Describe("three machines", Ordered, func() {
 		here.awaitRest(ctx, w, 2)
 	})
 })
+
+// installUpdate installs an update on a machine, and asks for the reboot that it needs.
+func (s *site) installUpdate(ctx context.Context, m *rack.Machine) {
+	GinkgoHelper()
+	Expect(m.InstallUpdate()).To(Succeed())
+	s.requestReboot(ctx, m)
+}
+
+// requestReboot asks for the reboot of a node once the node needs one. Without a request, a node that
+// was rebooted within the last half hour waits.
+func (s *site) requestReboot(ctx context.Context, m *rack.Machine) {
+	GinkgoHelper()
+	s.eventually(ctx, m.Name+" needs a reboot", func(g Gomega) {
+		required := v1alpha1.NodeCondition(s.node(ctx, m.Name).Status.Conditions, v1alpha1.NodeRebootRequired)
+		g.Expect(required.Status).To(Equal(corev1.ConditionTrue), required.Message)
+	})
+	Expect(s.cluster.Kubectl(ctx, nil, "annotate", "--overwrite", "node", m.Name, v1alpha1.AnnotationRebootRequested+"=now")).Error().NotTo(HaveOccurred())
+}
 
 // inhibit starts a backup that keeps the machine up until unit backup is stopped.
 func (s *site) inhibit(ctx context.Context, m *rack.Machine) {

@@ -39,7 +39,7 @@ func drainsSlowly(ctx context.Context, s *site, node string) (*witness, protocol
 	})
 	w := witnessed(s)
 	s.logf("update_engine installs an update on %s", node)
-	Expect(s.machine(node).InstallUpdate()).To(Succeed())
+	s.installUpdate(ctx, s.machine(node))
 	s.eventually(ctx, "the drain waits for nothing but a pod that takes its time", func(g Gomega) {
 		g.Expect(s.pods(ctx, g, "slow")).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
 		g.Expect(s.pods(ctx, g, "shop")).To(HaveEach(HaveField("Spec.NodeName", Not(Equal(node)))))
