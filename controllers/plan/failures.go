@@ -184,8 +184,8 @@ const (
 // the interval after a reboot that succeeded, unless an administrator asks for the next one.
 func backingOff(v view, n *Node) *Blocked {
 	if until := v.attempts.rested(n); v.Now.Before(until) && !Urgent(v.Policy, n) {
-		return blocked(v1alpha1.ReasonBackingOff, "the node is back from its last reboot since %s; the next may begin %s after that, at %s",
-			v.instant(n.Grant.At.Time), v.attempts.interval, v.instant(until)).until(until)
+		return blocked(v1alpha1.ReasonBackingOff, "the node is back from its last reboot since %s; the next may begin %s after that, at %s, and `kubectl reboot request %s` starts it now",
+			v.instant(n.Grant.At.Time), v.attempts.interval, v.instant(until), n.Name).until(until)
 	}
 	until, why := v.attempts.backOff(n)
 	if !v.Now.Before(until) {
