@@ -20,21 +20,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// announcer emits the events of the agent's Node. Each function but notice and warn is called after the write, or the answer of logind,
-// that justifies its events.
+// announcer emits the events of the agent's Node. Except for notice and warn, its methods are
+// called after the write, or the reply of logind, that justifies their events.
 type announcer struct {
 	recorder eventing.Recorder
-	// announced holds the last value of those events that are emitted once for each value.
+	// announced holds the last value of each event that is emitted only once per value.
 	announced map[string]string
 }
 
-// newAnnouncer emits events through a recorder that acts as the node.
+// newAnnouncer returns an announcer with a recorder that acts as the node.
 func newAnnouncer(recorder events.EventRecorder) *announcer {
 	return &announcer{recorder: eventing.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
 }
 
-// notice reports what is in the way. It reports an unreadable record once for each of its values, and pods that hold up a drain once
-// for each set of them.
+// notice reports what prevents progress: an unreadable record once for each of its values, and pods
+// that hold up a drain once for each set of pods.
 func (a *announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
 	for key, err := range map[string]error{
 		v1alpha1.AnnotationGrant: o.Record.GrantErr, v1alpha1.AnnotationProgress: o.Record.ProgressErr,
@@ -54,14 +54,14 @@ func (a *announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 	}
 }
 
-// once reports whether a value is another one than last time.
+// once reports whether a value differs from the last one.
 func (a *announcer) once(key, value string) bool {
 	last, announced := a.announced[key]
 	a.announced[key] = value
 	return !announced || last != value
 }
 
-// evictionsBlocked leaves out the pods that a rule waits for.
+// evictionsBlocked returns the blocked pods without those that a rule waits for.
 func evictionsBlocked(blocked []drain.Pod) []drain.Pod {
 	return slices.DeleteFunc(slices.Clone(blocked), func(p drain.Pod) bool { return p.Reason == string(v1alpha1.DrainWaitCompleted) })
 }
@@ -74,7 +74,7 @@ func uids(pods []drain.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// reported emits what a write has changed in the need for a reboot.
+// reported emits the events for a change of the need for a reboot, after the write.
 func (a *announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation) {
 	a.waits(node, o)
 	before := o.Condition(v1alpha1.NodeRebootRequired)
@@ -103,7 +103,8 @@ func (a *announcer) begun(node *corev1.Node, o step.Observation, progress protoc
 		policy, progress.Seq, spec.TimeoutOrDefault(), after)
 }
 
-// waits reports which volumes a drained node waits for, once for each wait: the condition shows what was reported last.
+// waits reports the volumes that a drained node waits for, once for each wait. The condition shows
+// whether they were reported.
 func (a *announcer) waits(node *corev1.Node, o step.Observation) {
 	before, after := o.Condition(corev1.NodeDrained), v1alpha1.NodeCondition(node.Status.Conditions, corev1.NodeDrained)
 	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {
@@ -128,7 +129,8 @@ func (a *announcer) committed(node *corev1.Node, o step.Observation, next step.C
 	a.event(node, v1alpha1.EventDrained, "Drain", "%s", note)
 }
 
-// aborted announces the end of an attempt, and what became of the cordon: node is as the write left it.
+// aborted announces the end of an attempt and whether the node was uncordoned. node is the Node
+// after the write.
 func (a *announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
 	p := next.Progress
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
@@ -152,8 +154,8 @@ func (a *announcer) refused(node *corev1.Node, message string) {
 	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
 }
 
-// unwritten reports that the API server refuses what a step writes on the Node, once for each kind of step until writes succeed again.
-// An event is an object of its own, so it can be written.
+// unwritten reports that the API server refuses a write of a step, once for each kind of step until
+// a write succeeds. The event can be written because it is a separate object.
 func (a *announcer) unwritten(node *corev1.Node, next step.Step, err error) {
 	if err == nil {
 		delete(a.announced, string(v1alpha1.ReasonNodeWriteRefused))
@@ -177,7 +179,8 @@ func (a *announcer) unwritten(node *corev1.Node, next step.Step, err error) {
 		"%s: the API server refuses what the agent writes: %v", what, err)
 }
 
-// refusal is what logind, or the way to it, answered. Without an answer it is unknown whether logind obeys.
+// refusal returns the message about a failed call of logind. Without a reply it is unknown whether
+// logind obeys.
 func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("Logind has not confirmed the reboot: %v.", err))
 }
@@ -190,7 +193,7 @@ func (a *announcer) warn(node *corev1.Node, reason v1alpha1.Reason, action, note
 	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, string(reason), action, note, args...)
 }
 
-// blocked emits the event of each reason that an administrator has to end.
+// blocked emits the events for the reasons that an administrator has to resolve.
 func (a *announcer) blocked(node *corev1.Node, reasons []protocol.Blocker) {
 	for _, b := range reasons {
 		a.warn(node, b.Reason, "Report", "%s", b.Message)

@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// emitted are the events since the last time.
+// emitted returns the events since the last call.
 func (a *announcer) emitted() []string {
 	var all []string
 	for recorder := a.recorder.EventRecorder.(*events.FakeRecorder); len(recorder.Events) > 0; {
@@ -26,7 +26,7 @@ func (a *announcer) emitted() []string {
 	return all
 }
 
-// warnings are those of them that are warnings.
+// warnings returns those of them that are warnings.
 func (a *announcer) warnings() []string {
 	var all []string
 	for _, event := range a.emitted() {
@@ -37,7 +37,7 @@ func (a *announcer) warnings() []string {
 	return all
 }
 
-// TestReported: a need is an event, once; which engines there are is in the condition alone.
+// TestReported shows that a need emits one event. Only the condition names the engines.
 func TestReported(t *testing.T) {
 	condition := func(status corev1.ConditionStatus, reason v1alpha1.Reason, message string) []corev1.NodeCondition {
 		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: string(reason), Message: message}}
@@ -59,7 +59,8 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// TestNotice_NamesThePodsInTheWayInEachAttempt: once for each set of them, and again where a later attempt waits for the same ones.
+// TestNotice_NamesThePodsInTheWayInEachAttempt shows that each set of pods is reported once in each
+// attempt.
 func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
 	a := newAnnouncer(events.NewFakeRecorder(10))
 	node, o := &corev1.Node{}, step.Observation{Record: inPhase(drainingPhase)}
@@ -75,7 +76,8 @@ func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
 	}
 }
 
-// The first write that names the volumes brings the event, and so does going on without them.
+// The first write that names the volumes emits the event. So does a write that goes on without
+// waiting for them.
 func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	api.keeps = true
@@ -93,7 +95,7 @@ func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	reconcile("Normal VolumesInUse The pods that must leave the node before a reboot have left. For at most 5m0s the reboot waits " +
 		"until the kubelet does not use disk any more (status.volumesInUse).")
 	api.node.Status.VolumesInUse = []corev1.UniqueVolumeName{"disk", "other"}
-	r.Clock.(*testclock.FakeClock).Step(time.Minute) // so that there is something to write
+	r.Clock.(*testclock.FakeClock).Step(time.Minute) // because each write needs a change
 	patches := len(api.patches)
 	if reconcile(); len(api.patches) != patches+1 {
 		t.Errorf("patches %q", api.patches)

@@ -31,33 +31,36 @@ import (
 )
 
 const (
-	// QPS and Burst limit an agent, which writes a few times per reboot. The drain itself limits evictions: it has few requests under
-	// way at once. The limits of drains are for errors only: emptying a node of 250 pods stays below them.
+	// QPS and Burst limit an agent, which writes a few times per reboot. A drain limits its
+	// evictions by itself, because it has only a few requests under way at once. Its limits only
+	// catch errors: draining a node with 250 pods stays below them.
 	QPS, Burst           = 5, 10
 	drainQPS, drainBurst = 100, 500
 )
 
-// Assembly is what an agent is made of: what its program takes from flags and the host, and what a harness replaces.
+// Assembly holds the parts of an agent: what its program takes from flags and the host, and what a
+// test harness replaces.
 type Assembly struct {
-	// Config is for the API server.
+	// Config is the configuration of the API server's client.
 	Config *rest.Config
-	// AsNode makes the agent act as its node on the Node, its pods and its events. It is itself for the rest.
+	// AsNode makes the agent act as its node for the Node, its pods and its events. For everything
+	// else it acts as itself.
 	AsNode bool
 	// Node is the name of the agent's own Node.
 	Node string
 	// Self is the agent's own pod.
 	Self types.NamespacedName
 	Host Host
-	// Engines are the names of the update engines that report.
+	// Engines are the names of the update engines of the host.
 	Engines []string
 	Metrics *Metrics
-	// Clock is what the agent and its drains go by.
+	// Clock is the clock of the agent and its drains.
 	Clock clock.WithTicker
-	// Manager adds to the options of the manager.
+	// Manager changes the options of the manager.
 	Manager func(*ctrl.Options)
 }
 
-// New puts the agent together; the manager's Start runs it.
+// New builds the agent. Start of the returned manager runs it.
 func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 	node, own := a.identities()
 	options, err := managerOptions(a.Node)
@@ -75,7 +78,7 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 	if err := errors.Join(policiesErr, podsErr, budgetsErr); err != nil {
 		return nil, nil, fmt.Errorf("making the clients for policies, pods and PodDisruptionBudgets: %w", err)
 	}
-	// The drainers of policies differ in the name under which evictions are counted.
+	// The drainers differ in the policy for which evictions are counted.
 	drainer := func(policy string) *drain.Drainer {
 		return &drain.Drainer{Pods: pods, Policy: budgets, Self: a.Self, Clock: a.Clock, Evictions: a.Metrics.evicted(policy)}
 	}
@@ -87,7 +90,7 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 	return mgr, r, r.SetupWithManager(ctx, mgr, controller.Options{})
 }
 
-// identities are the two an agent acts as: the node, and itself.
+// identities returns the client configurations of the node's identity and of the agent's own.
 func (a Assembly) identities() (node, own *rest.Config) {
 	own = rest.AddUserAgent(rest.CopyConfig(a.Config), v1alpha1.FieldOwnerAgent)
 	own.QPS, own.Burst = QPS, Burst
@@ -104,7 +107,8 @@ func newDrainClient(config *rest.Config, scheme *runtime.Scheme) (*drain.Client,
 	return drain.NewClient(config, scheme)
 }
 
-// managerOptions are those of an agent's manager: it watches one Node and asks the API server for nothing else.
+// managerOptions returns the options of an agent's manager, which watches one Node and nothing
+// else.
 func managerOptions(node string) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -122,7 +126,8 @@ func managerOptions(node string) (ctrl.Options, error) {
 	}, nil
 }
 
-// kinds are those an agent reads and writes. Discovery would need rights that the node's identity does not have.
+// kinds maps the kinds that an agent reads and writes. Discovery would need permissions that the
+// node's identity does not have.
 func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
@@ -132,7 +137,8 @@ func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return mapper, nil
 }
 
-// TrimNode is the transform of the agent's informer: it keeps of the Node what the agent decides by and events refer to.
+// TrimNode is the transform of the agent's informer. It keeps the fields of the Node that the agent
+// and its events need.
 func TrimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -143,8 +149,8 @@ func TrimNode(object any) (any, error) {
 	return node, nil
 }
 
-// ofInterest drops updates that change nothing the agent decides by: the kubelet's heartbeats above all. Changes of the agent's
-// own keys pass, so that removed ones are restored.
+// ofInterest drops updates that cannot change a decision of the agent, above all the kubelet's
+// heartbeats. Changes of the agent's own keys pass, so that removed keys are restored.
 func ofInterest() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
@@ -157,7 +163,7 @@ func interesting(before, after *corev1.Node) bool {
 	return !equality.Semantic.DeepEqual(viewOf(before), viewOf(after))
 }
 
-// view is what the agent decides by.
+// view holds the fields of a Node on which decisions depend.
 type view struct {
 	Unschedulable       bool
 	Annotations, Labels map[string]string
@@ -170,7 +176,7 @@ func viewOf(node *corev1.Node) view {
 		Unschedulable: node.Spec.Unschedulable,
 		Annotations:   ours(node.Annotations),
 		Labels:        ours(node.Labels),
-		VolumesInUse:  slices.Sorted(slices.Values(node.Status.VolumesInUse)), // older kubelets keep no order
+		VolumesInUse:  slices.Sorted(slices.Values(node.Status.VolumesInUse)), // older kubelets do not sort them
 	}
 	for _, c := range node.Status.Conditions {
 		switch c.Type {
@@ -182,7 +188,7 @@ func viewOf(node *corev1.Node) view {
 	return v
 }
 
-// ours are the keys of this project.
+// ours returns the values whose keys belong to this project.
 func ours(all map[string]string) map[string]string {
 	ours := map[string]string{}
 	for key, value := range all {

@@ -31,7 +31,7 @@ func TestAssembly_Identities(t *testing.T) {
 	}
 }
 
-// 250 pods are as many requests. At the agent's own limit they would take 48 seconds.
+// 250 pods need 250 requests. At the agent's own limit they would take 48 seconds.
 func TestNewDrainClient_EmptiesALargeNodeAtOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -20,8 +20,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestReconcile_KnowsNothingOfANewAttempt: numbers begin anew with a policy that is created again, or a Node that is registered
-// again. The write may have succeeded where its answer was lost.
+// TestReconcile_KnowsNothingOfANewAttempt shows that a new attempt does not use what is known of an
+// old one with the same number. Numbers start again with a new policy or a new Node. The write may
+// have succeeded although its reply was lost.
 func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +41,8 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 	}
 }
 
-// TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, which String shows, and for no drain
-// but this one.
+// TestReconcile_RemembersWhenItBeganADrain shows that the time comes from the monotonic clock,
+// which String prints, and counts only for this drain.
 func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	r, api, _ := makeReconciler(t, granted())
 	r.change(func(c *Config) { c.Clock = clock.RealClock{} })
@@ -60,8 +61,9 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	}
 }
 
-// TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack: the process that began it has died, and by the record's time the
-// drain would begin, and time out, in an hour.
+// TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack covers a drain whose process
+// has died. Its recorded time is an hour ahead, so the drain would otherwise begin and time out an
+// hour late.
 func TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack(t *testing.T) {
 	ahead := makeProgress(1, drainingPhase, boot)
 	ahead.At = metav1.NewTime(now.Add(time.Hour))
@@ -74,8 +76,8 @@ func TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack(t *testin
 	}
 }
 
-// TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead: the policy of a drain that an earlier process began may let it take longer than
-// the default. The wait has an end, though.
+// TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead covers a drain that an earlier process
+// began. Its policy may allow more time than the default. The wait still ends.
 func TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	clock := r.Clock.(*testclock.FakeClock)
@@ -93,7 +95,8 @@ func TestReconcile_GivesNoDrainUpByAPolicyThatItHasNotRead(t *testing.T) {
 	}
 }
 
-// TestReconcile_ReportsWhichPodsStay: a drain is done where nothing is left but pods that come back, and its event names them.
+// TestReconcile_ReportsWhichPodsStay shows that a drain is done if only pods that come back are
+// left, and that its event names them.
 func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 	cases := map[string]struct{ staying, want string }{
 		"none came back": {"", "Normal Drained drained (number 1)"},
@@ -113,8 +116,8 @@ func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 	}
 }
 
-// TestReconcile_EndsADrainRegardlessThoughAWriteFailed: the drain was stopped for the first write, and what it knew of the pods
-// that are left counts for the second one.
+// TestReconcile_EndsADrainRegardlessThoughAWriteFailed shows that the pods which were left when the
+// drain was stopped for the first write count for the second write, too.
 func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()

@@ -8,16 +8,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// background does one thing at a time, until it is asked to do another one, or nothing.
+// background does one thing at a time until it gets the next order.
 type background struct {
-	// name is the logger's, and reports in errors what was ordered.
+	// name is the name of the logger, and appears in errors.
 	name   string
 	orders chan order
 }
 
-// order is to do something in place of what is being done.
+// order replaces what is being done.
 type order struct {
-	// begin is called when nothing is being done any more; what it returns is done until ctx ends. Nil: do nothing.
+	// begin is called when the previous work has ended. The work that it returns runs until ctx
+	// ends. If begin is nil, nothing runs.
 	begin func(ctx context.Context) (work func())
 	taken chan struct{}
 }
@@ -26,7 +27,7 @@ func newBackground(name string) *background {
 	return &background{name: name, orders: make(chan order)}
 }
 
-// Start carries out orders until ctx ends, and returns when nothing is being done any more.
+// Start carries out orders until ctx ends, and returns when the last work has ended.
 func (b *background) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName(b.name))
 	stop := func() {}
@@ -46,7 +47,7 @@ func (b *background) Start(ctx context.Context) error {
 	}
 }
 
-// begin works in the background. The function it returns ends that and waits for the end.
+// begin starts the work of an order. The returned function stops the work and waits for its end.
 func begin(ctx context.Context, o order) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -57,7 +58,8 @@ func begin(ctx context.Context, o order) (stop func()) {
 	}
 }
 
-// order returns once what was being done is over and the new work has begun, or with ctx's error, wrapped.
+// order returns once the previous work has ended and the new work has begun, or with ctx's error,
+// wrapped.
 func (b *background) order(ctx context.Context, begin func(ctx context.Context) (work func())) error {
 	o := order{begin: begin, taken: make(chan struct{})}
 	select {

@@ -14,14 +14,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 )
 
-// claims are the kubelet's names of the volumes of claims, for one grant. The binding of a claim never changes, so each is looked up
-// once. The name is empty for a volume that is never attached.
+// claims caches the kubelet's names of the volumes of claims for one grant. The binding of a claim
+// never changes, so each is looked up once. The name is empty for a volume that is never attached.
 type claims struct {
 	seq   int64
 	names map[types.NamespacedName]corev1.UniqueVolumeName
 }
 
-// kept looks up which volumes the pods that stay account for, by two requests for each of their claims.
+// kept looks up the volumes of the pods that stay, with two requests for each of their claims.
 func (c *claims) kept(ctx context.Context, live client.Reader, seq int64, uses []volume.Use) step.Kept {
 	if c.seq != seq {
 		*c = claims{seq: seq, names: map[types.NamespacedName]corev1.UniqueVolumeName{}}
@@ -39,7 +39,8 @@ func (c *claims) kept(ctx context.Context, live client.Reader, seq int64, uses [
 	return kept
 }
 
-// volumeOf is the kubelet's name of a volume. Empty: it is never attached, or not there.
+// volumeOf returns the kubelet's name of a volume, or an empty string if the volume does not exist
+// or is never attached.
 func (c *claims) volumeOf(ctx context.Context, live client.Reader, use volume.Use) (corev1.UniqueVolumeName, error) {
 	if use.Name != "" {
 		return use.Name, nil
@@ -58,7 +59,8 @@ func (c *claims) volumeOf(ctx context.Context, live client.Reader, use volume.Us
 	if err := live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading volume %q of claim %q: %w", claim.Spec.VolumeName, use.Claim, err)
 	}
-	// A user who makes a claim may name any volume; which claim a volume is bound to the controller writes.
+	// A user who creates a claim may name any volume. Only the controller writes the claim to which
+	// a volume is bound.
 	if ref := pv.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
 		return "", nil
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 )
 
-// storage has claims and volumes, and notes who is asked for.
+// storage serves claims and volumes, and records what is requested.
 type storage struct {
 	client.Reader
 	claims  map[string]corev1.PersistentVolumeClaim
@@ -45,7 +45,7 @@ func (s *storage) Get(_ context.Context, key client.ObjectKey, object client.Obj
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// bind makes claim a/name and volume pv-name, bound to each other.
+// bind adds claim a/name and volume pv-name, bound to each other.
 func (s *storage) bind(name string, source corev1.PersistentVolumeSource) {
 	uid := types.UID("uid-" + name)
 	s.claims["a/"+name] = corev1.PersistentVolumeClaim{

@@ -20,7 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// coordinators is a host on which somebody else may reboot, or nobody.
+// coordinators is a host on which another program may or may not reboot the host.
 type coordinators struct {
 	other *host.Coordinator
 	err   error
@@ -88,7 +88,8 @@ func TestRival(t *testing.T) {
 	}
 }
 
-// TestReconcile_ReportsAConflict: a warning for each change of what the Node reports, and never before it reports it (behaviour 57).
+// TestReconcile_ReportsAConflict shows that each change in the report of the Node emits a warning,
+// and never before it is written (behaviour 57).
 func TestReconcile_ReportsAConflict(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	found := &coordinators{}
@@ -133,7 +134,7 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 	}
 }
 
-// conflictOn is what the Node reports of another coordinator.
+// conflictOn returns the conflict that the Node reports.
 func conflictOn(t *testing.T, node *corev1.Node) string {
 	t.Helper()
 	report, err := protocol.ParseAgentReport(node.Annotations)
@@ -148,7 +149,7 @@ func conflictOn(t *testing.T, node *corev1.Node) string {
 	return ""
 }
 
-// silentHost is a host whose services take every call and answer none.
+// silentHost is a host whose services accept every call but never reply.
 type silentHost struct{}
 
 func (silentHost) BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error) {
@@ -176,8 +177,8 @@ func (silentHost) Other(ctx context.Context) (*host.Coordinator, error) {
 	return nil, ctx.Err()
 }
 
-// TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite: that nobody knows who keeps the host up, and who else reboots it, is
-// reported, and ends a drain that has lasted too long.
+// TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite shows that unknown inhibitors and
+// coordinators are reported, and end a drain that has timed out.
 func TestReconcile_AHostThatDoesNotAnswerLeavesTimeToWrite(t *testing.T) {
 	for name, tc := range map[string]struct {
 		record protocol.Record

@@ -15,14 +15,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// Drainer empties a node; package drain has the one there is.
+// Drainer empties a node. Package drain implements it.
 type Drainer interface {
 	Drain(ctx context.Context, node string, q drain.PodRules, report func(drain.Status)) error
 	EvictLeft(ctx context.Context, node string, q drain.PodRules) ([]drain.Pod, error)
 }
 
-// drains runs the drain of the current attempt in the background, one at a time. What it knows is lost with the process:
-// the next one drains again.
+// drains runs the drain of the current attempt in the background, one at a time. Its state is lost
+// with the process, and the next process drains again.
 type drains struct {
 	*background
 
@@ -35,25 +35,27 @@ type drains struct {
 	last attempt
 }
 
-// newDrains makes the drains of a node; they begin when the manager they are added to does. A drainer is made for each drain, with the
-// name of the policy for which its evictions count. Wake is triggered when a drain ends, when the pods cannot be read or can again, and
-// when other pods hold it up.
+// newDrains returns the drains of a node, which start with the manager that they are added to.
+// drainer is called for each drain, with the name of the policy for which its evictions count. Wake
+// is triggered when a drain ends, when the pods become readable or unreadable, and when other pods
+// hold up the drain.
 func newDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *drains {
 	return &drains{background: newBackground("drain"), node: node, drainer: drainer, clock: clock, wake: wake}
 }
 
-// attempt is the drain for one grant as far as this process knows.
+// attempt holds what this process knows of the drain for one grant.
 type attempt struct {
 	step.Drain
 	seq      int64
 	settings step.Settings
-	// deletedBefore is what Deleted was when the drain that runs, or ran last, began.
+	// deletedBefore is the value of Deleted when the running or last drain began.
 	deletedBefore int
-	// blocked are the pods in the way, and back those that stay because they come back.
+	// blocked are the pods that hold up the drain, and back are those that stay because they come
+	// back.
 	blocked, back []drain.Pod
 }
 
-// begin drains for a grant, once the drain before is over.
+// begin returns the drain for a grant, after the previous drain has ended.
 func (d *drains) begin(ctx context.Context, grant protocol.Grant, settings step.Settings) (drain func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +71,7 @@ func (d *drains) begin(ctx context.Context, grant protocol.Grant, settings step.
 	}
 }
 
-// progress records how far the drain is.
+// progress records the state of the drain.
 func (d *drains) progress(status drain.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,8 +93,8 @@ func (d *drains) progress(status drain.Status) {
 	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
 }
 
-// ended records how the drain ended. What one that was stopped has found out still counts: the write for which it was stopped
-// may fail, and is decided on anew. Only its waiting is over.
+// ended records how the drain ended. If it was stopped, its findings still count, because the write
+// for which it was stopped may fail and be decided again. Only Waits is reset.
 func (d *drains) ended(err error, stopped bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,8 +116,8 @@ func (d *drains) ended(err error, stopped bool) {
 	d.wake.Trigger()
 }
 
-// evictLeft asks the pods of the drained node once more to leave, and records which may not go. If that
-// is unknown, none may.
+// evictLeft evicts the pods on the drained node again, and records which of them may not be
+// evicted. If that is unknown, none may.
 func (d *drains) evictLeft(ctx context.Context, grant protocol.Grant, settings step.Settings) {
 	ctx, cancel := context.WithTimeout(ctx, hostLimit)
 	defer cancel()
@@ -132,7 +134,7 @@ func (d *drains) evictLeft(ctx context.Context, grant protocol.Grant, settings s
 	d.wake.Trigger()
 }
 
-// of is what is known about the drain for a grant.
+// of returns what is known of the drain for a grant.
 func (d *drains) of(seq int64) attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,19 +144,20 @@ func (d *drains) of(seq int64) attempt {
 	return d.last
 }
 
-// forget makes the next attempt begin with nothing known, whatever its number. No drain may run.
+// forget drops what is known, so that it does not count for the next attempt even if that has the
+// same number. No drain may be running.
 func (d *drains) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = attempt{}
 }
 
-// run begins the drain for a grant, after it has ended the one that runs.
+// run starts the drain for a grant after it has stopped the running one.
 func (d *drains) run(ctx context.Context, grant protocol.Grant, settings step.Settings) error {
 	return d.order(ctx, func(ctx context.Context) func() { return d.begin(ctx, grant, settings) })
 }
 
-// stop returns when no drain runs: nothing is evicted afterwards.
+// stop stops the running drain. Nothing is evicted after it returns.
 func (d *drains) stop(ctx context.Context) error {
 	if !d.running() {
 		return nil

@@ -17,11 +17,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// fakeDrainer states what it is asked to report, and then ends with err; without a ready err it waits for the end of ctx.
+// fakeDrainer reports its statuses and then ends with err. If err is empty, it waits for the end of
+// ctx.
 type fakeDrainer struct {
 	statuses []drain.Status
 	err      chan error
-	// refused are the pods that may not go once the node is drained, unless that cannot be found out.
+	// refused are the pods that may not be evicted from the drained node. leftErr is the error of
+	// finding that out.
 	refused []drain.Pod
 	leftErr error
 }
@@ -42,7 +44,7 @@ func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ drain.PodRules, rep
 	}
 }
 
-// inBubble runs a test with drains that have begun, and their drainer.
+// inBubble runs a test with started drains and their drainer.
 func inBubble(t *testing.T, test func(t *testing.T, d *drains, f *fakeDrainer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +138,7 @@ func TestDrains_FailuresAddUp(t *testing.T) {
 	})
 }
 
-// A pod that left before an error has left the node in this process all the same.
+// A pod that left before an error still counts as having left.
 func TestDrains_RememberThatAPodLeft(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
@@ -155,7 +157,8 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 	})
 }
 
-// Pods that were deleted before an error were deleted all the same; those that are being deleted do not count twice.
+// Pods that were deleted before an error still count. Pods that are being deleted do not count
+// twice.
 func TestDrains_CountPodsThatAreForced(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
@@ -195,7 +198,7 @@ func TestDrains_Stop(t *testing.T) {
 	})
 }
 
-// A drain knows what is left once it has read the pods itself, whatever one before it knew.
+// A drain knows the remaining pods only once it has listed them itself.
 func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
@@ -211,7 +214,8 @@ func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestDrains_WakeWhereThePodsCannotBeRead: once, and again when they can, so that the condition is right.
+// TestDrains_WakeWhereThePodsCannotBeRead shows one wake-up when the pods become unreadable and one
+// when they become readable, so that the condition is up to date.
 func TestDrains_WakeWhereThePodsCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, _ *fakeDrainer) {
 		t.Helper()
@@ -256,7 +260,7 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 	})
 }
 
-// A drain that is done reports which pods came back; the next one does not know of them.
+// A finished drain reports the pods that came back. The next drain does not know them.
 func TestDrains_ReportWhichPodsStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
@@ -280,7 +284,8 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What a condition reports of the pods in the way stays while they are the same pods, whatever the API server reports of them.
+// The text about the pods that hold up a drain stays the same for the same pods, even if the API
+// server's message changes.
 func TestDrains_WaitsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
 		t.Helper()
@@ -306,7 +311,7 @@ func TestDrains_WaitsFor(t *testing.T) {
 	})
 }
 
-// TestDrains_EvictLeft: what the pods that came back to a drained node mean for its reboot.
+// TestDrains_EvictLeft shows how pods that came back to a drained node affect its reboot.
 func TestDrains_EvictLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refused []drain.Pod

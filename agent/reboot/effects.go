@@ -15,9 +15,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// apply does one step. A step that writes the progress writes nothing else, on the version of the Node it was decided on. After every
-// other step the status is written. Each write triggers Wake, because there may be more to do after it. A drain or a call of logind that
-// is begun without a write triggers it, too: it has to end in time.
+// apply carries out one step. A step that writes the progress makes no other write, and writes on
+// the version of the Node from which it was decided. After every other step the status is written.
+// Each write triggers Wake, because more may have to be done. So does a drain or a call of logind
+// that starts without a write, because it must end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
 	if err := prepare(ctx, r, d); err != nil {
 		return err
@@ -51,7 +52,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	return r.writeNodeStatus(ctx, node, o, d.Status)
 }
 
-// prepare stops a drain that should not go on, and looks at the pods that the decision asks about.
+// prepare stops a drain that should not continue, and starts or ends the check of the pods.
 func prepare(ctx context.Context, r *Reconciler, d step.Decision) error {
 	if !d.KeepsDraining {
 		if err := r.drains.stop(ctx); err != nil {
@@ -61,9 +62,9 @@ func prepare(ctx context.Context, r *Reconciler, d step.Decision) error {
 	return r.lookout.ask(ctx, d.Inspect)
 }
 
-// startDrain begins an attempt. It first forgets what is known of earlier ones, which may have had the same number. Numbers begin anew
-// with a policy that is created again, and with a Node that is registered again. It does so before the write, because the answer to the
-// write may be lost.
+// startDrain begins an attempt. Before the write it forgets earlier attempts, which may have had
+// the same number: numbers start again with a new policy or a new Node. It cannot do so afterwards,
+// because the reply to the write may be lost.
 func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.Observation, next step.StartDrain) error {
 	r.observer.forget()
 	patch := progressPatch(node, next.Progress)
@@ -78,8 +79,8 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 	return nil
 }
 
-// commitReboot writes the conditions of the new phase together with it. What is optional is left out if the API server refuses the
-// write.
+// commitReboot writes the new phase together with its conditions. If the API server refuses the
+// write, the optional parts are left out.
 func (r *Reconciler) commitReboot(
 	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, status step.NodeStatus,
 ) error {
@@ -103,9 +104,9 @@ func (r *Reconciler) commitReboot(
 	return nil
 }
 
-// abortDrain undoes the cordon only if it is still the agent's own. If the API server refuses the
-// write, other programs may have filled the annotations of the Node. The record is then written
-// without its message, which the event contains.
+// abortDrain ends the attempt, and undoes the cordon only if it is still the agent's own. If the
+// API server refuses the write, other programs may have filled the annotations of the Node. The
+// record is then written without its message, which the event contains.
 func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next step.AbortDrain) error {
 	uncordon, err := r.writer.uncordons(ctx)
 	if err != nil {
@@ -133,7 +134,8 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 	return nil
 }
 
-// recordCall forgets what became of the call before: the next one is made by this record.
+// recordCall writes the record of the next call of logind, and forgets the outcome of the call
+// before.
 func recordCall(ctx context.Context, r *Reconciler, node *corev1.Node, o step.Observation, next step.RecordCall) error {
 	if err := r.writer.write(ctx, node, progressPatch(node, next.Progress)); err != nil {
 		return err
@@ -144,7 +146,8 @@ func recordCall(ctx context.Context, r *Reconciler, node *corev1.Node, o step.Ob
 	return nil
 }
 
-// callReboot asks logind. That it accepted is not that the host goes down: the boot ID shows that.
+// callReboot calls logind. A call that is accepted does not prove that the host goes down. Only the
+// boot ID does.
 func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CallReboot) error {
 	if err := r.writer.confirm(ctx, node, o); err != nil {
 		return err
@@ -157,7 +160,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 		r.Wake.Trigger()
 		return nil
 	}
-	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the reboot itself
+	if errors.Is(ctx.Err(), context.Canceled) { // the agent is stopping, maybe because of the reboot
 		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
 	}
 	_, answered := errors.AsType[*host.RefusedError](err)
@@ -169,8 +172,8 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	return nil
 }
 
-// rebootHost finalizes the update if the FleetLock client has not, and calls logind. Finalizing
-// makes rpm-ostree reboot the host regardless of inhibitors, so they are checked first.
+// rebootHost finalizes the update if the FleetLock client has not, and calls logind. rpm-ostree
+// reboots the host after it finalizes an update and ignores inhibitors, so they are checked first.
 func rebootHost(ctx context.Context, h Host, next step.CallReboot) error {
 	if !next.Finalize || h.Finalize == nil {
 		return h.Logind.Reboot(ctx, next.Inhibitors)
@@ -191,8 +194,9 @@ func rebootHost(ctx context.Context, h Host, next step.CallReboot) error {
 	return h.Logind.Reboot(ctx, next.Inhibitors)
 }
 
-// writeNodeStatus writes what of the status the Node does not show yet. If the API server refuses that, the conditions are written
-// without the annotations: they show whether the node needs a reboot.
+// writeNodeStatus writes the parts of the status that the Node does not show yet. If the API server
+// refuses that, it writes the conditions without the annotations, because they show whether the
+// node needs a reboot.
 func (r *Reconciler) writeNodeStatus(ctx context.Context, node *corev1.Node, o step.Observation, status step.NodeStatus) error {
 	patch := &nodepatch.Patch{}
 	if !addStatus(patch, node, status, o.Now) {

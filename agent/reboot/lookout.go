@@ -19,13 +19,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
-// Looker looks at the pods of a node; package drain has the one there is.
+// Looker checks the pods of a node. Package drain implements it.
 type Looker interface {
 	Look(ctx context.Context, node string, q drain.PodRules) (drain.Findings, error)
 	Follow(ctx context.Context, node string, q drain.PodRules, report func(drain.Findings)) error
 }
 
-// lookout looks at the node's pods in the background, as long as the manager asks. Otherwise it does nothing.
+// lookout checks the node's pods in the background as long as the manager asks for it.
 type lookout struct {
 	*background
 
@@ -36,19 +36,21 @@ type lookout struct {
 	wake     Wake
 
 	mu sync.Mutex
-	// asked is what is being looked for; nil: nothing. again reports that the look is to begin anew, though asked is the same.
+	// asked is the current request, or nil. again reports whether the check has to restart for the
+	// same request.
 	asked *protocol.Preflight
 	again bool
 	look  step.Look
 }
 
-// newLookout makes the lookout of a node; it begins when the manager it is added to does. Wake is triggered whenever something
-// else is found than before.
+// newLookout returns the lookout of a node, which starts with the manager that it is added to. Wake
+// is triggered whenever the findings change.
 func newLookout(node string, looker Looker, policies client.Reader, clock clock.Clock, wake Wake) *lookout {
 	return &lookout{background: newBackground("lookout"), node: node, looker: looker, policies: policies, clock: clock, wake: wake}
 }
 
-// run looks until ctx ends. The policy is read once, and again after an error: another answer is asked for when it changes.
+// run checks until ctx ends. It reads the policy once, and again after an error. When the policy
+// changes, the manager sends a new request.
 func (l *lookout) run(ctx context.Context, asked protocol.Preflight) {
 	for ctx.Err() == nil {
 		failed, err := l.follow(ctx, asked.Policy)
@@ -61,7 +63,8 @@ func (l *lookout) run(ctx context.Context, asked protocol.Preflight) {
 	}
 }
 
-// follow looks until ctx ends, or an error, which is what is known then. A policy that cannot be read may have gates.
+// follow checks until ctx ends or an error occurs, and returns a Look with the error. A policy that
+// cannot be read may have gates.
 func (l *lookout) follow(ctx context.Context, policy string) (failed step.Look, err error) {
 	asking, err := policyNamed(ctx, l.policies, policy)
 	if err != nil {
@@ -74,7 +77,8 @@ func (l *lookout) follow(ctx context.Context, policy string) (failed step.Look, 
 	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }
 
-// once looks by itself, now. Where that finds what the look in the background has missed, the latter begins anew.
+// once checks the pods now. If it finds something that the check in the background has missed, it
+// restarts that check.
 func (l *lookout) once(ctx context.Context, s step.Settings) step.Look {
 	findings, err := l.looker.Look(ctx, l.node, podRules(s))
 	look := found(s, l.clock.Now(), findings, err)
@@ -84,8 +88,9 @@ func (l *lookout) once(ctx context.Context, s step.Settings) step.Look {
 	return look
 }
 
-// missed reports whether a look in the background has not found what another one has. One that begins anew causes a reconcile, which may
-// look once more: where they find the same, that would never end. One that has failed is tried again by itself.
+// missed reports whether the check in the background has missed what another check found. A restart
+// causes a reconcile, which may check again, so it is false if both found the same. Otherwise that
+// would never end. A check that failed is repeated by itself.
 func missed(background, other step.Look) bool {
 	nothing := step.Look{At: other.At, Gated: other.Gated}
 	background.At, background.Gated = other.At, other.Gated
@@ -99,7 +104,7 @@ func (l *lookout) put(look step.Look) {
 	l.wake.Trigger()
 }
 
-// of is what is known about a request.
+// of returns what is known for a request.
 func (l *lookout) of(asked *protocol.Preflight) step.Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +114,7 @@ func (l *lookout) of(asked *protocol.Preflight) step.Look {
 	return l.look
 }
 
-// ask looks for the answer to a request from now on, or no more where it is nil.
+// ask starts the check for a request, or stops it if the request is nil.
 func (l *lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	l.mu.Lock()
 	same := !l.again && (l.asked == nil) == (asked == nil) && (asked == nil || *l.asked == *asked)
@@ -117,7 +122,8 @@ func (l *lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	if same {
 		return nil
 	}
-	// What is looked for until now may find something until that has ended. It is forgotten then: it answers another request.
+	// The running check may find something until it has ended. That answers another request, so it
+	// is forgotten.
 	var begin func(ctx context.Context) func()
 	if asked != nil {
 		begin = func(ctx context.Context) func() {
@@ -138,12 +144,12 @@ func (l *lookout) forget(asked *protocol.Preflight) {
 	l.asked, l.again, l.look = asked, false, step.Look{}
 }
 
-// podRules is what a policy makes one look for.
+// podRules returns the rules that a check follows under a policy.
 func podRules(s step.Settings) drain.PodRules {
 	return drain.PodRules{Drain: s.Drain, Blocking: s.BlockingPods}
 }
 
-// found is a look under a policy that has come to an end.
+// found returns the result of a check under a policy.
 func found(s step.Settings, at time.Time, f drain.Findings, err error) step.Look {
 	l := step.Look{
 		At: at, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Closed: namedPods(f.Closed),
@@ -155,7 +161,7 @@ func found(s step.Settings, at time.Time, f drain.Findings, err error) step.Look
 	return l
 }
 
-// namedPods names the first few pods. Nil: there are none.
+// namedPods names the first few pods, or returns nil without any.
 func namedPods(pods []drain.Pod) *protocol.NamedPods {
 	if len(pods) == 0 {
 		return nil

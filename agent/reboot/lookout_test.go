@@ -24,17 +24,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// looker finds what it is asked to find.
+// looker is a fake Looker with the given findings.
 type looker struct {
-	// mu guards the others where a test changes its mind behind the back of one who waits.
+	// mu guards the other fields, which a test may change during Follow.
 	mu    sync.Mutex
 	finds drain.Findings
 	err   error
-	// asked are the requests that came.
+	// asked are the requests so far.
 	asked []drain.PodRules
-	// news are further findings, of one who follows.
+	// news are further findings of Follow.
 	news chan drain.Findings
-	// late is found by one who follows while it ends, and slow keeps one from finding anything first. Nil: neither.
+	// late holds the findings of Follow while it ends. slow delays its first findings until it is
+	// closed. Both may be nil.
 	late *drain.Findings
 	slow chan struct{}
 }
@@ -85,10 +86,10 @@ func somePod(name string) []drain.Pod {
 	return []drain.Pod{{Namespace: "default", Name: name, Message: "why"}}
 }
 
-// asked is what the manager asks in these tests.
+// asked is the manager's request in these tests.
 var asked = protocol.Preflight{Policy: "workers", Revision: "r1"}
 
-// What the drain finds, and what is known of it then.
+// Findings of a check, and the resulting Look.
 var (
 	migrates, protects = drain.Findings{Blocking: somePod("migrate-1")}, drain.Findings{Guarded: somePod("db-0")}
 
@@ -97,7 +98,7 @@ var (
 	protected = step.Look{Guarded: namedPods(protects.Guarded)}
 )
 
-// onLookout runs a test with a lookout that has begun.
+// onLookout runs a test with a started lookout.
 func onLookout(t *testing.T, name string, test func(t *testing.T, l *lookout, f *looker, api *apiServer)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func (l *lookout) mustKnow(t *testing.T, request protocol.Preflight, want step.L
 	}
 }
 
-// mustBeOver fails where somebody still looks.
+// mustBeOver fails the test if a check is still running.
 func (l *looker) mustBeOver(t *testing.T) {
 	t.Helper()
 	select {
@@ -194,7 +195,7 @@ func TestLookout(t *testing.T) {
 		t.Helper()
 		late, cancel := context.WithCancel(t.Context())
 		cancel()
-		for err := error(nil); err == nil; err = l.ask(late, nil) { // It may be taken even so.
+		for err := error(nil); err == nil; err = l.ask(late, nil) { // The order may be accepted in spite of that.
 			l.mustAsk(t, &asked)
 		}
 		l.mustAsk(t, nil)
@@ -247,7 +248,7 @@ func TestLookout(t *testing.T) {
 	})
 }
 
-// A granted node that is held up looks at its pods, in the background too, and then waits.
+// A granted node that is held up checks its pods, also in the background, and then waits.
 func TestReconcile_RestsWhileItIsHeldUp(t *testing.T) {
 	for name, finds := range map[string]drain.Findings{"nothing is in the way": {}, "a pod is that is no reason to wait": protects} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +282,8 @@ func TestReconcile_RestsWhileItIsHeldUp(t *testing.T) {
 	}
 }
 
-// TestReconcile_ConfirmsTheNeed: an engine may have been reset without a signal, so it is asked right before the drain begins.
+// TestReconcile_ConfirmsTheNeed_Behaviour3 covers an engine that was reset without a signal. It is
+// queried right before the drain begins.
 func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 	begins := func(api *apiServer) bool {
 		return slices.ContainsFunc(api.patches, func(p string) bool { return strings.Contains(p, "unschedulable") })
@@ -375,8 +377,8 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 	})
 }
 
-// TestReconcile_StartLook: whatever was found before, the agent looks once more when it may begin. While it may not, or has just found
-// something, it does not.
+// TestReconcile_StartLook shows that the agent checks the pods again when it may begin, whatever
+// was found before. It does not while it may not begin, or has just found something.
 func TestReconcile_StartLook(t *testing.T) {
 	grant := granted()
 	reconcile := func(t *testing.T, r *Reconciler) ctrl.Result {
@@ -441,7 +443,7 @@ func TestReconcile_StartLook(t *testing.T) {
 	})
 }
 
-// TestLook_Report: whatever pods are called and however many there are, the answer is one that the manager reads.
+// TestLook_Report shows that the manager can read every answer, for any names and numbers of pods.
 func TestLook_Report(t *testing.T) {
 	var pods []drain.Pod
 	for i := range 300 {

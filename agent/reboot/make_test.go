@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// now is the instant of every test; begun is when the attempt began.
+// now is the current time in every test. The attempt began at begun.
 var (
 	now   = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	begun = now.Add(-5 * time.Minute)
@@ -34,7 +34,7 @@ func makeProgress(seq int64, phase protocol.Phase, bootID string) *protocol.Prog
 	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
 }
 
-// granted is the record of a node with grant 1, and inPhase that of one in attempt 1.
+// granted is the record of a node with grant 1. inPhase returns that of a node in attempt 1.
 func granted() protocol.Record { return protocol.Record{Grant: makeGrant(1, active, boot)} }
 
 func inPhase(phase protocol.Phase) protocol.Record {

@@ -15,18 +15,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxNamed is how many pods or inhibitors a message names.
+// maxNamed is the largest number of pods or inhibitors that a message names.
 const maxNamed = 3
 
-// notRead is reported of a drain that does not know yet which pods there are.
+// notRead is the message of a drain that has not listed the pods yet.
 const notRead = "The node's pods have not been read yet."
 
-// unreadable states why a drain does not know yet which pods there are.
+// unreadable returns the message of a drain that could not list the pods.
 func unreadable(why string) string {
 	return engine.Shorten(fmt.Sprintf("The node's pods could not be read: %s.", why))
 }
 
-// remaining states which pods a drain waits for: where none is in the way by itself, those that take longest.
+// remaining names the pods that a drain waits for. If no pod blocks it, these are the pods that
+// take longest to terminate.
 func remaining(status drain.Status) string {
 	left := message.Count(status.Remaining, "pod is", "pods are") + " left on the node"
 	if len(status.Blocked) > 0 {
@@ -40,7 +41,7 @@ func remaining(status drain.Status) string {
 	return engine.Shorten(left + ".")
 }
 
-// staying names pods that the drain leaves on the node because they come back. Empty: there is none.
+// staying names pods that stay on the node because they come back. It is empty without such pods.
 func staying(back []drain.Pod) string {
 	if len(back) == 0 {
 		return ""
@@ -48,10 +49,10 @@ func staying(back []drain.Pod) string {
 	return "staying: " + message.List(back, maxNamed, describe)
 }
 
-// pods names pods and states why each is in the way.
+// pods names pods and says why each of them is in the way.
 func pods(blocked []drain.Pod) string { return list(blocked, describe) }
 
-// describe names a pod, and states what is known of it.
+// describe names a pod and adds its message.
 func describe(p drain.Pod) string {
 	name := p.Namespace + "/" + p.Name
 	if p.Message == "" {
@@ -60,11 +61,13 @@ func describe(p drain.Pod) string {
 	return fmt.Sprintf("%s (%s)", name, p.Message)
 }
 
-// maxHeld bounds, in bytes, what a condition reports of the pods in the way, so that its message has room for the deadline.
+// maxHeld limits the part of a condition about the pods that hold up a drain, in bytes, so that its
+// message has room for the deadline.
 const maxHeld = 512
 
-// held names the pods in the way of a drain and what holds each. It leaves out what changes while the pods are the same, such as how
-// many pods of a PodDisruptionBudget are healthy. Each change is a write.
+// held names the pods that hold up a drain and what holds each of them. It leaves out details that
+// change for the same pods, such as the number of healthy pods of a PodDisruptionBudget, because
+// each change costs a write.
 func held(blocked []drain.Pod) string {
 	return message.Shorten(maxHeld, message.List(blocked, maxNamed, func(p drain.Pod) string {
 		why := p.Reason
@@ -75,7 +78,7 @@ func held(blocked []drain.Pod) string {
 	}))
 }
 
-// inhibited names who blocks a shutdown, always in the same order. Empty: none does.
+// inhibited names who blocks a shutdown, always in the same order. It is empty without inhibitors.
 func inhibited(blocking []host.Inhibitor) string {
 	if len(blocking) == 0 {
 		return ""
@@ -94,8 +97,9 @@ func refuses(why string) string {
 	return engine.Shorten(fmt.Sprintf("Logind would refuse the reboot, also with reboot.inhibitors: Ignore: %s.", why))
 }
 
-// unasked states why it is unknown who blocks a shutdown, in the same text each time for the same cause. A refusal's own text names the
-// connection, which is new with each look, and each change is a write to the Node.
+// unasked says why inhibitors are unknown, with the same text for the same cause. The text of a
+// refusal names the connection, which is a new one for each call, and each change costs a write to
+// the Node.
 func unasked(err error) string {
 	why := err.Error()
 	switch name := host.ErrorName(err); {
@@ -111,7 +115,8 @@ func unasked(err error) string {
 // room for the command that turns the program off, because a command that is cut off does not help.
 const maxRival = 384
 
-// rival names what else may reboot the host, or states that it is unknown. Empty: nothing else.
+// rival names what else may reboot the host, or says that it is unknown. It is empty if nothing
+// else may.
 func rival(other *host.Coordinator, err error) string {
 	switch {
 	case other == nil && err == nil:
@@ -134,7 +139,7 @@ func rival(other *host.Coordinator, err error) string {
 		name, v1alpha1.CoordinatorAdvice))
 }
 
-// by names who scheduled a shutdown. Empty: unknown.
+// by names who scheduled a shutdown. It is empty if that is unknown.
 func by(who string) string {
 	if who == "" {
 		return ""
@@ -142,7 +147,7 @@ func by(who string) string {
 	return " by " + who
 }
 
-// list makes one sentence's end of things, at most a few of them by name.
+// list joins the names of at most a few things and ends the sentence.
 func list[T any](things []T, name func(T) string) string {
 	return engine.Shorten(message.List(things, maxNamed, name) + ".")
 }

@@ -101,7 +101,8 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// FuzzInhibited: whoever holds a lock, for whatever reason, the sentence about it fits into the Node.
+// FuzzInhibited shows that the sentence about any holders of locks, with any reasons, fits into the
+// Node.
 func FuzzInhibited(f *testing.F) {
 	f.Add("backup", "a snapshot is being taken", uint8(1))
 	f.Add("\xff", strings.Repeat("ä", 300), uint8(3))

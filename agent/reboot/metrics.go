@@ -2,14 +2,14 @@ package reboot
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are the agent's.
+// Metrics holds the metrics of the agent.
 type Metrics struct {
 	engineUp  *prometheus.GaugeVec
 	malformed *prometheus.CounterVec
 	evictions *prometheus.CounterVec
 }
 
-// NewMetrics registers the agent's metrics; a registry takes them once.
+// NewMetrics registers the agent's metrics. It may be called once per registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		engineUp: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -29,12 +29,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// evicted counts the answers to the evictions of a policy's drains.
+// evicted counts the replies to the evictions of a policy's drains.
 func (m *Metrics) evicted(policy string) func(result string) {
 	return func(result string) { m.evictions.WithLabelValues(policy, result).Inc() }
 }
 
-// EngineUp records whether an engine can be asked.
+// EngineUp records whether an engine can be queried.
 func (m *Metrics) EngineUp(engine string) func(up bool) {
 	return func(up bool) {
 		value := 0.0
@@ -45,5 +45,5 @@ func (m *Metrics) EngineUp(engine string) func(up bool) {
 	}
 }
 
-// Malformed counts what an engine sent and the agent cannot read.
+// Malformed counts messages of an engine that the agent cannot read.
 func (m *Metrics) Malformed(engine string) func() { return m.malformed.WithLabelValues(engine).Inc }

@@ -19,10 +19,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// writtenLasts is how long the agent's own write counts before a cache that is older. It is longer than a watch takes.
+// writtenLasts is the time for which the agent's own write counts if the cache is older. A watch is
+// faster than that.
 const writtenLasts = 10 * time.Second
 
-// nodeWriter writes the agent's Node, and reads it so that no write of its own is missed.
+// nodeWriter writes the agent's Node. It reads the Node so that the agent's own writes are never
+// missed.
 type nodeWriter struct {
 	name   string
 	client client.Client
@@ -30,12 +32,13 @@ type nodeWriter struct {
 	clock  clock.PassiveClock
 	wake   Wake
 
-	// written is the Node as the last write left it, and writtenAt is when it was. Zero: it is read before it counts again.
+	// written is the Node after the last write, and writtenAt is the time of that write. If
+	// writtenAt is zero, the Node has to be read before it counts again.
 	written   *corev1.Node
 	writtenAt time.Time
 }
 
-// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
+// node returns the Node from the cache, or as the agent's last write left it if the cache is older.
 func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
 	node, err := w.cached(ctx)
 	if err != nil || w.written == nil {
@@ -49,15 +52,16 @@ func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// cached is the Node as the cache shows it. What runs beside the reconciler may call it.
+// cached returns the Node from the cache. It is safe to call outside the reconciler.
 func (w *nodeWriter) cached(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	return node, w.client.Get(ctx, client.ObjectKey{Name: w.name}, node)
 }
 
-// own is the Node as the agent's own last write left it, while the cache is older. The cache may stay older: after a restore of the
-// API server's data, versions are lower than they were. So the API server is asked after a while, and after a conflict. The write is
-// not just forgotten: by an older Node the agent could evict pods in an attempt that it has ended.
+// own returns the Node as the agent's last write left it while the cache is older. The cache may
+// stay older: after the API server's data was restored from a backup, versions are lower than
+// before. So the Node is read live after a while, and after a conflict. The write is not just
+// forgotten, because with an older Node the agent could evict pods in an attempt that it has ended.
 func (w *nodeWriter) own(ctx context.Context) (*corev1.Node, error) {
 	if !w.clock.Now().Before(w.writtenAt.Add(writtenLasts)) {
 		live := &corev1.Node{}
@@ -69,7 +73,8 @@ func (w *nodeWriter) own(ctx context.Context) (*corev1.Node, error) {
 	return w.written.DeepCopy(), nil
 }
 
-// uncordons reads past the cache, which keeps no managedFields, whether the end of the attempt undoes the cordon.
+// uncordons reports whether the end of the attempt undoes the cordon. It reads the Node live,
+// because the cache does not keep managedFields.
 func (w *nodeWriter) uncordons(ctx context.Context) (bool, error) {
 	node := &corev1.Node{}
 	if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, node); err != nil {
@@ -78,9 +83,10 @@ func (w *nodeWriter) uncordons(ctx context.Context) (bool, error) {
 	return protocol.Uncordons(node), nil
 }
 
-// confirm makes sure, past the cache, that logind may be called. The process may have just started and see an old Node, or it may
-// have been restored together with its machine and believe what was true then. Annotations are compared as they are written: a
-// later release may have written a field that this one does not know.
+// confirm checks with a live read that logind may be called. The process may have just started and
+// see an old Node, or it may have been restored together with its machine and have outdated memory.
+// It compares annotations as text, because a later release may have written a field that this one
+// does not know.
 func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
 	live := &corev1.Node{}
 	if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, live); err != nil {
@@ -90,7 +96,8 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 	if current != seen {
 		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, current)
 	}
-	// Until the kubelet has reported the boot of a machine that was restored, the manager may end its reboot at any moment.
+	// Until the kubelet has reported the boot of a machine that was restored, the manager may
+	// finish its grant at any moment.
 	if reported := live.Status.NodeInfo.BootID; reported != "" && reported != o.BootID {
 		return fmt.Errorf("confirming the reboot: the host runs boot %s, and its kubelet reports %.64q", o.BootID, reported)
 	}
@@ -100,11 +107,13 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 	return nil
 }
 
-// swapTries limits how often a write that lost a race against a foreign one is sent again at once.
+// swapTries is the number of times that a write is repeated at once after another program's write
+// came first.
 const swapTries = 8
 
-// swap sends a patch. If a foreign write came first and changed nothing that the agent decides by, the decision still holds, and the patch
-// is sent again on the version of a live reading. Everything else is for the next reconcile.
+// swap sends a patch. If another program's write came first and did not change anything that the
+// agent's decision depends on, swap repeats the patch on the version of a live read. Other changes
+// are left to the next reconcile.
 func (w *nodeWriter) swap(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch, send func() error) error {
 	err := send()
 	for range swapTries {
@@ -121,13 +130,14 @@ func (w *nodeWriter) swap(ctx context.Context, node *corev1.Node, patch *nodepat
 	return err
 }
 
-// stillHolds reports whether a patch that was decided on one reading of the Node is right on a newer one, too.
+// stillHolds reports whether a patch that was decided on one read of the Node is right for a newer
+// one, too.
 func stillHolds(node, live *corev1.Node, patch *nodepatch.Patch) bool {
 	same := node.UID == live.UID && (node.DeletionTimestamp == nil) == (live.DeletionTimestamp == nil) && !interesting(node, live)
 	return same && (!patch.Uncordons() || protocol.Uncordons(live))
 }
 
-// write patches the Node itself. Afterwards node is as the write left it.
+// write patches the Node itself and updates node to the result.
 func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
 	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
 	err := w.swap(ctx, node, patch, func() error { return w.client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)) })
@@ -138,7 +148,8 @@ func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodepa
 	return nil
 }
 
-// writeStatus patches nodes/status, which takes labels and annotations too. Afterwards node is as the write left it.
+// writeStatus patches nodes/status, which also accepts labels and annotations, and updates node to
+// the result.
 func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
 	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
 	err := w.swap(ctx, node, patch, func() error {
@@ -157,15 +168,17 @@ func (w *nodeWriter) wrote(node, after *corev1.Node) {
 	w.wake.Trigger()
 }
 
-// refused is called when the Node had changed: what was written last does not count until it is read again.
+// refused is called after a conflict. The last write then does not count until the Node has been
+// read again.
 func (w *nodeWriter) refused() { w.writtenAt = time.Time{} }
 
-// progressPatch writes the progress if nothing has changed on the Node since.
+// progressPatch returns the patch that writes the progress if the Node has not changed.
 func progressPatch(node *corev1.Node, progress protocol.Progress) *nodepatch.Patch {
 	return nodepatch.New(node.ResourceVersion).Annotate(v1alpha1.AnnotationProgress, progress.String())
 }
 
-// addStatus adds what of a status the Node does not show yet, and reports whether there was anything.
+// addStatus adds the parts of a status that the Node does not show yet, and reports whether there
+// were any.
 func addStatus(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now time.Time) bool {
 	conditions := changed(node.Status.Conditions, r.Conditions, now)
 	labels, annotations := differing(node.Labels, r.Labels), differing(node.Annotations, r.Annotations)
@@ -194,7 +207,7 @@ func addStatus(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 	return true
 }
 
-// changed are the wanted conditions that are not there yet, with their times.
+// changed returns the wanted conditions that the Node does not have yet, with their times.
 func changed(have, want []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
 	var conditions []corev1.NodeCondition
 	for _, c := range want {
@@ -207,7 +220,8 @@ func changed(have, want []corev1.NodeCondition, now time.Time) []corev1.NodeCond
 	return conditions
 }
 
-// differing are the wanted values that are not there yet, and the unwanted ones that are; nil where there are none.
+// differing returns the wanted values that are missing and, with a nil value, the unwanted ones
+// that are present. It returns nil without differences.
 func differing(have map[string]string, want map[string]*string) map[string]*string {
 	patch := map[string]*string{}
 	for key, value := range want {

@@ -17,7 +17,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// observer finds out what a decision takes, and owns what this process knows about it besides the Node and the host.
+// observer gathers the facts for a decision, and owns what this process knows beyond the Node and
+// the host.
 type observer struct {
 	node     string
 	host     Host
@@ -28,17 +29,17 @@ type observer struct {
 	reports  *Reports
 	clock    clock.PassiveClock
 
-	// policy is what the granting policy reported last.
+	// policy holds the settings that were last read from the granting policy.
 	policy remembered
-	// claims are those of the drained node that were looked up.
+	// claims caches the claims of the drained node.
 	claims claims
-	// looked is what was seen of the pods last before a drain.
+	// looked is the last check of the pods before a drain.
 	looked looked
-	// unconfirmed is for which grant, and since when, an engine does not answer.
+	// unconfirmed is the grant under which an engine does not answer, and since when.
 	unconfirmed unconfirmed
-	// seen is since when the Node has the progress that it has.
+	// seen is the time since which the Node has its current progress.
 	seen seen
-	// call is what became of asking logind.
+	// call is the outcome of the last call of logind.
 	call call
 }
 
@@ -50,27 +51,28 @@ type seen struct {
 	begun    bool
 }
 
-// call is what became of asking logind, for one grant.
+// call is the outcome of the last call of logind for one grant.
 type call struct {
 	step.Call
 	seq int64
 }
 
-// forget drops what is known of earlier attempts. No drain may run.
+// forget drops what is known of earlier attempts. No drain may be running.
 func (v *observer) forget() {
 	v.drains.forget()
 	v.call, v.claims = call{}, claims{}
 }
 
-// wrote is called when this process has begun a drain, or is about to call logind.
+// wrote is called after this process has written a progress to begin a drain or to call logind.
 func (v *observer) wrote(progress protocol.Progress) {
 	v.seen = seen{progress.String(), v.clock.Now(), true}
 }
 
-// called records what became of asking logind.
+// called records the outcome of a call of logind.
 func (v *observer) called(seq int64, result step.Call) { v.call = call{result, seq} }
 
-// observe gathers what costs nothing to find out. Only the boot ID must be had: without it nothing may be decided.
+// observe gathers everything that costs no request. Only a missing boot ID is an error, because
+// nothing can be decided without it.
 func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observation, error) {
 	bootID, err := host.BootID(v.host.BootIDFile)
 	if err != nil {
@@ -129,7 +131,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	return o, nil
 }
 
-// find finds out one thing more.
+// find looks up one more fact.
 func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact) {
 	switch fact {
 	case step.FactLedger, step.FactPolicy:
@@ -154,7 +156,8 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 	o.Sought = append(o.Sought, fact)
 }
 
-// uptime is how long the host has been up. One that cannot be read is 0: no reason for a reboot.
+// uptime returns the uptime of the host. It is 0, which never requires a reboot, if it cannot be
+// read.
 func (v *observer) uptime(ctx context.Context, most time.Duration) time.Duration {
 	uptime, err := host.Uptime(v.host.UptimeFile)
 	if err != nil && most > 0 {
@@ -163,7 +166,7 @@ func (v *observer) uptime(ctx context.Context, most time.Duration) time.Duration
 	return uptime
 }
 
-// os describes the host. os-release is read on each reconcile: an update may replace it.
+// os describes the host. It reads os-release for each reconcile, because an update may replace it.
 func (v *observer) os(ctx context.Context) *step.OS {
 	release, err := host.ReadOSRelease(v.host.Root)
 	if err != nil {
@@ -175,8 +178,8 @@ func (v *observer) os(ctx context.Context) *step.OS {
 	}
 }
 
-// settings reads the granting policy, live, and if wanted the entry for the node in the ledger that the grant names. Nil: one of them
-// cannot be read.
+// settings reads the granting policy live and, if wanted, the node's entry in the ledger that the
+// grant names. The settings are nil if either cannot be read.
 func (v *observer) settings(ctx context.Context, grant *protocol.Grant, entry bool) (*step.Settings, *v1alpha1.LedgerEntry) {
 	policy, err := policyNamed(ctx, v.policies, grant.Policy)
 	holder := policy
@@ -204,7 +207,7 @@ func settingsOf(policy *v1alpha1.RebootPolicy) step.Settings {
 	return step.Settings{Drain: spec.DrainOrDefault(), Reboot: spec.RebootOrDefault(), BlockingPods: spec.BlockingPods()}
 }
 
-// entryFor is the entry of a ledger for a node. Nil: there is none.
+// entryFor returns the entry of a ledger for a node, or nil.
 func entryFor(node string, ledger []v1alpha1.LedgerEntry) *v1alpha1.LedgerEntry {
 	i := slices.IndexFunc(ledger, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 	if i < 0 {
@@ -213,7 +216,8 @@ func entryFor(node string, ledger []v1alpha1.LedgerEntry) *v1alpha1.LedgerEntry 
 	return &ledger[i]
 }
 
-// confirm asks the engines once more. It returns since when one of them has not answered under this grant; zero: all have.
+// confirm queries the engines again. It returns the time since which one of them has not answered
+// under this grant, or zero if all have.
 func (v *observer) confirm(ctx context.Context, grant grantID) (unanswered time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
@@ -229,7 +233,8 @@ func (v *observer) confirm(ctx context.Context, grant grantID) (unanswered time.
 	return v.unconfirmed.since
 }
 
-// confirmLimit is how long engines may take to answer right before a drain begins. rpm-ostree may have to start for it.
+// confirmLimit is the time that engines have to answer right before a drain begins. rpm-ostree may
+// have to start first.
 const confirmLimit = 15 * time.Second
 
 // unconfirmed is a grant under which an engine has not answered, and since when.
@@ -238,13 +243,13 @@ type unconfirmed struct {
 	since time.Time
 }
 
-// looked is what the agent saw last before it would have begun, for one grant.
+// looked is the last check of the pods before the start, for one grant.
 type looked struct {
 	grant grantID
 	step.Look
 }
 
-// grantID distinguishes grants: those of two policies may have the same number.
+// grantID identifies a grant, because grants of two policies may have the same number.
 type grantID struct {
 	policy string
 	seq    int64
@@ -252,7 +257,8 @@ type grantID struct {
 
 func idOf(grant *protocol.Grant) grantID { return grantID{grant.Policy, grant.Seq} }
 
-// remembered is what a policy reported last, for one grant, and when that was.
+// remembered holds the settings that were last read from a policy for one grant, and the time of
+// the read.
 type remembered struct {
 	grant grantID
 	at    time.Time
@@ -266,8 +272,8 @@ func (m remembered) of(grant *protocol.Grant) *step.Settings {
 	return &m.Settings
 }
 
-// hostLimit is how long logind and systemd may take to answer one question of a decision. What they do not answer is unknown, and
-// what follows from that still has to be written before the reconcile has to end.
+// hostLimit is the time that logind and systemd have to answer one call. An unanswered call makes a
+// fact unknown, and there must be time left in the reconcile to write the result.
 const hostLimit = 15 * time.Second
 
 func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
@@ -297,7 +303,8 @@ func (v *observer) coordinators(ctx context.Context) step.Coordinators {
 	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }
 
-// shutdown reports whether logind is taking the host down. Without an answer that is unknown.
+// shutdown reports whether logind is taking the host down. That is unknown if logind does not
+// answer.
 func (v *observer) shutdown(ctx context.Context) step.Shutdown {
 	ctx, cancel := context.WithTimeout(ctx, hostLimit)
 	defer cancel()

@@ -1,10 +1,11 @@
-// Package reboot is the agent's core: it reports on the Node whether the host needs a reboot, and acts on the manager's
-// grant. One reconcile observes, decides and applies:
+// Package reboot is the core of the agent. It reports on the Node whether the host needs a reboot,
+// and acts on the manager's grant. One reconcile observes, decides and applies:
 //
 //	Node, host, logind, engines, drain ──► Observation ──► Decide (pure) ──► next step ──► one write, one call or nothing
 //	                                                             └─────────► status ─────► one patch of nodes/status, or none
 //
-// An attempt is the progress annotation, and nothing else: a process that was killed anywhere goes on from there.
+// An attempt is stored only in the progress annotation. A process that was killed at any point
+// continues from there.
 //
 //	               grant Active, unseen, for this boot
 //	(none, Aborted, Rebooting of an earlier boot) ────────► Draining ────────► Rebooting ──► logind, the host goes down
@@ -12,9 +13,9 @@
 //	                      └──────────────── Aborted ◄──────────┘
 //	                               cancelled, timed out, undrainable, uncordoned, inhibited
 //
-// Every write of the progress carries the Node's resourceVersion, so none is made on an old view of the grant. logind is called in
-// phase Rebooting only, and only while the host still runs the boot in which the attempt began. A new boot ID proves a reboot, a new
-// process does not.
+// Every write of the progress carries the Node's resourceVersion, so it is never based on an
+// outdated grant. logind is called only in phase Rebooting, and only while the host still runs the
+// boot in which the attempt began. A new boot ID proves a reboot, but a new process does not.
 package reboot
 
 import (
@@ -46,16 +47,18 @@ import (
 )
 
 const (
-	// conflictRetry lets the cache catch up after the API server refused a compare-and-swap. It doubles with each refusal in a row, up to
-	// conflictRetryMax.
+	// conflictRetry lets the cache catch up after a conflict. It doubles with each conflict in a
+	// row, up to conflictRetryMax.
 	conflictRetry, conflictRetryMax = 100 * time.Millisecond, 10 * time.Second
-	// errorRetry and errorRetryMax space reconciles that failed: an API server that is back is noticed within a minute.
+	// errorRetry and errorRetryMax limit the back-off of failed reconciles, so that an API server
+	// that is back is noticed within a minute.
 	errorRetry, errorRetryMax = 100 * time.Millisecond, time.Minute
-	// reconcileLimit ends a reconcile in which logind or the API server does not answer.
+	// reconcileLimit is the time-out of a reconcile, in case logind or the API server does not
+	// answer.
 	reconcileLimit = time.Minute
 )
 
-// Logind is the host's logind; host.Logind is the real one.
+// Logind is the host's logind, implemented by host.Logind.
 type Logind interface {
 	BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error)
 	Refuses(ctx context.Context) (why string, err error)
@@ -63,7 +66,8 @@ type Logind interface {
 	GoingDown(ctx context.Context) (bool, error)
 }
 
-// HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.
+// HostCoordinators finds other programs that may reboot the host. It is implemented by
+// host.Coordinators.
 type HostCoordinators interface {
 	Other(ctx context.Context) (*host.Coordinator, error)
 }
@@ -73,54 +77,54 @@ type Finalizer func(ctx context.Context) error
 
 // Host gives an agent access to its host. All fields but Finalize are required.
 type Host struct {
-	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
+	// BootIDFile is the file with the host's boot ID, such as /proc/sys/kernel/random/boot_id.
 	BootIDFile string
-	// UptimeFile has how long the host has been up: /proc/uptime.
+	// UptimeFile is the file with the host's uptime, such as /proc/uptime.
 	UptimeFile string
-	// Root is where the host's file system is mounted.
+	// Root is the path at which the host's file system is mounted.
 	Root string
 	// Logind reboots the host.
 	Logind Logind
-	// Coordinators are the other programs that may reboot it.
+	// Coordinators finds the other programs that may reboot it.
 	Coordinators HostCoordinators
-	// Finalize finalizes what a FleetLock client has staged and did not finalize in time.
+	// Finalize finalizes an update that a FleetLock client has staged but not finalized in time.
 	Finalize Finalizer
 }
 
-// Config is what a Reconciler works with. All fields are required.
+// Config holds the dependencies of a Reconciler. All fields are required.
 type Config struct {
 	// Node is the name of the agent's own Node.
 	Node string
-	// Host is what the agent runs on.
+	// Host is the host of the agent.
 	Host Host
 	// Client acts as the node. It reads the Node from a cache.
 	Client client.Client
-	// Live reads the Node past the cache, and as the node the claims of its pods and their volumes.
+	// Live reads the Node past the cache, and the claims and volumes of its pods, as the node.
 	Live client.Reader
-	// Policies reads RebootPolicies past any cache, in the agent's own name.
+	// Policies reads RebootPolicies past any cache, as the agent itself.
 	Policies client.Reader
-	// Drainer makes what empties the node, for each drain, with the name of the policy for which its evictions count.
+	// Drainer returns the Drainer for one drain. Its evictions count for the given policy.
 	Drainer func(policy string) Drainer
-	// Looker looks at the node's pods before that.
+	// Looker checks the node's pods before that.
 	Looker Looker
-	// Engines are the names of the update engines that report.
+	// Engines are the names of the update engines of the host.
 	Engines []string
 	// Recorder emits events as the node.
 	Recorder events.EventRecorder
-	// Clock is the agent's only one.
+	// Clock is the only clock of the agent.
 	Clock clock.Clock
 }
 
-// Reconciler acts on one Node. What it and its parts remember may be lost with the process: the next process reads it from the Node
-// and the host.
+// Reconciler acts on one Node. Everything that it and its parts remember may be lost with the
+// process: the next process reads it from the Node and the host.
 type Reconciler struct {
 	Config
 
-	// Wake causes a reconcile, as each of these parts does.
+	// Wake triggers a reconcile. The parts below do so, too.
 	Wake Wake
 	// drains empties the node.
 	drains *drains
-	// lookout looks at the node's pods before that.
+	// lookout checks the node's pods before that.
 	lookout *lookout
 	// Reports holds what the engines report.
 	Reports *Reports
@@ -130,11 +134,11 @@ type Reconciler struct {
 	writer   *nodeWriter
 	observer *observer
 	refusals *refusals
-	// conflicts counts the refused writes in a row.
+	// conflicts counts the conflicts in a row.
 	conflicts int
 }
 
-// New puts an agent together: a Reconciler and its parts.
+// New returns a Reconciler with its parts.
 func New(config Config) *Reconciler {
 	wake := newWake(config.Node)
 	drains := newDrains(config.Node, config.Drainer, config.Clock, wake)
@@ -151,12 +155,13 @@ func New(config Config) *Reconciler {
 	}
 }
 
-// SetupWithManager adds the reconciler and its drains to a manager. It runs by these options, but for what it sets itself.
+// SetupWithManager adds the reconciler and its background tasks to a manager. The options apply
+// except for those that it sets itself.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if err := errors.Join(mgr.Add(r.drains), mgr.Add(r.lookout)); err != nil {
 		return fmt.Errorf("adding the drains and the lookout: %w", err)
 	}
-	// What runs beside the controller reads the Node too, so the informer must not wait for the controller.
+	// Background tasks read the Node, too, so the informer must not wait for the controller.
 	_, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching the Node: %w", err)
@@ -175,11 +180,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	return nil
 }
 
-// CheckWrites implements healthz.Checker: it fails while the API server refuses what the agent writes on its Node.
+// CheckWrites implements healthz.Checker. It fails while the API server refuses the agent's writes
+// to its Node.
 func (r *Reconciler) CheckWrites(request *http.Request) error { return r.refusals.check(request) }
 
-// Reconcile observes, decides and applies. A decision may ask for more to be observed first. The request is not read: there is one
-// Node.
+// Reconcile observes, decides and applies. A decision may require more facts first. The request is
+// ignored, because there is only one Node.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	node, err := r.writer.node(ctx)
 	if apierrors.IsNotFound(err) {
@@ -213,7 +219,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: until(d, r.Clock.Now())}, nil
 }
 
-// until is the time until the next change that time alone causes. 0: there is none.
+// until returns the time until the next change without an event, or 0 if none is expected.
 func until(d step.Decision, now time.Time) time.Duration {
 	due := d.Status.Again
 	if wait, ok := d.Next.(step.Wait); ok {
@@ -225,16 +231,18 @@ func until(d step.Decision, now time.Time) time.Duration {
 	return max(due.Sub(now), time.Millisecond)
 }
 
-// Wake lets what happens outside the API server (an engine's report, the end of a drain) cause a reconcile.
+// Wake lets events outside the API server, such as an engine's report or the end of a drain,
+// trigger a reconcile.
 type Wake struct {
 	node     string
 	triggers chan event.GenericEvent
 }
 
-// newWake makes a Wake for the agent of a node. Nothing has triggered it yet.
+// newWake returns a Wake for the agent of a node.
 func newWake(node string) Wake { return Wake{node: node, triggers: make(chan event.GenericEvent, 1)} }
 
-// Trigger causes a reconcile that begins after now. It never blocks: one that is pending counts for this one.
+// Trigger causes a reconcile that begins after now. It never blocks, because one pending reconcile
+// is enough.
 func (w Wake) Trigger() {
 	select {
 	case w.triggers <- event.GenericEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}}}:

@@ -32,23 +32,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// apiServer is a Node and a policy, and what goes wrong with them.
+// apiServer is a fake API server with a Node and a policy, which may return errors.
 type apiServer struct {
 	client.Client
 	node   *corev1.Node
 	policy *v1alpha1.RebootPolicy
-	// limiting is the policy of that name. Nil: there is none.
+	// limiting is a policy of another name, or nil.
 	limiting *v1alpha1.RebootPolicy
-	// getErr and patchErr are the answers where they are set; policyErr is that to reading the policy.
+	// getErr and patchErr are returned if they are set, and policyErr is returned for reads of the
+	// policy.
 	getErr, patchErr, policyErr error
-	// outruns lets somebody else write the Node before a patch, so often. meddle is what they change; nil is a heartbeat.
+	// outruns is the number of patches before which somebody else writes the Node. meddle is that
+	// write, and nil is a heartbeat.
 	outruns int
 	meddle  func(*corev1.Node)
-	// keeps: the Node becomes what is written.
+	// keeps reports whether patches change the Node.
 	keeps bool
-	// patches are all that came, by subresource.
+	// patches are all patches so far, by subresource.
 	patches []string
-	// policyReads counts how often the policy was asked for.
+	// policyReads counts the reads of the policy.
 	policyReads int
 }
 
@@ -77,7 +79,7 @@ func (a *apiServer) Patch(_ context.Context, object client.Object, patch client.
 	return a.patch("node", object, patch)
 }
 
-// patch notes the patch and answers with the next version of the Node.
+// patch records the patch and returns the next version of the Node.
 func (a *apiServer) patch(what string, object client.Object, patch client.Patch) error {
 	data, err := patch.Data(object)
 	if err != nil {
@@ -129,14 +131,14 @@ func (s statusWriter) Patch(_ context.Context, object client.Object, patch clien
 	return s.patch("status", object, patch)
 }
 
-// logind counts the reboots it was asked for.
+// logind counts the calls to reboot.
 type logind struct {
 	// inhibitors block a shutdown.
 	inhibitors []host.Inhibitor
 
-	// refuses is why it would refuse in any case.
+	// refuses is the reason why it would refuse in any case.
 	refuses string
-	// goesDown: it takes the host down.
+	// goesDown reports whether it takes the host down.
 	goesDown bool
 
 	asked int
@@ -158,8 +160,8 @@ func (l *logind) Reboot(context.Context, v1alpha1.Obstacle) error {
 	return l.err
 }
 
-// makeReconciler acts on a Node with a record, of which the engine has nothing new to report. It asks for a reboot where there is only
-// a grant.
+// makeReconciler returns a Reconciler for a Node with a record whose engine has nothing new to
+// report. If the record has only a grant, the engine requires a reboot.
 func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *logind) {
 	t.Helper()
 	node := &corev1.Node{
@@ -204,7 +206,8 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	return r, api, asked
 }
 
-// change makes the Reconciler anew with something else to work with. It knows what the engines have reported, and nothing else.
+// change rebuilds the Reconciler with a changed configuration. Only the reports of the engines are
+// kept.
 func (r *Reconciler) change(change func(*Config)) {
 	reported := r.Reports.all()
 	change(&r.Config)
@@ -214,10 +217,10 @@ func (r *Reconciler) change(change func(*Config)) {
 	}
 }
 
-// drainBy gives the Reconciler other drains.
+// drainBy replaces the drains of the Reconciler.
 func (r *Reconciler) drainBy(d *drains) { r.drains, r.observer.drains = d, d }
 
-// observed is all that the Reconciler observes for a decision.
+// observed returns everything that the Reconciler observes for a decision.
 func (r *Reconciler) observed(t *testing.T, node *corev1.Node) step.Observation {
 	t.Helper()
 	o, err := r.observer.observe(t.Context(), node)
@@ -235,14 +238,14 @@ var (
 	conflict = apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("changed"))
 )
 
-// inLedgerOf is grant 1 of policy workers in another policy's ledger.
+// inLedgerOf returns grant 1 of policy workers in another policy's ledger.
 func inLedgerOf(ledger string) *protocol.Grant {
 	g := makeGrant(1, active, boot)
 	g.Ledger = ledger
 	return g
 }
 
-// isMine makes the progress of the Node one that this process has written.
+// isMine marks the progress of the Node as written by this process.
 func isMine(r *Reconciler, api *apiServer) {
 	r.observer.seen = seen{api.node.Annotations[v1alpha1.AnnotationProgress], now, true}
 }
@@ -365,7 +368,7 @@ func TestReconcile(t *testing.T) {
 				r.observer.call = call{seq: 1, Call: step.Call{Refusals: 8, RefusedAt: now.Add(-time.Hour)}}
 				r.Host.Logind.(*logind).goesDown = true
 			},
-			want: ctrl.Result{RequeueAfter: 15 * time.Second}, patches: 1, // that logind has refused is reported
+			want: ctrl.Result{RequeueAfter: 15 * time.Second}, patches: 1, // for the report of logind's refusal
 		},
 		"what the cache shows is confirmed first": {
 			record: inPhase(rebootingPhase),
@@ -437,7 +440,8 @@ func TestReconcile_ReadsThePolicyWhereItDecides(t *testing.T) {
 	}
 }
 
-// TestReconcile_StopsTheDrainFirst: nothing is evicted once an attempt has ended, however it did.
+// TestReconcile_StopsTheDrainFirst shows that nothing is evicted after an attempt has ended, for
+// any reason.
 func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 	cases := map[string]func(*apiServer){
 		"cancelled": func(api *apiServer) {
@@ -463,8 +467,9 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 	}
 }
 
-// TestReconcile_WaitsForTheEndOfWhatItBegan: nothing is written where a drain is begun once more, or logind is asked once more. So
-// nothing wakes the agent. It would never notice that the drain takes too long, or that the host does not go down.
+// TestReconcile_WaitsForTheEndOfWhatItBegan covers a repeated drain and a repeated call of logind.
+// They start without a write that would wake the agent, which still has to notice that they take
+// too long.
 func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 	cases := map[string]struct {
 		phase protocol.Phase
@@ -486,7 +491,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 					isMine(r, api)
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(step.Observation{BootID: boot, Record: inPhase(rebootingPhase)}).Conditions...)
 				}
-				<-r.Wake.triggers // what the engine has reported
+				<-r.Wake.triggers // of the engine's report
 				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got != (ctrl.Result{}) || len(api.patches) > 0 {
 					t.Fatalf("%v, %v, patches %q", got, err, api.patches)
 				}
@@ -523,8 +528,8 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 	}
 }
 
-// What a FleetLock client has not finalized in time is finalized first, unless the host is held up: rpm-ostree reboots the host after it,
-// whoever holds it up.
+// An update that a FleetLock client has not finalized in time is finalized first, unless the host
+// is held up. rpm-ostree reboots the host after that and ignores inhibitors.
 func TestCallReboot_FinalizesWhatTheClientHasNot(t *testing.T) {
 	cases := map[string]struct {
 		next       step.CallReboot
@@ -644,7 +649,8 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 	}
 }
 
-// TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it was when the drain began counts no more.
+// TestReconcile_GoesByThePolicyAtThePointOfNoReturn shows that the policy at the start of the drain
+// does not count any more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.ObstacleIgnore}}}
@@ -655,8 +661,8 @@ func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	}
 }
 
-// TestConfirm: right before logind is called the API server is asked, also by the process that has crossed the point of no return. It
-// may have been restored with its machine.
+// TestConfirm shows that the Node is read live right before logind is called, even by the process
+// that passed the point of no return. That process may have been restored with its machine.
 func TestConfirm(t *testing.T) {
 	cases := map[string]struct {
 		live func(*corev1.Node)
@@ -698,8 +704,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// An administrator may take the cordon over while the node is drained: he uncordons it and cordons it again, faster than the
-// cache shows.
+// An administrator may take over the cordon during the drain, by uncordoning the node and cordoning
+// it again before the cache shows it.
 func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 	cordonOf := func(manager string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}

@@ -11,23 +11,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// refusedPatience is for how long the API server may refuse what the agent writes before the agent is not Ready. An admission policy
-// may be put right within it.
+// refusedPatience is the time for which the API server may refuse the agent's writes before the
+// agent is not Ready. An admission policy may be fixed within that time.
 const refusedPatience = 30 * time.Second
 
-// refusals follows whether the API server takes what the agent writes on its Node. What it refuses cannot be told there, so the
-// agent's pod shows it: an agent that is not Ready counts as missing.
+// refusals records whether the API server accepts the agent's writes to its Node. If it does not,
+// the Node cannot show that, so the agent's pod does: an agent that is not Ready counts as missing.
 type refusals struct {
 	clock clock.PassiveClock
 
 	mu sync.Mutex
 	// since is the time of the first refusal in a row, or zero if the last write succeeded. answer
-	// is the last answer.
+	// is the message of the last one.
 	since  time.Time
 	answer string
 }
 
-// note takes in how a reconcile ended. Outages change nothing.
+// note records the result of a reconcile. Outages do not change anything.
 func (f *refusals) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

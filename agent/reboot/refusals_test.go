@@ -14,7 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// TestCheckWrites: an agent that cannot write its Node is not Ready, which is all that the manager can see of it.
+// TestCheckWrites shows that an agent which cannot write its Node is not Ready. The manager cannot
+// see anything else of it.
 func TestCheckWrites(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errAPI)
 	r, api, _ := makeReconciler(t, protocol.Record{})
@@ -42,7 +43,7 @@ func TestCheckWrites(t *testing.T) {
 			t.Errorf("%s: %v", then.what, err)
 		}
 	}
-	// One event for the row of refusals: the write that succeeded has ended it.
+	// The refusals in a row emit one event. The successful write has ended the row.
 	if got := strings.Count(strings.Join(r.announcer.emitted(), "\n"), "NodeWriteRefused"); got != 1 {
 		t.Errorf("%d events", got)
 	}

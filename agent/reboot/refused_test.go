@@ -17,8 +17,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// guarded is a logind behind a bus that lets no call through. As the real one's, its text names the connection, which is
-// another one with each call.
+// guarded is a logind behind a bus that rejects all calls. The text of its errors names the
+// connection, which is a new one for each call.
 type guarded struct{ calls int }
 
 func (g *guarded) refuse() error {
@@ -37,7 +37,8 @@ func (g *guarded) GoingDown(context.Context) (bool, error) { return false, g.ref
 
 func (g *guarded) Reboot(context.Context, v1alpha1.Obstacle) error { return g.refuse() }
 
-// makeGuarded is a reconciler of such a host whose engine asks for a reboot, on an API server that keeps what is written.
+// makeGuarded returns the reconciler of such a host whose engine requires a reboot. The API server
+// keeps what is written.
 func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *guarded) {
 	t.Helper()
 	r, api, _ := makeReconciler(t, record)
@@ -48,7 +49,8 @@ func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer,
 	return r, api, logind
 }
 
-// A write causes the next look: a message that changed with each look would be written without end.
+// Each write triggers a reconcile, so a message that differed each time would be written without
+// end.
 func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 	r, api, logind := makeGuarded(t, protocol.Record{})
 	for range 5 {
@@ -65,8 +67,8 @@ func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 	}
 }
 
-// Here logind's own message is reported, and a new connection changes it. That costs one write for each time it is asked, which is
-// every five minutes in the end, and none for the looks in between.
+// Here logind's own message is reported, and it changes with each connection. So each call costs
+// one write, which is one in five minutes in the end. The checks in between do not cost any.
 func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 	r, api, logind := makeGuarded(t, inPhase(rebootingPhase))
 	clock := testclock.NewFakeClock(now)
@@ -78,7 +80,7 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The first write also reports that the host is about to go down, before the first answer.
+		// The first write reports, before the first call, that the host is about to go down.
 		if logind.calls != asked || len(api.patches) != asked+1 {
 			t.Errorf("asked %d times, want %d; patches %q", logind.calls, asked, api.patches)
 		}
@@ -89,7 +91,7 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 	}
 }
 
-// Whether logind obeys a call whose answer is lost is unknown. The report does not deny it.
+// It is unknown whether logind obeys a call whose reply is lost. The report must not deny it.
 func TestCallReboot_LosesTheAnswer(t *testing.T) {
 	r, api, logind := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
 	logind.err = context.DeadlineExceeded

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// Reports holds the last report of each update engine. Engines report to it from their own goroutines.
+// Reports holds the last report of each update engine. Engines call Put from their own goroutines.
 type Reports struct {
 	wake  Wake
 	names []string
@@ -25,12 +25,12 @@ type Reports struct {
 	again map[string]source.Again
 }
 
-// newReports waits for the reports of the engines of these names.
+// newReports returns Reports for the engines of these names.
 func newReports(wake Wake, names ...string) *Reports {
 	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}, again: map[string]source.Again{}}
 }
 
-// Put takes a report and causes a reconcile.
+// Put stores a report and triggers a reconcile.
 func (r *Reports) Put(report engine.Report) {
 	r.mu.Lock()
 	r.last[report.Engine] = report
@@ -38,7 +38,8 @@ func (r *Reports) Put(report engine.Report) {
 	r.wake.Trigger()
 }
 
-// Again is what makes an engine look once more. An engine that never asked for it is not asked.
+// Again returns the signal that makes an engine check its host again. It is ignored by an engine
+// that does not listen for it.
 func (r *Reports) Again(name string) source.Again {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +47,8 @@ func (r *Reports) Again(name string) source.Again {
 	return r.again[name]
 }
 
-// confirm returns once each engine that asks for a reboot has looked once more, or with an error where one did not in time.
+// confirm returns once each engine that requires a reboot has checked again, or with an error if
+// one of them was too late.
 func (r *Reports) confirm(ctx context.Context) error {
 	for _, report := range r.all() {
 		r.mu.Lock()
@@ -62,8 +64,9 @@ func (r *Reports) confirm(ctx context.Context) error {
 	return nil
 }
 
-// all are the last reports of the engines, in the order of names. Nil until each has reported: so an agent that starts does not
-// withdraw the need of an engine that has not reported yet.
+// all returns the last reports of the engines, in the order of names. It is nil until each of them
+// has reported, so that a starting agent does not withdraw the need of an engine that has not
+// reported yet.
 func (r *Reports) all() []engine.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +81,8 @@ func (r *Reports) all() []engine.Report {
 	return reports
 }
 
-// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: no report had been received. A
-// state other than Needed is Unknown.
+// Before returns what an engine reported in this boot to an earlier process of the agent, or the
+// zero Report. A state other than Needed becomes Unknown.
 func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
 	bootID, err := host.BootID(r.Host.BootIDFile)
 	if err != nil {
@@ -92,7 +95,7 @@ func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, er
 	before, err := protocol.ParseEngines(node.Annotations)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Cannot read what the engines reported before", "reason", err.Error())
-		return engine.Report{}, nil // It is replaced with the first report.
+		return engine.Report{}, nil // The first report replaces it.
 	}
 	return step.Before(before, name, bootID), nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// HoldsUpgrades reports whether no upgrade of the host may begin now, for the driver of an engine that runs beside the
-// reconciler.
+// HoldsUpgrades reports whether upgrades of the host must wait. The driver of an engine calls it
+// from its own goroutine.
 func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 	node, nodeErr := r.writer.cached(ctx)
 	bootID, bootErr := host.BootID(r.Host.BootIDFile)
@@ -26,7 +26,8 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 	})
 }
 
-// AnnounceUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and the agent does not.
+// AnnounceUpgradesLeft emits an event which says that the host upgrades itself under its own
+// policy, so the agent does not.
 func (r *Reconciler) AnnounceUpgradesLeft(ctx context.Context, policy string) {
 	node, err := r.writer.cached(ctx)
 	if err != nil {
