@@ -13,19 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// budget is what the drain needs to know of a PodDisruptionBudget. The zero budget covers no pod: one that is not there.
+// budget holds the fields of a PodDisruptionBudget that the drain needs. The zero budget covers no
+// pods and stands for one that does not exist.
 type budget struct {
 	pods labels.Selector
-	// allowed is how many more pods may go now.
+	// allowed is the number of further pods that may be evicted now.
 	allowed int
-	// lenient: pods that are not ready may go in any case. enough: they may go while the others are as many as the budget wants.
+	// lenient means that pods which are not ready may always be evicted. enough means that they may
+	// be while the budget has as many healthy pods as it requires.
 	lenient, enough bool
 	// closed says that the budget allows no eviction even when all its pods are healthy. It is
 	// empty if it does, or if that is unknown.
 	closed string
 	// stuck says why the budget allows no eviction even after a cordon, and is empty if it may.
 	stuck string
-	// changed is the number of the change that brought this value, of all changes of budgets.
+	// changed is the number of the change that set this value, counted over all budgets.
 	changed int
 }
 
@@ -33,11 +35,11 @@ type budget struct {
 // disruption controller has confirmed them.
 const maxDisruptedPods = 2000
 
-// readBudget takes the budget out of the API object.
+// readBudget reads the fields from the API object.
 func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 	pods, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
 	if err != nil || pdb.Spec.Selector.Size() > maxSelectable {
-		// The API server sees no pods in one that is invalid either.
+		// The API server ignores an invalid selector, too.
 		return budget{}
 	}
 	policy, status := pdb.Spec.UnhealthyPodEvictionPolicy, pdb.Status
@@ -45,7 +47,8 @@ func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 		pods: pods, lenient: policy != nil && *policy == policyv1.AlwaysAllow,
 		enough: status.CurrentHealthy >= status.DesiredHealthy && status.DesiredHealthy > 0,
 	}
-	// A status that is older than the spec is no permission: the server refuses until the controller has caught up.
+	// The API server refuses evictions while the status is older than the spec, until the
+	// controller has caught up.
 	current := status.ObservedGeneration >= pdb.Generation && len(status.DisruptedPods) <= maxDisruptedPods
 	if current {
 		b.allowed = max(0, int(status.DisruptionsAllowed))
@@ -56,13 +59,13 @@ func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 	condition := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition)
 	switch {
 	case condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == policyv1.SyncFailedReason:
-		// The numbers are those of the last time that the controller could count.
+		// The numbers are from the last time that the controller could count the pods.
 		b.stuck = fmt.Sprintf("PodDisruptionBudget %s allows no eviction, because its pods cannot be counted: %s", pdb.Name, condition.Message)
-	case !current, status.ExpectedPods == 0: // one that counts no pods is older than the pod
+	case !current, status.ExpectedPods == 0: // a status without pods is older than the pod
 		b.stuck = fmt.Sprintf("the status of PodDisruptionBudget %s does not count the pod yet", pdb.Name)
 	case status.DesiredHealthy == 0:
 		b.stuck = fmt.Sprintf("PodDisruptionBudget %s allows no eviction while none of its pods is ready", pdb.Name)
-	case status.DesiredHealthy >= status.ExpectedPods: // so it is with maxUnavailable 0, and with a minAvailable of all pods
+	case status.DesiredHealthy >= status.ExpectedPods: // for example with maxUnavailable 0, or if minAvailable is all pods
 		b.closed = fmt.Sprintf("PodDisruptionBudget %s allows no eviction, even with every pod healthy", pdb.Name)
 	}
 	return b
@@ -72,20 +75,20 @@ func (b budget) covers(t target) bool {
 	return b.pods != nil && b.pods.Matches(labels.Set(t.labels))
 }
 
-// refuses reports whether the API server refuses to evict the pod for as long as neither changes. It decides as
-// pkg/registry/core/pod/storage/eviction.go does.
+// refuses reports whether the API server refuses to evict the pod as long as neither changes. It
+// decides as pkg/registry/core/pod/storage/eviction.go does.
 func (b budget) refuses(e *podState) bool {
 	return b.covers(e.target) && b.allowed == 0 && (e.ready || !b.lenient && !b.enough)
 }
 
-// budgets are the PodDisruptionBudgets that are known.
+// budgets holds the known PodDisruptionBudgets.
 type budgets struct {
 	known map[types.NamespacedName]budget
-	// changes counts the changes of all of them.
+	// changes counts the changes of all budgets.
 	changes int
 }
 
-// set records a budget's new value, and returns it with the number of the change, and the one before.
+// set stores a budget with the number of its change, and returns the new and the previous value.
 func (b *budgets) set(name types.NamespacedName, next budget) (now, before budget) {
 	before = b.known[name]
 	b.changes++
@@ -98,12 +101,12 @@ func (b *budgets) set(name types.NamespacedName, next budget) (now, before budge
 	return next, before
 }
 
-// forget drops what is known of a namespace's budgets: a new watch begins with all of them.
+// forget drops the budgets of a namespace, because a new watch begins with all of them.
 func (b *budgets) forget(namespace string) {
 	maps.DeleteFunc(b.known, func(name types.NamespacedName, _ budget) bool { return name.Namespace == namespace })
 }
 
-// covering lists the budgets known to cover the pod, by name.
+// covering returns the names of the known budgets that cover the pod.
 func (b *budgets) covering(t target) []types.NamespacedName {
 	var names []types.NamespacedName
 	for name, one := range b.known {
@@ -115,7 +118,7 @@ func (b *budgets) covering(t target) []types.NamespacedName {
 	return names
 }
 
-// of names the budgets known to cover the pod, for people.
+// of returns the known budgets that cover the pod, for people.
 func (b *budgets) of(t target) string {
 	covering := b.covering(t)
 	names := make([]string, 0, len(covering))
@@ -125,21 +128,22 @@ func (b *budgets) of(t target) string {
 	return strings.Join(names, ", ")
 }
 
-// freed reports whether a budget that covers the pod has allowed something since the request that was refused was sent. Then
-// the change overtook the refusal, and no other may come.
+// freed reports whether a budget that covers the pod has allowed evictions since the refused
+// request was sent. The change then overtook the refusal, and another one may not come.
 func (b *budgets) freed(e *podState) bool {
 	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool {
 		return b.known[name].changed > e.sentAt && b.known[name].allowed > 0
 	})
 }
 
-// refuse reports whether a budget is known that holds the pod back for as long as neither changes.
+// refuse reports whether a known budget refuses the pod's eviction as long as neither changes.
 func (b *budgets) refuse(e *podState) bool {
 	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool { return b.known[name].refuses(e) })
 }
 
-// foretell explains why a drain would wait for the pod in vain. stuck is a reason that no cordon changes, and closed a budget that
-// programs may open for a node that is cordoned. Both are empty if the pod may go, now or when others are healthy.
+// foretell explains why a drain would wait for the pod in vain. stuck is a reason that a cordon
+// does not change. closed names a budget that other programs may open once the node is cordoned.
+// Both are empty if the pod can be evicted, now or when other pods are healthy.
 func (b *budgets) foretell(e *podState) (stuck, closed string) {
 	if !e.budgeted() {
 		return "", ""

@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	// listSeconds bounds a LIST.
+	// listSeconds is the time-out of a LIST.
 	listSeconds = 30
-	// watchSeconds ends a WATCH, so that one that died silently is noticed.
+	// watchSeconds is the duration of a WATCH, so that a broken one is noticed.
 	watchSeconds = 300
 )
 
-// Client asks the API server for what a drain reads and writes, as one identity. It knows three kinds.
+// Client makes the API requests of a drain as one identity, for three kinds of objects.
 type Client struct {
 	core, policy rest.Interface
 	parameters   runtime.ParameterCodec
 }
 
-// NewClient makes the client of the identity that config names. The scheme has the kinds of core/v1 and policy/v1.
+// NewClient returns a client with the identity in config. The scheme must have the kinds of core/v1
+// and policy/v1.
 func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -46,27 +47,27 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	return &Client{core: core, policy: policy, parameters: runtime.NewParameterCodec(scheme)}, nil
 }
 
-// pods passes on each pod that a field selector selects, and returns the resource version of the list. The request leaves
-// the resource version unset. The API server then answers from its cache, by an index on the node's name. Its data is as
-// fresh as the store's.
+// pods calls take for each pod that matches a field selector, and returns the resource version of
+// the list. The request does not set a resource version. The API server then answers from its
+// cache, by an index on the node's name, with data as fresh as that of etcd.
 func (c *Client) pods(ctx context.Context, selector string, take func(*corev1.Pod) error) (version string, err error) {
 	return list(ctx, c.query(c.core.Get().Resource("pods"), selector), take)
 }
 
-// budgets passes on each PodDisruptionBudget of a namespace, as fresh as the pods.
+// budgets calls take for each PodDisruptionBudget of a namespace. They are as fresh as the pods.
 func (c *Client) budgets(ctx context.Context, namespace string, take func(*policyv1.PodDisruptionBudget) error) error {
 	_, err := list(ctx, c.query(c.policy.Get().Namespace(namespace).Resource("poddisruptionbudgets"), ""), take)
 	return err
 }
 
-// watchPods follows the pods that a field selector selects, from a resource version on.
+// watchPods watches the pods that match a field selector, from a resource version on.
 func (c *Client) watchPods(ctx context.Context, selector, version string) (watch.Interface, error) {
 	return c.watch(ctx, c.core.Get().Resource("pods"), &metav1.ListOptions{
 		FieldSelector: selector, ResourceVersion: version, AllowWatchBookmarks: true,
 	})
 }
 
-// watchBudgets follows the PodDisruptionBudgets of a namespace, and begins with all that there is.
+// watchBudgets watches the PodDisruptionBudgets of a namespace. It begins with all existing ones.
 func (c *Client) watchBudgets(ctx context.Context, namespace string) (watch.Interface, error) {
 	return c.watch(ctx, c.policy.Get().Namespace(namespace).Resource("poddisruptionbudgets"), &metav1.ListOptions{})
 }
@@ -82,8 +83,8 @@ func (c *Client) query(request *rest.Request, selector string) *rest.Request {
 	return request.VersionedParams(options, c.parameters)
 }
 
-// list reads the answer to a LIST one object at a time: those of a tenant may be larger together than the agent's memory.
-// Pages would be an answer from etcd, which reads the pods of all nodes for them.
+// list decodes the response to a LIST one object at a time, because a tenant's objects together may
+// exceed the agent's memory. Pages would be read from etcd, which would read the pods of all nodes.
 func list[T any](ctx context.Context, request *rest.Request, take func(*T) error) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listSeconds*time.Second)
 	defer cancel()
@@ -95,7 +96,7 @@ func list[T any](ctx context.Context, request *rest.Request, take func(*T) error
 	return readList(body, take)
 }
 
-// readList passes on each item of a list in JSON, and returns the list's resource version.
+// readList calls take for each item of a list in JSON, and returns the list's resource version.
 func readList[T any](from io.Reader, take func(*T) error) (version string, err error) {
 	decoder := json.NewDecoder(from)
 	var metadata metav1.ListMeta
@@ -120,7 +121,7 @@ func readList[T any](from io.Reader, take func(*T) error) (version string, err e
 	return metadata.ResourceVersion, err
 }
 
-// readAll reads all members of an object or an array. It reads nothing from a null.
+// readAll reads all members of an object or an array. It accepts null as empty.
 func readAll(decoder *json.Decoder, read func() error) error {
 	switch begin, err := decoder.Token(); {
 	case err != nil || begin == nil:
@@ -137,7 +138,8 @@ func readAll(decoder *json.Decoder, read func() error) error {
 	return err
 }
 
-// watch does without client-go's retries, which may sleep ten times on a Retry-After while pods leave unseen: the drain tries again.
+// watch disables client-go's retries, which may sleep up to ten times on a Retry-After while the
+// drain misses changes of pods. The drain itself tries again.
 func (c *Client) watch(ctx context.Context, request *rest.Request, options *metav1.ListOptions) (watch.Interface, error) {
 	seconds := int64(watchSeconds)
 	options.Watch, options.TimeoutSeconds = true, &seconds

@@ -9,22 +9,24 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// This file states which pods stay because they come back. A cordon does not keep pods off the node that tolerate its taint, or whose
-// controller names the node. The replacement of an evicted one is likely to come to this node, which is the emptiest. It would be
-// evicted again until the drain's time is over, and only the pod's controller could end that. EvictLeft
-// asks these pods once more right before the reboot.
+// This file decides which pods stay because they come back. A cordon does not keep pods off the
+// node that tolerate its taint, or whose controller names the node. If such a pod is evicted, its
+// replacement is likely to come to this node, because it is the emptiest. It would be evicted again
+// until the drain times out, and only its controller could change that. EvictLeft evicts these pods
+// once more right before the reboot.
 
 const (
 	comesBackTolerant = "comes back to the cordoned node: it tolerates the taint node.kubernetes.io/unschedulable"
 	comesBackPlaced   = "comes back to the cordoned node again and again: its controller, or a scheduler of its own, puts it there"
 )
 
-// comebacks is what a drain remembers of pods that come back.
+// comebacks records the pods that come back during a drain.
 type comebacks struct {
-	// next is, by controller, the round of the next pod that it puts on the node. It is one more than that of the last pod that was asked
-	// to leave and went.
+	// next holds, by controller, the round of the next pod that it creates on the node. It is one
+	// more than the round of the last pod that left after it was evicted.
 	next map[types.UID]int
-	// rounds are those of the pods on the node. 0: it was there first, or none of its controller's was asked and went.
+	// rounds holds the rounds of the pods on the node. It is 0 if the pod was there first, or no
+	// evicted pod of its controller has left yet.
 	rounds map[types.UID]int
 	// staying are the pods that came back and are left alone.
 	staying map[types.UID]Pod
@@ -34,8 +36,9 @@ func newComebacks() comebacks {
 	return comebacks{next: map[types.UID]int{}, rounds: map[types.UID]int{}, staying: map[types.UID]Pod{}}
 }
 
-// comesBack states why no eviction rids the node of a pod of some round. Empty: one may, or no eviction is sent: a rule waits
-// until the pod has completed, or the policy never lets it go.
+// comesBack says why evictions cannot free the node of a pod in the given round. It is empty if
+// they can, or if the pod is not evicted because a rule waits for it to complete or the policy
+// never removes it.
 func (t target) comesBack(round int) string {
 	asks := t.decision.action == v1alpha1.DrainEvict || t.decision.action == v1alpha1.DrainDelete
 	switch {
@@ -49,8 +52,8 @@ func (t target) comesBack(round int) string {
 	return ""
 }
 
-// settle decides about a pod anew where it has come back: it stays, unless it is one that keeps its node. Then the drain
-// waits for it.
+// settle decides again about a pod that may have come back. Such a pod stays. If it must not be
+// disrupted, the drain waits for it.
 func (c comebacks) settle(t target) target {
 	delete(c.staying, t.uid)
 	why := t.comesBack(c.round(t))
@@ -65,8 +68,8 @@ func (c comebacks) settle(t target) target {
 	return t
 }
 
-// round is that in which the pod came, which is found out when it does. Before the first LIST nothing was asked, so all that
-// are in it came in round 0.
+// round returns the round of a pod, which is determined when the pod first appears. All pods of the
+// first LIST are in round 0.
 func (c comebacks) round(t target) int {
 	if _, known := c.rounds[t.uid]; !known {
 		c.rounds[t.uid] = c.next[t.controller]
@@ -80,7 +83,8 @@ func (c comebacks) knows(uid types.UID) bool {
 	return known
 }
 
-// goes records that a pod is going or gone. Only of those that the drain has asked is a replacement one that comes back.
+// goes records that a pod is leaving or has left. Only the replacement of a pod that the drain has
+// evicted counts as coming back.
 func (c comebacks) goes(e *podState) {
 	if e != nil && e.asked && e.controller != "" {
 		c.next[e.controller] = max(c.next[e.controller], c.rounds[e.uid]+1)
@@ -93,7 +97,7 @@ func (c comebacks) remove(uid types.UID) {
 	delete(c.staying, uid)
 }
 
-// forget drops what is known of the pods that are not shown any more.
+// forget drops the pods that are not on the node any more.
 func (c comebacks) forget(shown map[types.UID]bool) {
 	maps.DeleteFunc(c.rounds, func(uid types.UID, _ int) bool { return !shown[uid] })
 	maps.DeleteFunc(c.staying, func(uid types.UID, _ Pod) bool { return !shown[uid] })

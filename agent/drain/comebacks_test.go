@@ -16,7 +16,8 @@ func tolerant(t *target) { t.tolerates = true }
 
 func blocking(t *target) { t.blocks = true }
 
-// lists takes in a new LIST, come pods that the watch brings, gone that one is gone, leave that one which was asked terminates and is gone.
+// lists applies a new LIST. come adds pods by the watch, gone removes a pod, and leave lets an
+// evicted pod terminate and go.
 func (s *script) lists(pods ...target) *script {
 	s.p.replace(pods)
 	return s
@@ -42,7 +43,7 @@ func (s *script) leave(t target) *script {
 	return s
 }
 
-// TestComebacks: which pods are evicted that come while a node is drained, and which are let stay.
+// TestComebacks shows which of the pods that appear during a drain are evicted and which stay.
 func TestComebacks(t *testing.T) {
 	old := makeTarget("old", of("rs"))
 	fresh := makeTarget("fresh", of("rs"), tolerant)
@@ -51,7 +52,8 @@ func TestComebacks(t *testing.T) {
 	}
 	cases := map[string]struct {
 		script *script
-		// goes are the pods that are asked to leave next, back those that stay, waits those that the drain waits for all the same.
+		// goes are the pods to evict next, back the pods that came back and stay, and waits the
+		// pods that the drain waits for.
 		goes  []types.UID
 		back  []Pod
 		waits []Pod
@@ -161,7 +163,8 @@ func TestComebacks_KeepTheirVolumes(t *testing.T) {
 	}
 }
 
-// TestLate: a pod that keeps its node and comes in the middle of a drain is not evicted, and is waited for.
+// TestLate shows that a pod which appears during a drain and must not be disrupted is not evicted,
+// and that the drain waits for it.
 func TestLate(t *testing.T) {
 	old, migration := makeTarget("old", of("rs")), makeTarget("migration", of("job"), blocking)
 	everywhere := makeTarget("migration", of("ds"), action(v1alpha1.DrainSkip), blocking)

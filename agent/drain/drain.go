@@ -1,23 +1,25 @@
 // Package drain empties a node before it reboots.
 //
-// One Drain call costs 2 + E requests: a LIST of the node's pods, a WATCH from there, and one for each pod that must go. It never
-// polls, never looks a pod up by name, and never asks for a pod's owner. Where a selector asks for the labels of namespaces, each of
-// these is one GET more. After each five minutes, these are asked for again, with one LIST of the pods.
+// One Drain call costs 2 + E requests: a LIST of the node's pods, a WATCH from there, and one
+// request for each pod that must leave. It never polls, never gets a pod by name, and never looks
+// up the owner of a pod. If a selector needs the labels of namespaces, it costs one more GET for
+// each namespace, and all of these again every five minutes, with a LIST of the pods.
 //
-//	      LIST, WATCH ──► filter.decide ──► progress ◄── answers of the API server
-//	spec.nodeName=node     (pure)            (pure)  ◄── WATCH of PodDisruptionBudgets, where one refused
+//	      LIST, WATCH ──► filter.decide ──► progress ◄── responses of the API server
+//	spec.nodeName=node     (pure)            (pure)  ◄── WATCH of PodDisruptionBudgets after a refusal
 //	                                            │
-//	                                       next(now): which requests now, when to look again
+//	                                       next(now): which requests now, when to run again
 //	                                            │
 //	                                       at most 10 requests at a time
 //
-// Everything that is known about the drain is in one progress value, touched by one goroutine only: the one that called
-// Drain. The others (the watches and the requests) send it changes. Nothing is stored anywhere else, so a Drain that died
-// half-way is continued by calling Drain again.
+// The whole state of the drain is in one progress value. Only the goroutine that called Drain
+// touches it. The other goroutines, for watches and requests, send it changes. Nothing is stored
+// elsewhere, so calling Drain again continues a drain that was interrupted.
 //
-// A pod is a UID, not a name. Requests carry the UID as a precondition, and only UIDs that the watch still shows are asked for again. A
-// StatefulSet's pod that has come back under its old name, here or elsewhere, is another pod. What is remembered of controllers, by
-// their UIDs too, is for one Drain call: which pods come back to the node, and stay.
+// Pods are identified by UID, not by name. Requests carry the UID as a precondition, and are only
+// repeated for UIDs that the watch still shows. A pod of a StatefulSet that returns with its old
+// name, on this or another node, is a different pod. Each Drain call also remembers, by the UID of
+// the controller, which pods come back to the node and stay.
 package drain
 
 import (
@@ -34,26 +36,33 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Drainer empties nodes. Its clients should not limit their own rate: the drain has at most 10 requests under way.
+// Drainer drains nodes. Its clients should not limit their rates, because a drain has at most 10
+// requests under way.
 type Drainer struct {
-	// Pods acts as the node: it lists and watches its pods, evicts them, and deletes them where a rule requires it.
+	// Pods acts as the node. It lists and watches the node's pods, evicts them, and deletes them if
+	// a rule requires it.
 	Pods *Client
-	// Policy acts as the agent: it watches PodDisruptionBudgets, and gets Namespaces where a rule selects by them.
+	// Policy acts as the agent. It watches PodDisruptionBudgets, and gets Namespaces if a rule
+	// selects by their labels.
 	Policy *Client
-	// Self is the agent's own pod, which is never evicted. Empty: unknown.
+	// Self is the agent's own pod, which is never evicted. It is empty if it is unknown.
 	Self types.NamespacedName
-	// Clock gives the time and wakes the drain.
+	// Clock provides the time and wakes the drain.
 	Clock clock.WithTicker
-	// Evictions, where set, is called once for each answered request, from the goroutine that called Drain. The result is
-	// evicted, deleted (accepted by a rule with action Delete), blocked, gone or error.
+	// Evictions is optional. It is called once for each answered request, from the goroutine that
+	// called Drain. The result is evicted, deleted (accepted for a rule with action Delete),
+	// blocked, gone or error.
 	Evictions func(result string)
 }
 
-// Drain evicts the pods of a node until none is left that must go, and then returns nil. It calls report on each change, from
-// the goroutine that called Drain. Where the policy never lets some pod go, or such a pod is to keep its node, it evicts
-// nothing and returns *UndrainableError. When ctx ends it returns ctx's error, wrapped. Any other error means that going on
-// would be a guess: a right is missing, or a rule cannot be read. All its goroutines have ended when it returns. It remembers
-// nothing: call it again after a crash.
+// Drain evicts the pods of a node until all that must leave have left, and then returns nil. It
+// calls report for each change, from the goroutine that called Drain. If the policy never removes
+// one of the pods, or one must not be disrupted, it evicts nothing and returns *UndrainableError.
+// When ctx ends it returns ctx's error, wrapped. Any other error, such as a missing permission or
+// an invalid rule, means that it cannot continue safely.
+//
+// All its goroutines have ended when it returns. It keeps no state, so it can be called again after
+// a crash.
 func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report func(Status)) error {
 	r, err := d.newRun(node, q)
 	if err != nil {
@@ -65,7 +74,7 @@ func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report fun
 	return nil
 }
 
-// change is news from one of the run's goroutines. An error ends the drain.
+// change is sent by one of the run's goroutines. An error ends the drain.
 type change func(p *progress, now time.Time) error
 
 // run is one call of Drain, Look or Follow.
@@ -75,7 +84,7 @@ type run struct {
 	filter  filter
 	changes chan change
 	group   sync.WaitGroup
-	// followed are the namespaces whose budgets are followed.
+	// followed are the namespaces whose budgets are watched.
 	followed map[string]bool
 }
 
@@ -91,7 +100,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 	r.group.Go(func() { r.followPods(ctx) })
 
 	p := newProgress()
-	shown := Status{Remaining: -1} // the first one is news, whatever it is
+	shown := Status{Remaining: -1} // so that the first status differs
 	for now := r.Clock.Now(); !p.done(now); now = r.Clock.Now() {
 		send, wake := p.next(now)
 		for _, t := range send {
@@ -113,7 +122,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 	return nil
 }
 
-// logBack logs, once for each pod, which ones are left alone because they come back.
+// logBack logs the pods that stay because they come back, once for each pod.
 func logBack(ctx context.Context, back, logged []Pod) {
 	for _, pod := range back {
 		if !slices.Contains(logged, pod) {
@@ -123,7 +132,7 @@ func logBack(ctx context.Context, back, logged []Pod) {
 	}
 }
 
-// await blocks until a change is recorded, wake has come, or ctx ends.
+// await blocks until a change was applied, the time wake has come, or ctx ends.
 func (r *run) await(ctx context.Context, p *progress, wake time.Time) error {
 	var woken <-chan time.Time
 	if !wake.IsZero() {
@@ -145,7 +154,7 @@ func (r *run) await(ctx context.Context, p *progress, wake time.Time) error {
 	}
 }
 
-// send hands a change to the drain, unless that has ended.
+// send passes a change to the drain, unless the drain has ended.
 func (r *run) send(ctx context.Context, c change) {
 	select {
 	case r.changes <- c:

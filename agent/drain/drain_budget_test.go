@@ -20,7 +20,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 	var w *world
 	BeforeEach(func(ctx context.Context) {
 		w = newWorld(ctx)
-		w.stopClock() // so that nothing is woken by a back-off
+		w.stopClock() // so that no back-off ends
 	})
 
 	It("waits, reports why, and wakes as many pods as the budget then allows (behaviour 38)", func(ctx context.Context) {
@@ -68,7 +68,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 	})
 
 	It("is not put to sleep by Retry-After, which a budget that lags answers with", func(ctx context.Context) {
-		w.pods(ctx, "web") // before the budget, which would put this client to sleep
+		w.pods(ctx, "web") // before the budget, because this client would wait for it
 		Expect(admin.PolicyV1().PodDisruptionBudgets(w.namespace).Create(ctx, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"},
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},

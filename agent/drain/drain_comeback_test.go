@@ -17,7 +17,7 @@ import (
 var _ = DescribeTable("Drain ends although a controller puts its pod back on the cordoned node again and again, and names it",
 	func(ctx context.Context, evicted int, why string, changes ...func(*corev1.Pod)) {
 		w := newWorld(ctx)
-		w.kubelet.hold() // so that each replacement is there before the pod that it replaces is gone
+		w.kubelet.hold() // so that each replacement exists before the old pod is gone
 		w.wire.Meddle(isEviction, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 			defer GinkgoRecover()
 			resp, err := next.RoundTrip(r)

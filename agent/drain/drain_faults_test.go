@@ -51,7 +51,8 @@ var _ = Describe("Drain when the API server fails", func() {
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"error": 1}))
 		Eventually(w.terminating, soon, polling).Should(ConsistOf(ContainSubstring("terminating until")))
-		// The back-off is over long before the pod counts as stuck, which the drain reports after it looked at what to send.
+		// The back-off ends long before the pod counts as stuck. The drain reports that after it
+		// has decided what to send.
 		c.SetTime(w.get(ctx, "web").DeletionTimestamp.Add(stuckAfter))
 		Eventually(w.status, soon, polling).Should(HaveField("Blocked", ConsistOf(HaveField("Reason", drain.ReasonStuckTerminating))))
 		w.kubelet.release(ctx)
@@ -63,12 +64,12 @@ var _ = Describe("Drain when the API server fails", func() {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		w.budget(ctx, "one", 1)
-		w.stopClock() // so that it is under way for no more than a moment
+		w.stopClock() // so that the request has just been sent
 		asked, answered := make(chan struct{}), make(chan struct{})
 		w.wire.Meddle(isEviction, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 			close(asked)
 			<-answered
-			return next.RoundTrip(r) // which fails where it was called back
+			return next.RoundTrip(r) // fails if the request was cancelled
 		})
 		d := w.start(v1alpha1.Drain{})
 		Eventually(asked, soon).Should(BeClosed())
@@ -90,7 +91,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Eventually(w.evictions, soon, polling).Should(HaveLen(1))
 		d.cancel()
 		Eventually(c.HasWaiters, soon, polling).Should(BeTrue())
-		c.Step(2 * time.Second) // the agent has no longer than that
+		c.Step(2 * time.Second) // requestGrace
 		Expect(d.wait()).To(MatchError(context.Canceled))
 		Expect(ends).To(MatchError(context.Canceled), "it is called back, and not given up after its own time")
 		Expect(w.counted()).To(BeEmpty(), "that was no answer")
@@ -145,7 +146,7 @@ var _ = Describe("Drain when the API server fails", func() {
 			})
 			d := w.start(v1alpha1.Drain{})
 			Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 1, Evicted: 1}))
-			// web-1 was asked too, or not, depending on which came first; web-2 was, and once.
+			// web-1 may or may not have been evicted before. web-2 was evicted once.
 			Eventually(w.evictions, soon, polling).Should(ContainElement("web-2"))
 			w.kubelet.release(ctx)
 			Expect(d.wait()).To(Succeed())
@@ -200,7 +201,8 @@ var _ = Describe("Drain when the API server fails", func() {
 	})
 })
 
-// evictsAtLast drains the node: one request fails, and the next does not. The pod stays until that is counted.
+// evictsAtLast drains the node. One request fails and the next succeeds. The pod stays until that
+// has been counted.
 func evictsAtLast(ctx context.Context, w *world) {
 	GinkgoHelper()
 	w.kubelet.hold()
@@ -210,7 +212,7 @@ func evictsAtLast(ctx context.Context, w *world) {
 	Expect(d.wait()).To(Succeed())
 }
 
-// allowReading lets a user read pods, and nothing else.
+// allowReading lets a user only read pods.
 func allowReading(ctx context.Context, user string) {
 	_, err := admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -223,7 +225,7 @@ func allowReading(ctx context.Context, user string) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	// The authorizer reads a cache too.
+	// The authorizer reads a cache, too.
 	Eventually(func() error {
 		_, err := kubernetes.NewForConfigOrDie(impersonating(user)).CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: 1})
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 )
 
-// drawnPod is a running pod in some state.
+// drawnPod returns a running pod in a random state.
 func drawnPod(random *rand.Rand) func(*corev1.Pod) {
 	phases := []corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed}
 	return func(p *corev1.Pod) {
@@ -30,7 +30,8 @@ func drawnPod(random *rand.Rand) func(*corev1.Pod) {
 	}
 }
 
-// drawBudget creates a budget in some state. The numbers need not fit together: no controller writes them.
+// drawBudget creates a budget in a random state. Its numbers may be inconsistent, because no
+// controller writes them.
 func drawBudget(ctx context.Context, random *rand.Rand, namespace, name, app string) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{

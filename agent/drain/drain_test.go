@@ -38,7 +38,7 @@ var _ = Describe("Drain", func() {
 		}
 		w.pods(ctx, names...)
 		w.drainer.Self = key(stays[4])
-		w.stopClock() // so that no answer is too late to be counted
+		w.stopClock() // so that every response is counted
 
 		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
 
@@ -247,7 +247,8 @@ var _ = Describe("Drain", func() {
 
 	DescribeTable("leaves a pod alone that has come back under an old name",
 		func(ctx context.Context, comesBack func(*world) func(*corev1.Pod)) {
-			// Not the node's identity: admission would refuse some of these requests before the UID is looked at.
+			// The node's identity is not used, because admission would refuse some of these
+			// requests before the UID is checked.
 			w.drainer.Pods = as(w.wire, "admin", "system:masters")
 			w.kubelet.hold()
 			old := w.create(ctx, "db-0")

@@ -19,22 +19,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
-// podFeed is where the run is in the stream of the node's pods.
+// podFeed is the state of the stream of the node's pods.
 type podFeed struct {
 	*run
 	selector   string
-	namespaces map[string]labels.Set // their labels, each looked up once in a LIST and the WATCH after it
-	version    string                // the resource version to go on from; "": LIST first
-	stale      bool                  // the labels of namespaces are to be read anew: LIST first
+	namespaces map[string]labels.Set // their labels, looked up once per LIST and the WATCH after it
+	version    string                // the resource version to continue from, or empty to LIST first
+	stale      bool                  // the labels of namespaces must be read again, with a LIST
 }
 
 func (r *run) podFeed() *podFeed {
 	return &podFeed{run: r, selector: fields.OneTermEqualSelector("spec.nodeName", r.node).String(), namespaces: map[string]labels.Set{}}
 }
 
-// followPods sends the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes on where it
-// was. One that is too old begins again with a LIST, and so does each one where the labels of namespaces matter. It ends with ctx, or with
-// an error that ends the drain.
+// followPods sends all pods of the node, now and later, to the drain: one LIST, and one WATCH from
+// there. A WATCH that ends is continued. After one that is too old it starts again with a LIST, and
+// so it does after every WATCH if the labels of namespaces matter. It ends with ctx, or with an
+// error that ends the drain.
 func (r *run) followPods(ctx context.Context) {
 	feed := r.podFeed()
 	for attempts := 0; ctx.Err() == nil; {
@@ -45,7 +46,7 @@ func (r *run) followPods(ctx context.Context) {
 			return
 		}
 		if !lists && feed.version != "" && feed.version != before {
-			attempts = 0 // the watch brought something
+			attempts = 0 // the watch delivered something
 		}
 		if err == nil && feed.version != "" && feed.version != before {
 			continue
@@ -59,14 +60,15 @@ func (r *run) followPods(ctx context.Context) {
 	}
 }
 
-// passes reports whether an error of a read is worth another attempt. A refusal is not: fail closed.
+// passes reports whether a failed read may be repeated. A read that was refused may not, so that
+// the drain fails closed.
 func passes(err error) bool { return judge(err).verdict == failed }
 
 // lists reports whether the next step is a LIST.
 func (f *podFeed) lists() bool { return f.version == "" || f.stale }
 
-// step reads once. No event reports that the labels of a namespace have changed, and a watch of all namespaces by each node would be
-// expensive. So the labels are read anew whenever the watch of the pods has ended.
+// step reads once. Watching all namespaces from each node would be expensive, so the labels of
+// namespaces are read again whenever the watch of the pods has ended.
 func (f *podFeed) step(ctx context.Context) error {
 	if f.lists() {
 		clear(f.namespaces)
@@ -81,7 +83,7 @@ func (f *podFeed) step(ctx context.Context) error {
 	return err
 }
 
-// read lists the pods of the node, as of a resource version.
+// read lists the pods of the node, and returns the resource version of the list.
 func (f *podFeed) read(ctx context.Context) (pods []target, version string, err error) {
 	version, err = f.Pods.pods(ctx, f.selector, func(pod *corev1.Pod) error {
 		t, err := f.target(ctx, pod)
@@ -94,7 +96,7 @@ func (f *podFeed) read(ctx context.Context) (pods []target, version string, err 
 	return pods, version, nil
 }
 
-// list sends the drain all pods of the node.
+// list sends all pods of the node to the drain.
 func (f *podFeed) list(ctx context.Context) error {
 	pods, version, err := f.read(ctx)
 	if err != nil {
@@ -104,7 +106,8 @@ func (f *podFeed) list(ctx context.Context) error {
 	f.send(ctx, func(p *progress, _ time.Time) error {
 		first := !p.listed
 		p.replace(pods)
-		// Later than now, something may be evicted already: then such a pod is blocked, and people see it.
+		// Only the first list may end the drain, because later something may have been evicted
+		// already. Such a pod then counts as blocked, and people can see it.
 		if keeps := append(p.undrainable(), p.blocking.list(blockerMessage)...); first && len(keeps) > 0 && !p.looks {
 			return &UndrainableError{Pods: keeps}
 		}
@@ -141,7 +144,7 @@ func (f *podFeed) handle(ctx context.Context, event watch.Event) error {
 	return nil
 }
 
-// target decides about a pod and keeps what the drain needs of it.
+// target decides about a pod and returns what the drain needs of it.
 func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	t := target{
 		uid: pod.UID, labels: selectable(pod.Labels), volumes: uses(pod),
@@ -162,8 +165,8 @@ func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	return t, nil
 }
 
-// maxSelectable bounds, in bytes, the labels of a pod and the selector of a PodDisruptionBudget that are kept. Larger ones
-// count as none: the API server keeps to the budget when it is asked for an eviction.
+// maxSelectable limits the labels of a pod and the selector of a PodDisruptionBudget that are kept,
+// in bytes. Larger ones are dropped, and the API server still enforces the budget.
 const maxSelectable = 16 << 10
 
 func selectable(set labels.Set) labels.Set {
@@ -177,7 +180,7 @@ func selectable(set labels.Set) labels.Set {
 	return set
 }
 
-// labelsOf looks up the labels of a namespace. Nil: no rule asks for any.
+// labelsOf looks up the labels of a namespace. It returns nil if the rules do not depend on them.
 func (f *podFeed) labelsOf(ctx context.Context, name string) (labels.Set, error) {
 	set, known := f.namespaces[name]
 	if known || !f.filter.namespaces {
@@ -191,7 +194,7 @@ func (f *podFeed) labelsOf(ctx context.Context, name string) (labels.Set, error)
 	return namespace.Labels, nil
 }
 
-// consume hands the events of a watch on until it ends or one is an error.
+// consume passes on the events of a watch until the watch ends or an event is an error.
 func consume(ctx context.Context, w watch.Interface, handle func(watch.Event) error) error {
 	defer w.Stop()
 	for {
@@ -212,7 +215,7 @@ func consume(ctx context.Context, w watch.Interface, handle func(watch.Event) er
 	}
 }
 
-// followBudgets follows the PodDisruptionBudgets of a namespace from the first time on that it is called for it.
+// followBudgets watches the PodDisruptionBudgets of a namespace from its first call on.
 func (r *run) followBudgets(ctx context.Context, namespace string) {
 	if !r.followed[namespace] {
 		r.followed[namespace] = true
@@ -220,8 +223,9 @@ func (r *run) followBudgets(ctx context.Context, namespace string) {
 	}
 }
 
-// keepBudgets watches those of a namespace until ctx ends. Without a resource version a watch begins with all that there is, so no LIST
-// is needed and no version is ever too old. An error ends nothing: a refused eviction is tried again after a pause anyway.
+// keepBudgets watches the budgets of a namespace until ctx ends. A watch without a resource version
+// begins with all objects, so it needs no LIST and is never too old. An error does not end the
+// drain, because a refused eviction is tried again anyway.
 func (r *run) keepBudgets(ctx context.Context, namespace string) {
 	for attempts := 1; ctx.Err() == nil; attempts++ {
 		seen, err := r.watchBudgets(ctx, namespace)
@@ -235,7 +239,7 @@ func (r *run) keepBudgets(ctx context.Context, namespace string) {
 	}
 }
 
-// watchBudgets follows one watch to its end; seen reports whether it brought anything.
+// watchBudgets follows one watch to its end. seen reports whether the watch delivered anything.
 func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, err error) {
 	w, err := r.Policy.watchBudgets(ctx, namespace)
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 
 // PodRules is what a policy specifies about the pods of a node.
 type PodRules struct {
-	// Drain states which pods would have to go, and how.
+	// Drain says which pods must leave, and how.
 	Drain v1alpha1.Drain
-	// Blocking selects the pods that keep their node. Nil: none does.
+	// Blocking selects the pods that must not be disrupted. Nil selects none.
 	Blocking []v1alpha1.BlockingPod
 }
 
-// decision is what becomes of one pod.
+// decision says what happens to one pod.
 type decision struct {
-	// action is how the pod leaves. DrainSkip: it stays, and the drain does not wait for it.
+	// action says how the pod leaves. With DrainSkip it stays, and the drain does not wait for it.
 	action v1alpha1.DrainAction
-	// order puts pods in a sequence, lower first.
+	// order sorts the pods. Lower ones leave first.
 	order int32
-	// gracePeriod, in seconds, goes with the request. 0: the pod's own.
+	// gracePeriod is the grace period of the request in seconds, or 0 for the pod's own.
 	gracePeriod int64
-	// undrainable states why the policy never lets the pod go; "" where it does.
+	// undrainable says why the policy never removes the pod. It is empty if it does.
 	undrainable string
 }
 
@@ -43,7 +43,7 @@ type filter struct {
 	unmanaged  v1alpha1.PodDisposal
 	emptyDir   v1alpha1.PodDisposal
 	namespaces bool
-	// blocking selects the pods that keep their node.
+	// blocking selects the pods that must not be disrupted.
 	blocking []rule
 }
 
@@ -55,7 +55,8 @@ type rule struct {
 	graceCap   *int64
 }
 
-// compile makes a filter. An error is a selector that admission should have refused.
+// compile returns the filter for the rules. It fails for a selector that admission should have
+// refused.
 func compile(q PodRules, self types.NamespacedName) (filter, error) {
 	spec := q.Drain
 	f := filter{
@@ -83,7 +84,8 @@ func compile(q PodRules, self types.NamespacedName) (filter, error) {
 	return f, nil
 }
 
-// blocks reports whether the pod keeps its node: whatever made it, and until it has completed.
+// blocks reports whether the pod must not be disrupted. It may be of any kind, and may be disrupted
+// once it has completed.
 func (f filter) blocks(pod *corev1.Pod, namespace labels.Set) bool {
 	return !completed(pod) && slices.ContainsFunc(f.blocking, func(r rule) bool { return r.selects(pod, namespace) })
 }
@@ -105,7 +107,8 @@ func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
 	return rule{pods: pods, namespaces: namespaces, action: r.ActionOrDefault(), order: r.Order, graceCap: graceCap}, nil
 }
 
-// seconds returns a duration in whole seconds, rounded up, as the API of pods has grace periods.
+// seconds returns a duration in whole seconds, rounded up, because grace periods have whole
+// seconds.
 func seconds(d *metav1.Duration) *int64 {
 	if d == nil {
 		return nil
@@ -113,7 +116,8 @@ func seconds(d *metav1.Duration) *int64 {
 	return new(int64((d.Duration + time.Second - 1) / time.Second))
 }
 
-// decide states what becomes of a pod. namespace is the labels of its namespace, which matter only if f.namespaces.
+// decide decides what happens to a pod. The labels of its namespace only matter if f.namespaces is
+// set.
 func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	if f.stays(pod) {
 		return decision{action: v1alpha1.DrainSkip}
@@ -124,8 +128,8 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 		return d
 	}
 	if pod.DeletionTimestamp != nil {
-		// It goes already: whatever the policy specifies, nothing is left to ask for but that it takes no longer than it may. One that the
-		// policy would not let go has all the time that somebody gave it.
+		// The pod is already terminating, so only a shorter grace period can be requested. A pod
+		// that the policy never removes keeps its grace period.
 		if own := pod.DeletionGracePeriodSeconds; own != nil && *own > 0 && capped(own, r.graceCap) < *own && f.whyKept(pod) == "" {
 			d.gracePeriod = capped(own, r.graceCap)
 		}
@@ -136,8 +140,9 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	return d
 }
 
-// stays reports whether the pod is left alone, whatever the rules are. It asks for no owner, because one that cannot be read must not
-// change the answer. A pod whose DaemonSet is gone stays, too (behaviours 37, 40, 41).
+// stays reports whether the pod is left alone under any rules. It does not look up owners, because
+// an unreadable owner must not change the result. A pod whose DaemonSet is gone stays, too
+// (behaviours 37, 40, 41).
 func (f filter) stays(pod *corev1.Pod) bool {
 	if pod.Namespace == f.self.Namespace && pod.Name == f.self.Name {
 		return true
@@ -148,7 +153,8 @@ func (f filter) stays(pod *corev1.Pod) bool {
 	if completed(pod) {
 		return true
 	}
-	// Any group's kind DaemonSet: those that extend the built-in one put their pods back on a cordoned node as well.
+	// DaemonSets of any API group count, because those that extend the built-in one put their pods
+	// back on a cordoned node as well.
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
@@ -159,7 +165,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// toleratesCordon reports whether the scheduler puts the pod on a cordoned node like on any other.
+// toleratesCordon reports whether the scheduler places the pod on cordoned nodes, too.
 func toleratesCordon(pod *corev1.Pod) bool {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
@@ -171,7 +177,7 @@ func completed(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// match is the first rule that selects the pod, or the one for pods without a rule.
+// match returns the first rule that selects the pod, or the default rule.
 func (f filter) match(pod *corev1.Pod, namespace labels.Set) rule {
 	for _, r := range f.rules {
 		if r.selects(pod, namespace) {
@@ -181,8 +187,8 @@ func (f filter) match(pod *corev1.Pod, namespace labels.Set) rule {
 	return rule{action: v1alpha1.DrainEvict, graceCap: f.graceCap}
 }
 
-// whyKept states why the policy never lets the pod go; "" where it does. It holds for rules with action Delete too: that
-// action goes round a PodDisruptionBudget, not round the promise to keep data.
+// whyKept says why the policy never removes the pod, and is empty if it does. It also applies to
+// rules with action Delete, which ignore a PodDisruptionBudget but still protect data.
 func (f filter) whyKept(pod *corev1.Pod) string {
 	if f.unmanaged == v1alpha1.PodDisposalBlock && metav1.GetControllerOfNoCopy(pod) == nil {
 		return "no controller would create it again, and drain.unmanagedPods is Block"
@@ -198,8 +204,9 @@ func (f filter) whyKept(pod *corev1.Pod) string {
 	return ""
 }
 
-// capped is the grace period to ask for, in seconds; 0 where the pod's own holds. It is never less than 1 s. With 0 the API server
-// forgets the pod at once, while its processes still run, and a StatefulSet would start it twice.
+// capped returns the grace period to request in seconds, or 0 for the pod's own. It is never a
+// request for 0 seconds, because the API server would then remove the pod at once while its
+// processes still run, and a StatefulSet would start it twice.
 func capped(own, limit *int64) int64 {
 	if limit == nil {
 		return 0

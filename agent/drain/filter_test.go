@@ -13,7 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// podWrapper builds pods for the tables: a running pod of a ReplicaSet with 30 s of grace, unless a case reports otherwise.
+// podWrapper builds pods for the tables. By default it is a running pod of a ReplicaSet with a
+// grace period of 30 s.
 type podWrapper struct{ pod corev1.Pod }
 
 func makePod(name string) *podWrapper {
@@ -55,7 +56,7 @@ func (w *podWrapper) grace(seconds *int64) *podWrapper {
 	return w
 }
 
-// goesIn is the grace period with which the pod was deleted.
+// goesIn sets the grace period with which the pod was deleted.
 func (w *podWrapper) goesIn(seconds int64) *podWrapper {
 	w.pod.DeletionGracePeriodSeconds = &seconds
 	return w

@@ -13,8 +13,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestFindings: which budgets hold a running pod back for ever, and which of them may open once the node is cordoned. The API
-// server decides by pkg/registry/core/pod/storage/eviction.go.
+// TestFindings shows which budgets block a running pod for good, and which of them may allow
+// evictions once the node is cordoned. The API server decides by
+// pkg/registry/core/pod/storage/eviction.go.
 func TestFindings(t *testing.T) {
 	type status = policyv1.PodDisruptionBudgetStatus
 	type list = []policyv1.PodDisruptionBudget
@@ -138,7 +139,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// unconfirmed are so many evictions that the disruption controller has not confirmed.
+// unconfirmed returns evictions that the disruption controller has not confirmed.
 func unconfirmed(count int) map[string]metav1.Time {
 	pods := map[string]metav1.Time{}
 	for i := range count {
@@ -147,7 +148,8 @@ func unconfirmed(count int) map[string]metav1.Time {
 	return pods
 }
 
-// TestFindings_ChangeWithTime: a look reports a pod that terminates for too long, though nothing else changes.
+// TestFindings_ChangeWithTime shows that a check reports a pod that has been terminating for too
+// long, although nothing else changes.
 func TestFindings_ChangeWithTime(t *testing.T) {
 	p, ends := newProgress(), time.Unix(1000, 0)
 	pod := target{NamespacedName: types.NamespacedName{Namespace: "default", Name: "db-0"}, uid: "u", deleted: ends}

@@ -30,7 +30,7 @@ import (
 
 const (
 	soon    = time.Minute           // an API server on a busy machine
-	polling = 10 * time.Millisecond // how often a spec looks
+	polling = 10 * time.Millisecond // the polling interval of a spec
 
 	firstDelayAtMost = 1200 * time.Millisecond // the first back-off
 	stuckAfter       = 30 * time.Second        // see drain.ReasonStuckTerminating
@@ -48,8 +48,8 @@ type world struct {
 
 	mu       sync.Mutex
 	results  map[string]int
-	statuses []drain.Status // without the pods that are left
-	leaving  []drain.Pod    // these, as reported last
+	statuses []drain.Status // without Left
+	leaving  []drain.Pod    // the last reported Left
 }
 
 func newWorld(ctx context.Context) *world {
@@ -66,7 +66,7 @@ func newWorld(ctx context.Context) *world {
 	return w
 }
 
-// stopClock puts a clock in that does not move: what happens then was not brought about by a back-off.
+// stopClock installs a clock that does not move, so that a back-off cannot cause what happens next.
 func (w *world) stopClock() *clocktesting.FakeClock {
 	c := clocktesting.NewFakeClock(time.Now())
 	w.drainer.Clock = c
@@ -80,7 +80,8 @@ func makeNamespace(ctx context.Context, labels map[string]string) string {
 	return ns.Name
 }
 
-// pods creates running, ready pods of a ReplicaSet on the node and waits until admission knows them too.
+// pods creates running, ready pods of a ReplicaSet on the node and waits until admission knows
+// them.
 func (w *world) pods(ctx context.Context, names ...string) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(names))
 	for _, name := range names {
@@ -90,7 +91,7 @@ func (w *world) pods(ctx context.Context, names ...string) []*corev1.Pod {
 	return pods
 }
 
-// pod creates one, changed.
+// pod creates one pod with changes.
 func (w *world) pod(ctx context.Context, name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := w.create(ctx, name, changes...)
 	w.settle(ctx, pod)
@@ -117,14 +118,14 @@ func (w *world) create(ctx context.Context, name string, changes ...func(*corev1
 	status := pod.Status
 	pod, err := admin.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	pod.Status, pod.ResourceVersion = status, "" // a drain that runs already may have changed it meanwhile
+	pod.Status, pod.ResourceVersion = status, "" // because a running drain may have changed it
 	pod, err = admin.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return pod
 }
 
-// settle waits until admission for nodes knows the pod, by a dry run. It reads a cache, and a request that is earlier is
-// answered 404: right, but not what a spec that counts requests is about.
+// settle waits until admission for nodes has the pod in its cache, by a dry run. An earlier request
+// would get a 404, which is correct but spoils specs that count requests.
 func (w *world) settle(ctx context.Context, pod *corev1.Pod) {
 	node := kubernetes.NewForConfigOrDie(impersonating("system:node:"+pod.Spec.NodeName, "system:nodes"))
 	Eventually(func() error {
@@ -145,7 +146,7 @@ func (w *world) get(ctx context.Context, name string) *corev1.Pod {
 	return pod
 }
 
-// left is the names of the pods in the namespace.
+// left returns the names of the pods in the namespace.
 func (w *world) left(ctx context.Context) []string {
 	list, err := admin.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -156,7 +157,8 @@ func (w *world) left(ctx context.Context) []string {
 	return names
 }
 
-// budget creates a PodDisruptionBudget of the pods app=web that allows so many disruptions.
+// budget creates a PodDisruptionBudget for the pods app=web that allows the given number of
+// disruptions.
 func (w *world) budget(ctx context.Context, name string, allowed int32) {
 	_, err := admin.PolicyV1().PodDisruptionBudgets(w.namespace).Create(ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -169,7 +171,7 @@ func (w *world) budget(ctx context.Context, name string, allowed int32) {
 	w.allow(ctx, name, allowed)
 }
 
-// allow plays the disruption controller.
+// allow sets the allowed disruptions in place of the disruption controller.
 func (w *world) allow(ctx context.Context, name string, allowed int32) {
 	budgets := admin.PolicyV1().PodDisruptionBudgets(w.namespace)
 	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -195,14 +197,14 @@ func (w *world) count(result string) {
 	w.results[result]++
 }
 
-// counted is how often each result was counted.
+// counted returns the number of times that each result was counted.
 func (w *world) counted() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.results)
 }
 
-// status is the last one reported.
+// status returns the last reported status.
 func (w *world) status() drain.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +214,7 @@ func (w *world) status() drain.Status {
 	return w.statuses[len(w.statuses)-1]
 }
 
-// terminating is "name: message" of the pods that are left.
+// terminating returns "name: message" for each pod that is left.
 func (w *world) terminating() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +225,7 @@ func (w *world) terminating() []string {
 	return lines
 }
 
-// blocked is "name: reason: message" of the pods in the way.
+// blocked returns "name: reason: message" for each blocked pod.
 func (w *world) blocked() []string {
 	lines := []string{}
 	for _, p := range w.status().Blocked {
@@ -246,7 +248,7 @@ func (w *world) start(spec v1alpha1.Drain, blocking ...v1alpha1.BlockingPod) *ru
 		r.done <- w.drainer.Drain(ctx, w.node, drain.PodRules{Drain: spec, Blocking: blocking}, func(s drain.Status) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			// Which pods are left changes more often than the rest, and just when is chance.
+			// Left changes more often than the rest, at random times.
 			w.leaving, s.Left = s.Left, nil
 			if n := len(w.statuses); n == 0 || !reflect.DeepEqual(w.statuses[n-1], s) {
 				w.statuses = append(w.statuses, s)
@@ -257,7 +259,7 @@ func (w *world) start(spec v1alpha1.Drain, blocking ...v1alpha1.BlockingPod) *ru
 	return r
 }
 
-// wait is the error of the Drain call, once it has returned with all its goroutines gone.
+// wait returns the error of the Drain call once it has returned and all its goroutines have ended.
 func (r *running) wait() error {
 	GinkgoHelper()
 	var err error
@@ -266,7 +268,7 @@ func (r *running) wait() error {
 	return err
 }
 
-// goroutines is the stacks of all goroutines.
+// goroutines returns the stacks of all goroutines.
 func goroutines() string {
 	var b strings.Builder
 	Expect(pprof.Lookup("goroutine").WriteTo(&b, 2)).To(Succeed())

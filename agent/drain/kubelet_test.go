@@ -12,14 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// kubelet plays the kubelet of one node: it removes pods that are being deleted, unless it is asked to hold them.
+// kubelet is a fake kubelet of one node. It removes pods that are being deleted, unless it holds
+// them.
 type kubelet struct {
 	mu      sync.Mutex
 	holding bool
 	held    []*corev1.Pod
 }
 
-// startKubelet runs until the spec ends.
+// startKubelet starts a kubelet that runs until the spec ends.
 func startKubelet(node string) *kubelet {
 	k := &kubelet{}
 	ctx, stop := context.WithCancel(context.Background())
@@ -53,14 +54,14 @@ func (k *kubelet) terminate(ctx context.Context, pod *corev1.Pod) {
 	remove(ctx, pod)
 }
 
-// hold keeps pods that terminate from now on.
+// hold makes it keep pods that terminate from now on.
 func (k *kubelet) hold() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.holding = true
 }
 
-// release removes the held pods, and holds no more.
+// release removes the held pods and stops holding.
 func (k *kubelet) release(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +72,7 @@ func (k *kubelet) release(ctx context.Context) {
 	k.held = nil
 }
 
-// remove takes a pod away at once, as a kubelet does when its processes have ended.
+// remove removes a pod at once, as a kubelet does when its processes have ended.
 func remove(ctx context.Context, pod *corev1.Pod) {
 	err := admin.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)),

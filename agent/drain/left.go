@@ -7,9 +7,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// EvictLeft asks the pods of a drained node once more to leave, and returns those that may not go. The
-// others came back to the cordoned node: their PodDisruptionBudgets now count them as disrupted, and
-// the host may go down. Pods that stay by a rule, and those that are not ready, are left alone.
+// EvictLeft evicts the pods of a drained node again, and returns those that may not be evicted. The
+// others came back to the cordoned node. After the eviction their PodDisruptionBudgets count them
+// as disrupted, and the host may go down. Pods that stay by a rule and pods that are not ready are
+// left alone.
 func (d *Drainer) EvictLeft(ctx context.Context, node string, q PodRules) ([]Pod, error) {
 	r, err := d.newRun(node, q)
 	if err != nil {

@@ -12,32 +12,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Findings are the pods that prevent a reboot, each list by namespace and name.
+// Findings are the pods that prevent a reboot. Each list is sorted by namespace and name.
 type Findings struct {
-	// Blocking are those that a rule selects and that have not completed. They have no Message.
+	// Blocking are the pods that a rule selects and that have not completed. They have no Message.
 	Blocking []Pod
-	// Kept are those that the policy never lets go: a Drain would evict nothing and report it.
+	// Kept are the pods that the policy never removes. A Drain would report them and evict nothing.
 	Kept []Pod
-	// Guarded are those that no eviction removes, and no cordon would change that: two budgets cover them, the status of their budget
-	// is unknown, or they have been terminating for too long.
+	// Guarded are the pods that cannot be evicted, even after a cordon: they have two budgets, the
+	// status of their budget is unknown, or they have been terminating for too long.
 	Guarded []Pod
-	// Closed are those whose budget allows no eviction even with every pod healthy. It may open once the node is cordoned.
+	// Closed are the pods whose budget allows no eviction even if every pod is healthy. The budget
+	// may allow evictions once the node is cordoned.
 	Closed []Pod
 }
 
-// Look looks once. It costs one LIST of the node's pods, and one of the PodDisruptionBudgets of each namespace that has pods
-// which they could hold back. Where a selector asks for the labels of namespaces, it costs one GET of each as well.
+// Look checks the pods once. It costs one LIST of the node's pods, and one of the
+// PodDisruptionBudgets of each namespace with pods that a budget could protect. If a selector needs
+// the labels of namespaces, it also costs one GET for each.
 func (d *Drainer) Look(ctx context.Context, node string, q PodRules) (Findings, error) {
 	var found Findings
 	err := d.look(ctx, node, q, true, func(f Findings) { found = f })
 	return found, err
 }
 
-// Follow looks until ctx ends, and calls report with the first findings and whenever they change, from the goroutine that called
-// Follow. Beside what Look costs it watches the node's pods. It also watches the budgets of namespaces in which one holds a pod back
-// without end, to detect what fixes that. A budget that begins to is detected by the next Look. Where a selector asks for the labels of
-// namespaces it lists the pods and gets the namespaces anew whenever a watch ends, after five minutes. It returns ctx's error, wrapped,
-// or why it cannot go on.
+// Follow checks the pods until ctx ends. It calls report with the first findings and with each
+// change, from the goroutine that called Follow. It returns ctx's error, wrapped, or the error that
+// ended it.
+//
+// It costs what Look costs, plus a watch of the node's pods. It also watches the budgets of
+// namespaces in which a budget blocks a pod for good, to notice when that is fixed. A budget that
+// begins to block is noticed by the next Look. If a selector needs the labels of namespaces, it
+// lists the pods and gets the namespaces again after each watch, which takes five minutes.
 func (d *Drainer) Follow(ctx context.Context, node string, q PodRules, report func(Findings)) error {
 	return d.look(ctx, node, q, false, report)
 }
@@ -94,14 +99,14 @@ func allListed(listed map[string]bool) bool {
 	return !slices.Contains(slices.Collect(maps.Values(listed)), false)
 }
 
-// listPods reports the node's pods once.
+// listPods reads the node's pods once.
 func (r *run) listPods(ctx context.Context) {
 	if err := r.podFeed().list(ctx); err != nil {
 		r.send(ctx, func(*progress, time.Time) error { return err })
 	}
 }
 
-// listBudgets reports the PodDisruptionBudgets of one namespace, and notes that it has.
+// listBudgets reads the PodDisruptionBudgets of one namespace, and records that it has.
 func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
 	budgets := map[types.NamespacedName]budget{}
 	err := r.Policy.budgets(ctx, namespace, func(b *policyv1.PodDisruptionBudget) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// follow follows what is found under gates.blockingPods until the spec ends.
+// follow runs Follow with gates.blockingPods until the spec ends.
 func (w *world) follow(blocking v1alpha1.BlockingPod) (found func() []drain.Pod) {
 	ctx, cancel := context.WithCancel(context.Background())
 	last, done := atomic.Pointer[drain.Findings]{}, make(chan error, 1)

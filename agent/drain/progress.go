@@ -15,26 +15,29 @@ import (
 )
 
 const (
-	// crowdedDelay is the pause after "more than one PodDisruptionBudget", which only people put right.
+	// crowdedDelay is the pause after "more than one PodDisruptionBudget", which only people can
+	// fix.
 	crowdedDelay = 30 * time.Second
-	// denialsAllowed is how often in a row a pod's request may be answered 403. See denied.
+	// denialsAllowed is the number of 403 responses in a row that are tolerated for one pod. See
+	// denied.
 	denialsAllowed = 2
 )
 
-// progress is the state of a drain. It does nothing: it takes changes in, and states what to do next.
+// progress is the state of a drain. It has no effects: it records changes, and says what to do
+// next.
 type progress struct {
 	listed    bool
-	unread    string // why the last LIST failed, while there has been none that did not
+	unread    string // why the last LIST failed, until one has succeeded
 	going     map[types.UID]*podState
-	left      int                // how many have gone
-	deleted   map[types.UID]bool // the pods that a rule with action Delete has removed; they may be gone
+	left      int                // the number of pods that have left
+	deleted   map[types.UID]bool // pods that a rule with action Delete has removed
 	asking    requests
 	budgets   budgets
 	staying   volumes
 	blocking  blockers
 	comebacks comebacks
-	late      map[types.UID]bool // the pods that keep their node and came after the first LIST
-	looks     bool               // nothing is evicted
+	late      map[types.UID]bool // pods that appeared after the first LIST and must not be disrupted
+	looks     bool               // true for a check, which evicts nothing
 }
 
 func newProgress() *progress {
@@ -45,7 +48,8 @@ func newProgress() *progress {
 	}
 }
 
-// replace records a LIST: a pod that is not in it is gone, and was before those came that are new in it.
+// replace records a LIST. Pods that are not in it are gone, and they had left before the new ones
+// came.
 func (p *progress) replace(pods []target) {
 	shown := map[types.UID]bool{}
 	for _, t := range pods {
@@ -66,14 +70,15 @@ func (p *progress) replace(pods []target) {
 	p.listed, p.unread = true, ""
 }
 
-// unreadable records that the pods could not be read. Once they have been, what is known of them stays.
+// unreadable records that the pods could not be read. Once they have been read, the known pods
+// stay.
 func (p *progress) unreadable(err error) {
 	if !p.listed {
 		p.unread = err.Error()
 	}
 }
 
-// put records a pod as it is now.
+// put records the current state of a pod.
 func (p *progress) put(t target) {
 	if !t.deleted.IsZero() {
 		p.comebacks.goes(p.going[t.uid])
@@ -96,13 +101,13 @@ func (p *progress) put(t target) {
 		p.going[t.uid] = e
 	}
 	if e.answer == refused && (e.ready && !t.ready || !maps.Equal(e.labels, t.labels)) {
-		e.due = time.Time{} // a budget may let it go as one that is not ready, or does not select it any more
+		e.due = time.Time{} // a budget may now permit its eviction, or not select it any more
 	}
 	e.target = t
 }
 
-// keep lets a pod stay that keeps its node and came after the first LIST: the drain waits for it. One that was there before, and
-// keeps its node since, counts for the next attempt.
+// keep makes the drain wait for a pod that appeared after the first LIST and must not be disrupted.
+// A pod that was there before counts from the next attempt on.
 func (p *progress) keep(t target) target {
 	if p.listed && !p.looks && t.blocks && !p.comebacks.knows(t.uid) {
 		p.late[t.uid] = true
@@ -122,7 +127,7 @@ func (p *progress) remove(uid types.UID) {
 	p.leave(uid)
 }
 
-// leave records that a pod is no longer in the way.
+// leave records that a pod does not hold up the drain any more.
 func (p *progress) leave(uid types.UID) {
 	delete(p.staying, uid)
 	if _, ok := p.going[uid]; ok {
@@ -137,20 +142,21 @@ func (p *progress) sent(uid types.UID, now time.Time) {
 	p.going[uid].sentAt, p.going[uid].asked = p.budgets.changes, true
 }
 
-// took records the pods that go by a rule with action Delete, even where the watch was quicker than the answer. One that was
-// terminating before does not.
+// took counts the pods that a rule with action Delete removes, even if the watch was faster than
+// the response. Pods that were already terminating do not count.
 func (p *progress) took(t target, v verdict) {
 	if v == accepted && t.decision.action == v1alpha1.DrainDelete && t.deleted.IsZero() {
 		p.deleted[t.uid] = true
 	}
 }
 
-// answered records the answer to a request. The error is one that ends the drain. jitter is in [0, 1).
+// answered records the response to a request. It returns an error if the drain has to end. jitter
+// is in [0, 1).
 func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float64) error {
 	delete(p.asking, uid)
 	e := p.going[uid]
 	if e == nil {
-		return nil // the pod went while the answer was under way
+		return nil // the pod has left before the response arrived
 	}
 	if e.accepted = a.verdict == accepted; e.accepted {
 		return nil
@@ -161,7 +167,7 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 		p.passOn(e, now)
 	}
 	if a.verdict == failed && e.held() {
-		return nil // it reports nothing about the budgets
+		return nil // the response says nothing about the budgets
 	}
 	e.message, e.answer = a.message, a.verdict
 	p.postpone(e, now, jitter)
@@ -176,7 +182,7 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 	return nil
 }
 
-// postpone sets when a pod is evicted again after some of the answers.
+// postpone sets the time of the next request for a pod, after those responses that delay it.
 func (p *progress) postpone(e *podState, now time.Time, jitter float64) {
 	switch {
 	case e.answer == crowded:
@@ -188,12 +194,12 @@ func (p *progress) postpone(e *podState, now time.Time, jitter float64) {
 	}
 }
 
-// done reports whether no pod that must go is left.
+// done reports whether all pods that must leave have left.
 func (p *progress) done(now time.Time) bool {
 	return p.listed && len(p.going) == 0 && p.asking.patience(now).IsZero()
 }
 
-// namespaces lists those of the pods that must go and that are such.
+// namespaces returns the namespaces of the matching pods among those that must leave.
 func (p *progress) namespaces(such func(*podState) bool) []string {
 	namespaces := map[string]bool{}
 	for _, e := range p.going {
@@ -204,7 +210,7 @@ func (p *progress) namespaces(such func(*podState) bool) []string {
 	return slices.Sorted(maps.Keys(namespaces))
 }
 
-// sorted is the pods in the order people see them in.
+// sorted returns the pods in the order in which they are shown to people.
 func (p *progress) sorted() []*podState {
 	going := make([]*podState, 0, len(p.going))
 	for _, e := range p.going {
@@ -214,43 +220,44 @@ func (p *progress) sorted() []*podState {
 	return going
 }
 
-// target is what the drain needs to know of a pod.
+// target holds what the drain needs to know of a pod.
 type target struct {
 	types.NamespacedName
 	uid    types.UID
 	labels map[string]string
-	// deleted is metadata.deletionTimestamp, which is when the grace period ends. Zero: not terminating.
+	// deleted is metadata.deletionTimestamp, the end of the grace period. It is zero if the pod is
+	// not terminating.
 	deleted time.Time
-	// finalizers keep the pod although it has terminated.
+	// finalizers keep the pod after it has terminated.
 	finalizers []string
 	decision   decision
-	// controller is the pod's; "" where it has none.
+	// controller is the UID of the pod's controller, or empty.
 	controller types.UID
-	// tolerates: a cordon does not keep the pod off a node.
+	// tolerates reports whether the pod tolerates a cordon.
 	tolerates bool
-	// volumes are those of the pod that may be attached to its node.
+	// volumes are the volumes of the pod that may be attached to its node.
 	volumes []volume.Use
-	// blocks: the pod keeps its node, whether it would have to go or not.
+	// blocks reports whether the pod must not be disrupted, even if it would not have to leave.
 	blocks bool
-	// pending pods and those that are not ready may get round a budget.
+	// pending and ready: pods that are pending or not ready may not need a budget's permission.
 	pending, ready bool
 }
 
-// podState is a pod that must go, and how far it is.
+// podState is a pod that must leave, and its state.
 type podState struct {
 	target
 	asked    bool      // a request was sent
-	accepted bool      // the API server took the request; the watch reports the rest
-	attempts int       // requests in a row that were not accepted
-	denials  int       // of these, the last ones that were answered 403
-	answer   verdict   // of the last request that was not accepted; a failure does not take the place of a refusal by budgets
+	accepted bool      // the API server accepted the request
+	attempts int       // failed requests in a row
+	denials  int       // 403 responses in a row, up to the last
+	answer   verdict   // to the last failed request; a failure does not replace a refusal by budgets
 	message  string    // why the last request was not accepted, for people
-	due      time.Time // the next request is not sent earlier; zero: at once
-	sentAt   int       // the change of budgets that was the last when the request was sent
+	due      time.Time // the earliest time of the next request, or zero
+	sentAt   int       // the number of the last change of budgets before the request
 }
 
-// waits reports that nothing is to be sent for the pod: only the watch brings it forward. One that terminates already is asked to be
-// quicker where the policy caps its grace period.
+// waits reports whether no request is needed for the pod, because only the watch can bring news. A
+// pod that is already terminating needs one if the policy shortens its grace period.
 func (e *podState) waits() bool {
 	return e.accepted || !e.deleted.IsZero() && e.decision.gracePeriod == 0 || e.decision.undrainable != "" ||
 		e.decision.action == v1alpha1.DrainWaitCompleted
@@ -260,11 +267,12 @@ func (e *podState) pod(reason, message string) Pod {
 	return Pod{Namespace: e.Namespace, Name: e.Name, UID: e.uid, Reason: reason, Message: message}
 }
 
-// held reports whether a budget holds the pod back: those of its namespace are worth a watch.
+// held reports whether a budget blocks the pod, so that the budgets of its namespace should be
+// watched.
 func (e *podState) held() bool { return e.answer == refused || e.answer == crowded }
 
-// budgeted reports whether the API server would ask PodDisruptionBudgets before it lets the pod go. It does not for one that has not
-// started, or for a deletion.
+// budgeted reports whether PodDisruptionBudgets apply to the request for the pod. They do not apply
+// to pods that have not started, or to deletions.
 func (e *podState) budgeted() bool {
 	return !e.pending && e.deleted.IsZero() && e.decision.undrainable == "" && e.decision.action == v1alpha1.DrainEvict
 }
@@ -277,10 +285,11 @@ func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// maxVolumes is more than any node can attach.
+// maxVolumes is more than a node can attach.
 const maxVolumes = 1000
 
-// uses lists the volumes of a pod that may be attached to its node. One that has completed has let go.
+// uses returns the volumes of a pod that may be attached to its node. A completed pod has released
+// its volumes.
 func uses(pod *corev1.Pod) []volume.Use {
 	if completed(pod) {
 		return nil
@@ -289,10 +298,10 @@ func uses(pod *corev1.Pod) []volume.Use {
 	return slices.Clone(all[:min(len(all), maxVolumes)])
 }
 
-// volumes are those of the pods that stay.
+// volumes are the volumes of the pods that stay.
 type volumes map[types.UID][]volume.Use
 
-// list has each volume once and in order.
+// list returns each volume once, sorted.
 func (v volumes) list() []volume.Use {
 	var all []volume.Use
 	for _, uses := range v {

@@ -21,7 +21,7 @@ var start = time.Unix(1_800_000_000, 0)
 
 func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 
-// makeTarget is a pod "default/<name>" with UID <name> that is to be evicted.
+// makeTarget returns pod "default/<name>" with UID <name>, which must be evicted.
 func makeTarget(name string, changes ...func(*target)) target {
 	t := target{
 		NamespacedName: types.NamespacedName{Namespace: "default", Name: name},
@@ -53,7 +53,7 @@ func app(value string) func(*target) {
 	return func(t *target) { t.labels = map[string]string{"app": value} }
 }
 
-// web is a budget of app=web; api one of app=api.
+// web returns a budget for app=web, and api one for app=api.
 func web(allowed int) budget {
 	return budget{pods: labels.SelectorFromSet(labels.Set{"app": "web"}), allowed: allowed}
 }
@@ -103,13 +103,13 @@ func (s *script) budget(now float64, b budget) *script {
 	return s
 }
 
-// named is a further budget beside webBudget.
+// named adds another budget besides webBudget.
 func (s *script) named(name string, b budget) *script {
 	s.p.budgetChanged(types.NamespacedName{Namespace: webBudget.Namespace, Name: name}, b, at(0))
 	return s
 }
 
-// goes are the pods that are to be asked at a time, and when the drain wants to look again.
+// goes returns the pods to request at a time, and the time at which the drain has to run again.
 func (s *script) goes(now float64) (uids []types.UID, wake time.Time) {
 	send, wake := s.p.next(at(now))
 	for _, t := range send {
@@ -118,7 +118,8 @@ func (s *script) goes(now float64) (uids []types.UID, wake time.Time) {
 	return uids, wake
 }
 
-// next asserts which pods are to be asked at a time, and when the drain wants to look again (0: not by time).
+// next checks the pods to request at a time, and the time at which the drain has to run again, or 0
+// for none.
 func (s *script) next(now, wake float64, uids ...types.UID) *script {
 	s.t.Helper()
 	got, gotWake := s.goes(now)
@@ -239,7 +240,7 @@ func TestDone(t *testing.T) {
 	})
 }
 
-// What is known of the pods once they have been read stays, though they cannot be read again.
+// Once the pods have been read, they stay known even if they cannot be read again.
 func TestUnreadable(t *testing.T) {
 	p := newProgress()
 	p.unreadable(errors.New("too busy"))
@@ -285,7 +286,8 @@ func TestAnswered_Delays(t *testing.T) {
 	}
 }
 
-// What a rule with action Delete removes is counted once for each pod, whichever is received first: the answer or the end.
+// A pod that a rule with action Delete removes is counted once, whether the response or the end of
+// the pod arrives first.
 func TestTook(t *testing.T) {
 	left, going, evicted := makeTarget("left", action(v1alpha1.DrainDelete)), makeTarget("going", action(v1alpha1.DrainDelete)), makeTarget("evicted")
 	no := makeTarget("refused", action(v1alpha1.DrainDelete))
@@ -342,7 +344,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// Only the volumes of pods that stay may stay in use.
+// Only volumes of pods that stay may remain in use.
 func TestKept(t *testing.T) {
 	p := newProgress()
 	stays := target{uid: "stays", volumes: []volume.Use{makeUse("c"), makeUse("b")}, decision: decision{action: v1alpha1.DrainSkip}}

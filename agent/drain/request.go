@@ -22,13 +22,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// requestTimeout bounds one request. The API server itself may work on an eviction for 10 s.
+// requestTimeout is the time-out of one request. The API server itself may take 10 s for an
+// eviction.
 const requestTimeout = 30 * time.Second
 
-// requestGrace is how long a request that is under way goes on after the drain has been asked to end.
+// requestGrace is the time that a request under way gets to finish after the drain was stopped.
 const requestGrace = 2 * time.Second
 
-// ask sends the request for one pod and sends on the answer.
+// ask sends the request for one pod and passes on the response.
 func (r *run) ask(ctx context.Context, t target) {
 	request, over := r.outlast(ctx)
 	err := r.request(t).Timeout(requestTimeout).MaxRetries(0).Do(request).Error()
@@ -48,9 +49,10 @@ func (r *run) ask(ctx context.Context, t target) {
 	})
 }
 
-// outlast is a context for one request, which ends a moment later than the drain's. A request that is cut off may have taken a
-// disruption of a PodDisruptionBudget without deleting its pod. The disruption controller gives the disruption back after two
-// minutes, and until then other drains wait. Replacing an agent in mid-drain must not cause that.
+// outlast returns a context for one request that ends a moment after the drain's. A request that is
+// cut off may have used up a disruption of a PodDisruptionBudget without deleting its pod. The
+// disruption controller restores it only after two minutes, and other drains wait until then.
+// Replacing an agent during a drain must not cause that.
 func (r *run) outlast(ctx context.Context) (request context.Context, over context.CancelFunc) {
 	request, over = context.WithCancel(context.WithoutCancel(ctx))
 	r.group.Go(func() {
@@ -65,8 +67,8 @@ func (r *run) outlast(ctx context.Context) (request context.Context, over contex
 	return request, over
 }
 
-// request is an eviction or, where a rule requires it, a deletion of exactly this pod, not of its name. With MaxRetries(0)
-// client-go does not sleep on a Retry-After by itself, which the status would not show.
+// request returns the eviction, or if a rule requires it the deletion, of the pod with this UID.
+// With MaxRetries(0) client-go does not sleep on a Retry-After, which the status would not show.
 func (r *run) request(t target) *rest.Request {
 	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(t.uid))}
 	if t.decision.gracePeriod > 0 {
@@ -83,7 +85,7 @@ func (r *run) request(t target) *rest.Request {
 		})
 }
 
-// result is the verdict as the metric evictions_total counts it.
+// result returns the verdict as the metric evictions_total counts it.
 func (v verdict) result(action v1alpha1.DrainAction) string {
 	switch v {
 	case accepted:
@@ -101,11 +103,11 @@ func (v verdict) result(action v1alpha1.DrainAction) string {
 	return "error"
 }
 
-// answerPatience is how long the drain waits for the answer to a request whose pod is gone already, from when it was sent. The answer
-// only counts an eviction, which must not hold up a reboot.
+// answerPatience is the time, from its start, that the drain waits for a request whose pod has
+// already left. The response only counts the eviction, which must not delay a reboot.
 const answerPatience = 2 * time.Second
 
-// requests are those under way, by pod, and since when; their pods may be gone.
+// requests holds the start times of the requests under way, by pod. The pods may have left.
 type requests map[types.UID]time.Time
 
 func (r requests) has(uid types.UID) bool {
@@ -113,7 +115,8 @@ func (r requests) has(uid types.UID) bool {
 	return asked
 }
 
-// patience is when the first of the requests under way is no longer waited for. Zero: none is waited for.
+// patience returns the first time at which the drain stops to wait for one of the requests, or zero
+// without requests to wait for.
 func (r requests) patience(now time.Time) (until time.Time) {
 	for _, since := range r {
 		if end := since.Add(answerPatience); end.After(now) {
@@ -123,48 +126,54 @@ func (r requests) patience(now time.Time) (until time.Time) {
 	return until
 }
 
-// verdict is what an answer of the API server means for the pod that was asked for.
+// verdict classifies a response of the API server to the request for a pod.
 type verdict int
 
 const (
-	// accepted: the pod goes; the watch will report when it is gone.
+	// accepted means that the pod is leaving. The watch reports when it has left.
 	accepted verdict = iota
-	// gone: there is no pod of that name and UID. The watch decides: admission for nodes reads a cache of its own,
-	// which may not know the newest pods yet, and answers 404 for them.
+	// gone means that the pod does not exist with that name and UID. The watch decides, because
+	// admission for nodes uses its own cache, which may not have the newest pods and then returns
+	// 404 for them.
 	gone
-	// refused: a PodDisruptionBudget refuses.
+	// refused means that a PodDisruptionBudget refuses.
 	refused
-	// crowded: several PodDisruptionBudgets select the pod, which the eviction API does not support.
+	// crowded means that several PodDisruptionBudgets select the pod, which the eviction API does
+	// not support.
 	crowded
-	// leaving: the pod's namespace is being deleted, and the pod with it.
+	// leaving means that the namespace of the pod is being deleted, and the pod with it.
 	leaving
-	// denied: 403. That cache again may know the pod, but not yet on which node it is.
+	// denied means 403. The same cache may have the pod, but not yet the node that it is on.
 	denied
-	// failed: the server or the network had a problem that passes, or admission refuses this one pod.
+	// failed means a temporary problem of the server or the network, or that admission refuses this
+	// pod.
 	failed
-	// fatal: asking again gives the same answer.
+	// fatal means that the same request would fail again.
 	fatal
 )
 
 // answer is the API server's answer to one request.
 type answer struct {
 	verdict verdict
-	// message is for people; "" when accepted.
+	// message is text for people. It is empty for accepted.
 	message string
-	// retryAfter is how long to wait, by the server or what is in front of it. 0: not given. More than lastDelay does not count.
+	// retryAfter is the pause that the server, or a proxy before it, requires, or 0. It is ignored
+	// if it exceeds lastDelay.
 	retryAfter time.Duration
 }
 
-// several is the server's wording; there is no cause or reason to go by.
+// several is part of the server's message. The response has no cause or reason that identifies this
+// case.
 const several = "more than one PodDisruptionBudget"
 
-// refusesOne reports whether a webhook or a ValidatingAdmissionPolicy has refused the request, by whatever code it likes. That is
-// about this one pod, and may pass: it is the server's wording again.
+// refusesOne reports whether a webhook or a ValidatingAdmissionPolicy refused the request, with any
+// code. Such a refusal applies only to this pod and may be temporary. It is recognized by the
+// server's message.
 func refusesOne(message string) bool {
 	return strings.Contains(message, "denied the request") || strings.Contains(message, "denied request")
 }
 
-// judge reads the answer out of the error of a request.
+// judge classifies the error of a request.
 func judge(err error) answer {
 	if err == nil {
 		return answer{verdict: accepted}
@@ -209,23 +218,23 @@ func judgeStatus(err error, status metav1.Status) verdict {
 	}
 }
 
-// budgetRefused reports whether the answer is a PodDisruptionBudget's. Its cause shows that. Servers before 1.37 give a 403 no cause,
-// so there the object it is about does.
+// budgetRefused reports whether a PodDisruptionBudget refused, which the cause shows. Servers
+// before 1.37 do not add a cause to a 403, so there the object in the details shows it.
 func budgetRefused(err error, status metav1.Status) bool {
 	return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) || status.Code == http.StatusForbidden && status.Details != nil &&
 		status.Details.Group == policyv1.GroupName && status.Details.Kind == "poddisruptionbudget"
 }
 
-// Back-off between requests for one pod: it doubles from the first to the last.
+// Back-off between requests for one pod. It doubles from firstDelay to lastDelay.
 const (
 	firstDelay = time.Second
 	lastDelay  = 30 * time.Second
-	// mostAttempts is after how many the pause grows no more.
+	// mostAttempts is the number of attempts after which the pause stops growing.
 	mostAttempts = 6
 )
 
-// backoff is the pause after so many refusals in a row. jitter, in [0, 1), spreads it by a fifth to either side. So pods that were
-// refused together are not asked for together.
+// backoff returns the pause after a number of refusals in a row. jitter, in [0, 1), spreads it by a
+// fifth to either side, so that pods that were refused together are not requested together again.
 func backoff(attempts int, jitter float64) time.Duration {
 	return time.Duration(float64(timing.Backoff(attempts, firstDelay, lastDelay)) * (0.8 + 0.4*jitter))
 }

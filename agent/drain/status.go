@@ -15,14 +15,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// ReasonStuckTerminating is the reason of a Pod that is still there 30 s after its grace period. Its kubelet is not done, or a
-// finalizer holds it. The drain waits on; it never removes such a pod by force.
+// ReasonStuckTerminating is the reason of a Pod that still exists 30 s after its grace period,
+// because its kubelet is not done or a finalizer holds it. The drain keeps waiting and never
+// removes such a pod by force.
 const ReasonStuckTerminating = "StuckTerminating"
 
-// Pod is a pod in the way of a drain. Reason is one of EvictionBlocked (a PodDisruptionBudget, or a request that keeps
-// failing), UndrainablePod (the policy), WaitCompleted (a rule waits for it) and StuckTerminating. Message is for people,
-// as the API server puts it where it refused. Budgets names the PodDisruptionBudgets that hold the pod back, as far as they
-// are known.
+// Pod is a pod that holds up a drain. Reason is EvictionBlocked (a PodDisruptionBudget, or a
+// request that keeps failing), UndrainablePod (the policy), WaitCompleted (a rule waits for it) or
+// StuckTerminating. Message is for people, in the API server's words if it refused. Budgets names
+// the known PodDisruptionBudgets that block the pod.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
@@ -34,27 +35,32 @@ func comparePods(a, b Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// Status is how far a drain is.
+// Status is the state of a drain.
 type Status struct {
-	// Remaining pods must still go, and Evicted have gone since this Drain call began.
+	// Remaining is the number of pods that must still leave. Evicted is the number that have left
+	// since this Drain call began.
 	Remaining, Evicted int
-	// Deleted is how many pods a rule with action Delete has removed since then, and Deleting how many of them are among Remaining.
+	// Deleted is the number of pods that rules with action Delete have removed since then. Deleting
+	// is the number of them that are among Remaining.
 	Deleted, Deleting int
-	// Volumes are those that pods which stay use: the node may go on using them.
+	// Volumes are the volumes of pods that stay. The node may keep using them.
 	Volumes []volume.Use
-	// Left are the pods that Remaining counts, without a Reason. Those that are terminating come first, the longest grace period before
-	// the others. Their Message reports until when they may take.
+	// Left are the pods that Remaining counts, without a Reason. Terminating pods come first,
+	// sorted by the end of their grace period, latest first. Their Message says until when they may
+	// take.
 	Left []Pod
-	// Blocked are those of Remaining that do not go by themselves, sorted by namespace and name.
+	// Blocked are the pods of Remaining that need something else to happen before they leave,
+	// sorted by namespace and name.
 	Blocked []Pod
-	// Back, without a Reason and sorted like Blocked, are pods that came back to the node after they had been asked to leave. They stay,
-	// and the drain does not wait for them.
+	// Back are the pods that came back to the node after they were evicted, without a Reason and
+	// sorted like Blocked. They stay, and the drain does not wait for them.
 	Back []Pod
-	// Unread states why the pods could not be read so far, and none of this is known yet. Empty: they were.
+	// Unread says why the pods could not be read yet, so that the other fields are unknown. It is
+	// empty if they were read.
 	Unread string
 }
 
-// UndrainableError reports that Pods can never be evicted under the policy. Nothing was evicted.
+// UndrainableError means that Pods can never be evicted under the policy. Nothing was evicted.
 type UndrainableError struct{ Pods []Pod }
 
 // Error names all the pods.
@@ -67,14 +73,14 @@ func (e *UndrainableError) Error() string {
 }
 
 const (
-	// stuckAfter is how long after its grace period a pod is called stuck: time for the kubelet to clean up, and for clocks
-	// that differ.
+	// stuckAfter is the time after its grace period from which a pod counts as stuck. It allows for
+	// the kubelet's clean-up and for clock differences.
 	stuckAfter = 30 * time.Second
-	// failuresHidden is how many failures in a row are not reported.
+	// failuresHidden is the number of failures in a row that are not reported.
 	failuresHidden = 2
 )
 
-// status is the drain as others see it.
+// status returns the drain's state for reporting.
 func (p *progress) status(now time.Time) Status {
 	going := p.sorted()
 	s := Status{
@@ -92,7 +98,8 @@ func (p *progress) status(now time.Time) Status {
 	return s
 }
 
-// left lists the pods that must go. Those that end last come first: nothing is in their way, and yet the drain may be too long.
+// left returns the pods that must leave. Those that terminate last come first, because they alone
+// may make the drain too long.
 func left(going []*podState) []Pod {
 	pods := make([]Pod, 0, len(going))
 	last := func(a, b *podState) int { return b.deleted.Compare(a.deleted) }
@@ -106,7 +113,7 @@ func left(going []*podState) []Pod {
 	return pods
 }
 
-// blocked reports whether the pod is in the way by itself, not just in the middle of going.
+// blocked reports whether the pod needs something else to happen before it leaves.
 func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 	switch {
 	case !e.deleted.IsZero():
@@ -130,7 +137,7 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 	}
 }
 
-// stuck is the pod as one that is still there long after its grace period.
+// stuck returns the pod as one that still exists long after its grace period.
 func (e *podState) stuck() Pod {
 	why := fmt.Sprintf("still there after its grace period, which ended at %s", timing.Instant(e.deleted))
 	if len(e.finalizers) > 0 {
@@ -142,7 +149,7 @@ func (e *podState) stuck() Pod {
 // maxFinalizers is the largest number of finalizers in a message about a pod.
 const maxFinalizers = 3
 
-// undrainable lists the pods that the policy never lets go.
+// undrainable returns the pods that the policy never removes.
 func (p *progress) undrainable() []Pod {
 	var pods []Pod
 	for _, e := range p.sorted() {
@@ -153,8 +160,8 @@ func (p *progress) undrainable() []Pod {
 	return pods
 }
 
-// findings holds the result of a look at the pods, and the time at which it changes by itself, or
-// the zero time if it does not.
+// findings returns the result of a check of the pods, and the time at which it changes without an
+// event, or zero.
 func (p *progress) findings(now time.Time) (f Findings, changes time.Time) {
 	f = Findings{Kept: p.undrainable(), Blocking: p.blocking.list("")}
 	for _, e := range p.sorted() {
@@ -177,13 +184,14 @@ func (p *progress) findings(now time.Time) (f Findings, changes time.Time) {
 	return f, changes
 }
 
-// blockerMessage is reported of a pod that came after the look before the cordon.
+// blockerMessage is the message for a pod that must not be disrupted and appeared after the check
+// before the cordon.
 const blockerMessage = "gates.blockingPods lets it keep its node until it has completed"
 
-// blockers are the pods that keep their node.
+// blockers are the pods that must not be disrupted.
 type blockers map[types.UID]target
 
-// list has them in order, each with the message.
+// list returns them in order, each with the message.
 func (b blockers) list(message string) []Pod {
 	if len(b) == 0 {
 		return nil

@@ -105,7 +105,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatus_Left: all that must go are left, first those that may hold the drain up longest.
+// TestStatus_Left shows that Left has all pods that must leave, and that those that may take
+// longest come first.
 func TestStatus_Left(t *testing.T) {
 	s := begin(t, makeTarget("a"), makeTarget("b", deleted(10)), makeTarget("c", deleted(600)), makeTarget("d", deleted(10)),
 		makeTarget("e", action(v1alpha1.DrainSkip)), makeTarget("f", keeps("bare")))

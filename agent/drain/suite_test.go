@@ -22,10 +22,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// agentUser is the user of the agent's ServiceAccount, with the rights that config/rbac gives it.
+// agentUser is the user of the agent's ServiceAccount, with the permissions of config/rbac.
 const agentUser = "system:serviceaccount:reboot-operator-system:reboot-operator-agent"
 
-// nodeSelectors are specs in which a node may list its own pods alone: Kubernetes 1.32 and newer (KEP-4601, AuthorizeNodeWithSelectors).
+// nodeSelectors labels specs in which a node may list only its own pods, for Kubernetes 1.32 and
+// later (KEP-4601, AuthorizeNodeWithSelectors).
 var nodeSelectors = Label("node-selectors")
 
 var (
@@ -44,7 +45,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	installAgentRole(ctx)
 })
 
-// installAgentRole gives the agent's user the ClusterRole that ships.
+// installAgentRole binds the agent's user to the ClusterRole that ships.
 func installAgentRole(ctx context.Context) {
 	file, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "rbac", "agent.yaml"))
 	Expect(err).NotTo(HaveOccurred())
@@ -66,7 +67,7 @@ func installAgentRole(ctx context.Context) {
 	}
 }
 
-// as is a client of some user, by impersonation, whose requests go over the wire w.
+// as returns a client that impersonates a user, with its requests going through the wire w.
 func as(w *wire.Wire, user string, groups ...string) *drain.Client {
 	GinkgoHelper()
 	config := impersonating(user, groups...)
@@ -76,7 +77,8 @@ func as(w *wire.Wire, user string, groups ...string) *drain.Client {
 	return client
 }
 
-// asNode is a client with a kubelet's identity: what the Node authorizer and NodeRestriction let through, and nothing else.
+// asNode returns a client with a kubelet's identity, so that the Node authorizer and
+// NodeRestriction limit it.
 func asNode(w *wire.Wire, node string) *drain.Client {
 	GinkgoHelper()
 	return as(w, "system:node:"+node, "system:nodes")

@@ -10,10 +10,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// parallel is how many requests are under way at most: enough to be quick, too few to be a burst.
+// parallel is the largest number of requests under way: enough to be fast, too few to be a burst.
 const parallel = 10
 
-// order is the lowest order that still has pods on the node: the one whose turn it is.
+// order returns the lowest order that still has pods on the node. These pods are next.
 func (p *progress) order() int32 {
 	first, lowest := true, int32(0)
 	for _, e := range p.going {
@@ -24,7 +24,8 @@ func (p *progress) order() int32 {
 	return lowest
 }
 
-// next states which pods to send a request for now, and when to look again. A zero wake means not before something changes.
+// next returns the pods to send a request for now, and the time to run again, or zero if only a
+// change can bring news.
 func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	if len(p.going) == 0 {
 		return nil, p.asking.patience(now)
@@ -43,7 +44,7 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 			ready = append(ready, e)
 		}
 	}
-	// First those that have waited longest; those never asked for have the zero time.
+	// Those that have waited longest come first. Pods without a request so far have the zero time.
 	slices.SortFunc(ready, func(a, b *podState) int {
 		return cmp.Or(a.due.Compare(b.due), byName(a, b))
 	})
@@ -53,9 +54,9 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	return send, wake
 }
 
-// budgetChanged records a budget's new value and wakes the pods it frees. It frees those it does not cover any more, and as many of the
-// others as it allows. While it allows nothing, the pods are asked for again when it changes or, as a fallback, half a minute after its
-// last change.
+// budgetChanged records a budget and wakes the pods that it frees: those that it does not cover any
+// more, and as many of the others as it allows. If it allows nothing, the pods are requested again
+// when it changes or, as a fallback, half a minute after its last change.
 func (p *progress) budgetChanged(name types.NamespacedName, next budget, now time.Time) {
 	next, old := p.budgets.set(name, next)
 	for _, e := range p.going {
@@ -72,9 +73,10 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 	p.wake(name.Namespace, next, now)
 }
 
-// wake has pods that the budget held back asked for again. They are as many as it allows, less those that have taken a disruption
-// since, or may take one. More requests would be refused. A pod that was let go before needs no disruption any more, though it may be on
-// the node for long.
+// wake schedules requests for pods that the budget blocked. Their number is what the budget allows
+// minus the pods that have used a disruption since, or may use one, because more requests would be
+// refused. A pod that was evicted before does not need a disruption any more, even if it takes long
+// to leave.
 func (p *progress) wake(namespace string, b budget, now time.Time) {
 	room, order := b.allowed-p.taken(namespace, b), p.order()
 	for _, e := range p.sorted() {
@@ -91,14 +93,15 @@ func (p *progress) wake(namespace string, b budget, now time.Time) {
 	}
 }
 
-// passOn has others asked for where a pod was woken for a disruption that a budget allows and did not take it.
+// passOn wakes other pods if a pod was woken for a disruption of a budget and did not use it.
 func (p *progress) passOn(e *podState, now time.Time) {
 	for _, name := range p.budgets.covering(e.target) {
 		p.wake(name.Namespace, p.budgets.known[name], now)
 	}
 }
 
-// taken counts the pods that have taken disruptions of the budget since its last change, or may: requests are under way for them.
+// taken counts the pods that have used disruptions of the budget since its last change, and those
+// that may because a request is under way.
 func (p *progress) taken(namespace string, b budget) int {
 	n := 0
 	for uid, e := range p.going {

@@ -20,7 +20,7 @@ const (
 
 var isEviction = wire.Is(evicts)
 
-// evictions are the pods asked to leave, in the order of the requests.
+// evictions returns the evicted pods in the order of the requests.
 func (w *world) evictions() []string {
 	all := []string{}
 	for _, r := range w.wire.Of(evicts) {
@@ -35,7 +35,7 @@ func (w *world) endWatch(what string) {
 	Eventually(w.wire.Drop, soon, polling).WithArguments(wire.Is(what), io.EOF).Should(Equal(1))
 }
 
-// expire is a watch that brings one ERROR event.
+// expire is a watch that delivers a single ERROR event.
 func expire(status metav1.Status) wire.Func {
 	return func(r *http.Request, _ http.RoundTripper) (*http.Response, error) {
 		return wire.Answer(r, http.StatusOK, map[string]any{"type": "ERROR", "object": wire.Failure(status)}), nil
