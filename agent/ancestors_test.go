@@ -15,7 +15,8 @@ import (
 )
 
 var _ = Describe("What other operators left on the Node", func() {
-	// foreign are the annotations, labels and taints that are not this operator's, in one map.
+	// foreign returns the annotations, labels and taints that do not belong to this operator, in
+	// one map.
 	foreign := func(ctx context.Context, m *machine) map[string]string {
 		node := m.node(ctx)
 		all := map[string]string{}
@@ -27,7 +28,7 @@ var _ = Describe("What other operators left on the Node", func() {
 			}
 		}
 		for _, taint := range node.Spec.Taints {
-			if taint.Key != corev1.TaintNodeUnschedulable { // whoever cordons
+			if taint.Key != corev1.TaintNodeUnschedulable { // added by every cordon
 				all["taint "+taint.Key] = string(taint.Effect)
 			}
 		}

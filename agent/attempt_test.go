@@ -16,10 +16,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// patient is a policy of defaults.
+// patient is a policy with the defaults.
 var patient v1alpha1.RebootPolicySpec
 
-// draining is a machine whose drain waits for a pod that its budget protects, and times out when the spec lets time pass.
+// draining returns a machine whose drain waits for a pod that its budget protects. It times out
+// when the spec advances the time.
 func draining(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
 	m := needing(ctx, spec)
@@ -56,7 +57,7 @@ var _ = Describe("An attempt", func() {
 
 	It("goes on regardless where the policy requires it (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
-		m.passes(ctx, v1alpha1.DefaultDrainTimeout) // once: a reboot that is accepted and does not come is asked for again
+		m.passes(ctx, v1alpha1.DefaultDrainTimeout) // only once, because logind is called again if the host does not go down
 		m.shows(ctx, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
 		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1), "the pod that is left")
 		Eventually(m.Logind.Reboots).Should(Equal(1))
@@ -67,7 +68,7 @@ var _ = Describe("An attempt", func() {
 
 	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
-		m.requests.forbid("/api/v1/pods", 1) // the look before the drain is the one
+		m.requests.forbid("/api/v1/pods", 1) // the one request is the check before the drain
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
 		m.shows(ctx, needOf, Equal("True Requested"))
@@ -153,7 +154,7 @@ var _ = Describe("An attempt", func() {
 	})
 })
 
-// cordonedBy are the field managers that have the cordon.
+// cordonedBy returns the field managers that own the cordon.
 func cordonedBy(node *corev1.Node) (managers []string) {
 	for _, entry := range node.ManagedFields {
 		if strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:unschedulable"`) {

@@ -29,7 +29,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// example is the spec of the RebootPolicy in a file of docs/examples.
+// example returns the spec of the RebootPolicy in a file of docs/examples.
 func example(name string) v1alpha1.RebootPolicySpec {
 	GinkgoHelper()
 	file, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "examples", name+".yaml"))
@@ -44,7 +44,8 @@ func example(name string) v1alpha1.RebootPolicySpec {
 	return v1alpha1.RebootPolicySpec{}
 }
 
-// closed is a machine whose only pod has a budget that allows no eviction. Its agent has reported that.
+// closed returns a machine whose only pod has a budget that allows no eviction. Its agent has
+// reported that.
 func closed(ctx SpecContext, spec v1alpha1.RebootPolicySpec) (*machine, *corev1.Pod) {
 	GinkgoHelper()
 	m := needing(ctx, spec)
@@ -64,13 +65,14 @@ func (m *machine) dropBudget(ctx context.Context) {
 	Expect(api.Delete(ctx, budget)).To(Succeed())
 }
 
-// grantTry is the manager's part once the other nodes are done.
+// grantTry grants a try, as the manager does once the other nodes are done.
 func (m *machine) grantTry(ctx context.Context, seq int64) {
 	GinkgoHelper()
 	Expect(testenv.Grant(ctx, api, m.policy.Name, m.node(ctx), protocol.Grant{Seq: seq, State: protocol.GrantActive}, func(e *v1alpha1.LedgerEntry) { e.Try = true })).To(Succeed())
 }
 
-// denies is a webhook that denies evictions of a pod and moves it elsewhere, as KubeVirt's does.
+// denies installs a webhook that denies evictions of a pod and moves it elsewhere, as KubeVirt's
+// does.
 func denies(ctx SpecContext, pod *corev1.Pod, move func()) {
 	GinkgoHelper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +107,8 @@ func denies(ctx SpecContext, pod *corev1.Pod, move func()) {
 }
 
 var _ = Describe("A budget that is closed until its node is cordoned", func() {
-	// reboots waits until the cordon has come, plays the program that opens the budget, and waits for the reboot.
+	// reboots waits for the cordon, calls opens in place of the program that opens the budget, and
+	// waits for the reboot.
 	reboots := func(ctx SpecContext, m *machine, opens func()) {
 		GinkgoHelper()
 		m.grantTry(ctx, 1)
@@ -182,7 +185,7 @@ var _ = It("A pod that came back to the drained node holds the reboot while its 
 	}
 	m := needing(ctx, patient)
 	first := tolerant(m, "web")
-	m.protectedPod(ctx) // so that the drain lasts until the replacement is there
+	m.protectedPod(ctx) // so that the drain lasts until the replacement exists
 	m.start(ctx)
 	m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	m.grant(ctx, 1, protocol.GrantActive)

@@ -23,7 +23,7 @@ func runUnits(m *machine) *hosttest.Units {
 	return units
 }
 
-// looks makes the agent look before its minute is over.
+// looks makes the agent check the host before its minute is over.
 func looks(ctx context.Context, m *machine) {
 	GinkgoHelper()
 	m.annotate(ctx, v1alpha1.GroupVersion.Group+"/look", time.Now().String())
@@ -84,7 +84,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Eventually(func() string { // Nothing reports when the agent has subscribed.
+		Eventually(func() string { // because no signal shows that the agent has subscribed
 			units.Set("rebootmgr.service", "active")
 			return blockerOf(m.node(ctx))
 		}).Should(HavePrefix("CoordinatorConflict: rebootmgr is active"))

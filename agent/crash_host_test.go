@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// crashedHost is a host with its own bus, update_engine and logind, and its Node.
+// crashedHost is a host with its Node and its own bus, update_engine and logind.
 type crashedHost struct {
 	*hosttest.Machine
 
@@ -22,7 +22,7 @@ type crashedHost struct {
 	agent *process
 }
 
-// reboots is how often it was rebooted.
+// reboots returns the number of reboots of the host.
 func (m *crashedHost) reboots() int { return m.Boots() - 1 }
 
 func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
@@ -35,7 +35,8 @@ func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
 	return m
 }
 
-// createPod puts one pod on the node that nothing keeps there: no kubelet, so the API server deletes it at once.
+// createPod creates a pod on the node that the API server deletes at once, because the node has no
+// kubelet.
 func (s *scenario) createPod(ctx context.Context, node string) {
 	zero := int64(0)
 	must(s.t, s.api.Create(ctx, &corev1.Pod{
@@ -50,14 +51,14 @@ func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manage
 	return agentOf(ctx, m.Machine, config, newReadiness(clock.RealClock{}, renewAfter), func(*reboot.Assembly) {})
 }
 
-// reboot is what the crashedHost does when logind is asked: everything on it dies, and a new boot begins.
+// reboot reboots the host for logind: everything on it ends, and a new boot begins.
 func (m *crashedHost) reboot(ctx context.Context) {
 	m.agent.kill()
 	m.comesUp(ctx, m.s.rollsBack)
 	m.agent.start(ctx)
 }
 
-// comesUp is a boot, after which an update is staged or not, and its kubelet.
+// comesUp starts a new boot with its kubelet. An update is staged or not.
 func (m *crashedHost) comesUp(ctx context.Context, staged bool) {
 	if err := m.Boot(); err != nil {
 		m.s.t.Errorf("booting: %v", err)

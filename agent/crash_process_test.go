@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// process is one of the programs: its first and every later life after a kill.
+// process is one of the programs. After each kill it starts again.
 type process struct {
 	s     *scenario
 	name  string
@@ -34,7 +34,7 @@ func (s *scenario) process(name string, build func(context.Context, *rest.Config
 	return &process{s: s, name: name, build: build}
 }
 
-// start begins a new life.
+// start starts the program.
 func (p *process) start(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,12 +52,12 @@ func (p *process) start(ctx context.Context) {
 		return
 	}
 	p.s.wg.Go(func() {
-		// A process that is killed cannot shut down in order, so its error is ignored.
+		// A killed process cannot shut down properly, so its error is ignored.
 		_ = mgr.Start(life)
 	})
 }
 
-// kill ends the life at once: nothing it asks for from now on reaches the API server.
+// kill ends the program at once. None of its later requests reaches the API server.
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,12 +67,13 @@ func (p *process) kill() {
 	}
 }
 
-// due reports whether a request is the write that meets the scenario's fault. Nothing depends on events.
+// due reports whether a request is the write at which the fault occurs. Events do not count,
+// because nothing depends on them.
 func (p *process) due(r *http.Request) bool {
 	return wire.IsWrite(r) && !strings.Contains(r.URL.Path, "/events") && p.s.count(p.name+" "+r.Method+" "+r.URL.Path)
 }
 
-// strike is the scenario's fault.
+// strike makes the fault occur.
 func (p *process) strike(ctx context.Context, r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	if p.s.fault == failBefore {
 		return wire.Refuse(r, next)
@@ -85,7 +86,7 @@ func (p *process) strike(ctx context.Context, r *http.Request, next http.RoundTr
 	return response, err
 }
 
-// count notes a write and reports whether it is the one that meets the fault.
+// count records a write and reports whether it is the one at which the fault occurs.
 func (s *scenario) count(write string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.M
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()),
-		Paces:   controllers.Paces{Counts: 200 * time.Millisecond}, // a status that could not be written is soon written
+		Paces:   controllers.Paces{Counts: 200 * time.Millisecond}, // so that a failed write of the status is soon repeated
 	}
 	return mgr, r.SetupWithManager(mgr, controller.Options{})
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
-// fault is what happens at one write.
+// fault is the kind of failure at one write.
 type fault string
 
 const (
@@ -36,15 +36,16 @@ const (
 	crashNamespace       = "default"
 )
 
-// TestCrashAtEveryWrite runs one rolling reboot of two nodes, and counts the API writes of the manager and of the agents. Then it runs
-// it once for each write and each fault. In every run the limit holds at every revision that an independent watcher sees, each node is
-// rebooted exactly once, and nobody is left cordoned.
+// TestCrashAtEveryWrite runs one rolling reboot of two nodes and counts the API writes of the
+// manager and the agents. It then repeats the run for each write and each fault. In every run the
+// limit must hold at every revision that an independent watcher sees, each node must be rebooted
+// exactly once, and no node may stay cordoned.
 func TestCrashAtEveryWrite(t *testing.T) {
 	faultAtEveryWrite(t, []fault{failBefore, failAfter, killAfter}, false, "a", "b")
 }
 
-// TestCrashAtEveryWrite_Rollback (behaviour 27): an update that rolls back is tried twice, and no more, whichever process
-// is killed at whichever write.
+// TestCrashAtEveryWrite_Rollback shows that an update that rolls back is tried only twice, no
+// matter which process is killed at which write (behaviour 27).
 func TestCrashAtEveryWrite_Rollback(t *testing.T) {
 	faultAtEveryWrite(t, []fault{killAfter}, true, "a")
 }
@@ -73,7 +74,8 @@ func faultAtEveryWrite(t *testing.T, faults []fault, rollsBack bool, hosts ...st
 	}
 }
 
-// crashCluster is the API server, on which nodes are plainly impersonated until the test ends; who may do what is proved elsewhere.
+// crashCluster starts the API server. Nodes are impersonated without constraints, because other
+// tests cover permissions.
 func crashCluster(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
 	scheme, err := controllers.Scheme()
@@ -102,7 +104,8 @@ type scenario struct {
 	at    int
 	fault fault
 
-	// rollsBack lets the hosts boot what they ran before, so that their engines ask for the same update again.
+	// rollsBack makes the hosts boot the old version again, so that their engines require the same
+	// update again.
 	rollsBack bool
 
 	mu     sync.Mutex
@@ -162,7 +165,7 @@ func (s *scenario) createPolicy(ctx context.Context) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// reboots is how often each node is to be rebooted.
+// reboots returns the expected number of reboots of each node.
 func (s *scenario) reboots() int {
 	if s.rollsBack {
 		return 2
@@ -170,7 +173,7 @@ func (s *scenario) reboots() int {
 	return 1
 }
 
-// done: every node has been rebooted, is in service and out of the ledger.
+// done reports whether every node has been rebooted, is in service, and has left the ledger.
 func (s *scenario) done(ctx context.Context, policy *v1alpha1.RebootPolicy, nodes []*crashedHost) bool {
 	var p v1alpha1.RebootPolicy
 	if s.api.Get(ctx, client.ObjectKeyFromObject(policy), &p) != nil || len(p.Status.Grants) > 0 {
@@ -192,7 +195,8 @@ func (s *scenario) done(ctx context.Context, policy *v1alpha1.RebootPolicy, node
 	return true
 }
 
-// answered: the node needs nothing any more, or waits for somebody to fix its update.
+// answered reports whether the node needs nothing any more, or waits until somebody fixes its
+// update.
 func (s *scenario) answered(node *corev1.Node) bool {
 	permitted := conditionOf(v1alpha1.NodeRebootPermitted)(node)
 	if s.rollsBack {
@@ -234,7 +238,7 @@ func (s *scenario) watch(ctx context.Context) *feed.Feed {
 	return seen
 }
 
-// judge judges all that was seen, as soon as that is everything as it is now.
+// judge checks all revisions, once the watcher has seen the current one.
 func (s *scenario) judge(ctx context.Context, seen *feed.Feed) {
 	s.t.Helper()
 	history, err := seen.Await(ctx)

@@ -22,17 +22,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// enginesAuto represents each engine of engineNames that is found on the host, except kernel. That one compares names, which the boot
-// loader may order otherwise.
+// enginesAuto stands for each engine of engineNames that is found on the host, except kernel, which
+// compares only names and not the order of the boot loader.
 const enginesAuto = "auto"
 
-// engineNames are the engines that --engines knows, in the order in which they are reported.
+// engineNames are the engines that --engines accepts, in the order in which they are reported.
 var engineNames = []string{updateengine.Name, cosupdateengine.Name, rpmostree.Name, bootc.Name, sentinel.Name, kernel.Name}
 
-// kernelRelease is the running kernel's, and kernelCmdline its command line; a container sees the host's.
+// kernelRelease has the release of the running kernel, and kernelCmdline its command line. A
+// container sees those of the host.
 const kernelRelease, kernelCmdline = "/proc/sys/kernel/osrelease", "/proc/cmdline"
 
-// engineList are the engines to run: those that --engines names, and with auto those that may be found.
+// engineList returns the engines to run: those that --engines names, and with auto those that may
+// be found.
 func (o *options) engineList() []string {
 	return slices.DeleteFunc(slices.Clone(engineNames), func(name string) bool {
 		return !o.isNamed(name) && (name == kernel.Name || !o.isNamed(enginesAuto))
@@ -44,8 +46,8 @@ func (o *options) isNamed(name string) bool {
 	return slices.Contains(strings.Split(o.engines, ","), name)
 }
 
-// mayBeAbsent reports whether nothing requires that an engine is on the host: --engines does not name it, and no file is named
-// for engine sentinel.
+// mayBeAbsent reports whether an engine need not be on the host: --engines does not name it, and
+// --sentinel-file is not set for engine sentinel.
 func (o *options) mayBeAbsent(name string) bool {
 	return !o.isNamed(name) && (name != sentinel.Name || len(o.sentinelFiles) == 0)
 }
@@ -73,7 +75,7 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 	return &updateengine.Engine{Bus: bus, RequireEngineSender: o.requireEngineSender}
 }
 
-// runEngine runs an engine once the Node is known, which shows what was reported before a restart.
+// runEngine runs an engine after the Node has been read, which shows its report before a restart.
 func runEngine(name string, r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		before, err := r.Before(ctx, name)
@@ -85,12 +87,12 @@ func runEngine(name string, r *reboot.Reconciler, o options, metrics *reboot.Met
 	}
 }
 
-// engineLog is a context whose logger names an engine.
+// engineLog returns a context whose logger names an engine.
 func engineLog(ctx context.Context, name string) context.Context {
 	return ctrl.LoggerInto(ctx, ctrl.Log.WithValues("engine", name))
 }
 
-// driveRPMOSTree makes rpm-ostree upgrade the host. The engine receives what it stages.
+// driveRPMOSTree runs the Driver of rpm-ostree. The engine reports what it stages.
 func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		ctx = engineLog(ctx, rpmostree.Name)
@@ -110,7 +112,8 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 	}
 }
 
-// zincatiDrives reports whether Zincati stages the host's updates, and asks the operator to reboot. Unknown is yes.
+// zincatiDrives reports whether Zincati stages the host's updates and asks the operator before it
+// reboots. It returns true if that is unknown.
 func zincatiDrives(ctx context.Context, o options) bool {
 	client, err := host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot}.FleetLockClient(ctx)
 	if err != nil {
@@ -119,7 +122,8 @@ func zincatiDrives(ctx context.Context, o options) bool {
 	return err != nil || client != ""
 }
 
-// isNews reports whether a round was left to the host, and the one before was not, or by another policy.
+// isNews reports whether a round was left to the host although the one before was not, or because
+// of another policy.
 func isNews(round, last rpmostree.Round) bool {
 	return round.Outcome == rpmostree.OutcomeLeftToHost && (last.Outcome != round.Outcome || last.Policy != round.Policy)
 }

@@ -46,7 +46,7 @@ var _ = Describe("Engines that are found", func() {
 		file := filepath.Join(run, "reboot-required")
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		// As Flatcar's postinst does it, and slightly before update_engine reports it.
+		// Flatcar's postinst does this slightly before update_engine reports the update.
 		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 		m.shows(ctx, needOf, Equal("True SentinelPresent"))
 		Expect(m.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
@@ -123,7 +123,7 @@ var _ = Describe("Engines by name", func() {
 })
 
 var _ = Describe("Driving rpm-ostree", func() {
-	// drives is a host with rpm-ostree, whose transactions are served in a folder of the host.
+	// drives returns a host with rpm-ostree, whose transactions are served in a folder of the host.
 	drives := func(ctx context.Context) (*machine, *hosttest.RPMOSTree) {
 		GinkgoHelper()
 		m := newMachine(ctx, patient)
@@ -166,7 +166,8 @@ var _ = Describe("Driving rpm-ostree", func() {
 		m.start(ctx, flags...)
 		notes := func() []string { return m.notesOf(ctx, v1alpha1.EventUpgradesLeftToHost) }
 		Eventually(notes).Should(ConsistOf(ContainSubstring(`AutomaticUpdatePolicy is "stage"`)))
-		// Events of one kind about one version of a Node are a series, of which the first text is kept.
+		// Events with the same reason about one version of a Node become a series with the text of
+		// the first.
 		m.looksAgain(ctx)
 		reads := ostree.Reads()
 		Eventually(ostree.Reads).Should(BeNumerically(">", reads+20), "several more rounds")

@@ -19,7 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// reconciles is how often the agents of this process have decided, and how many are about to.
+// reconciles returns the number of decisions of this process's agents, and the number that are
+// pending.
 func reconciles() (decided, deciding int) {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -42,7 +43,7 @@ func reconciles() (decided, deciding int) {
 	return decided, deciding
 }
 
-// flooded measures what a flood leaves behind: nothing, and nothing is asked of the API server.
+// flooded checks that a flood uses up no resources and causes no requests to the API server.
 func flooded(m *machine, what string, one func(i int)) (decided int) {
 	GinkgoHelper()
 	decided, asked := footprint.Flood(GinkgoT(), "agent", what, one, func() int { return rests(m) }, m.requests.Len)
@@ -50,7 +51,8 @@ func flooded(m *machine, what string, one func(i int)) (decided int) {
 	return decided
 }
 
-// rests waits until the agent has decided about all it has received, and returns how often the agents of this process have decided.
+// rests waits until the agent has handled everything it received, and returns the number of
+// decisions of this process's agents.
 func rests(m *machine) (decided int) {
 	GinkgoHelper()
 	last := -1
@@ -64,8 +66,8 @@ func rests(m *machine) (decided int) {
 }
 
 var _ = Describe("A flood", func() {
-	// timed is how many decisions are made by the minute while a flood lasts for minutes. An agent that asks for a reboot looks again at
-	// what no signal reports.
+	// timed is the number of decisions per minute without any signal during a long flood. An agent
+	// that requires a reboot checks regularly what no signal reports.
 	const timed = 10
 	asking := func(ctx SpecContext) *machine {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})

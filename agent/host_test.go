@@ -31,7 +31,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// machine is a host with a real bus and a Node at the real API server. The spec plays the kubelet and the manager.
+// machine is a host with a real bus, and its Node at the real API server. The spec acts as the
+// kubelet and the manager.
 type machine struct {
 	*hosttest.Machine
 
@@ -41,27 +42,28 @@ type machine struct {
 	requests requests
 	// tune changes how the agent reaches the API server.
 	tune func(*rest.Config)
-	// hurried: the agent's watch is renewed every two seconds.
+	// hurried renews the agent's watch every two seconds.
 	hurried bool
-	// clock is the agent's. It stands still, however long a spec takes, until the spec puts it on.
+	// clock is the agent's clock. It stands still until the spec advances it.
 	clock played.Clock
-	// registry has the metrics of the agent that was started last.
+	// registry has the metrics of the last agent.
 	registry *prometheus.Registry
 
-	// life is held while the agent is started or ended, by the spec or by a reboot.
+	// life is held while the spec or a reboot starts or ends the agent.
 	life sync.Mutex
 	stop func()
 }
 
 var machines atomic.Int64
 
-// newMachine is a host that is up, a Node that is Ready, and a policy with a spec. No agent runs yet.
+// newMachine returns a host that is up, with a Node that is Ready and a policy with a spec. The
+// agent is not running yet.
 func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
 	name := fmt.Sprintf("n%d", machines.Add(1))
 	m := &machine{Machine: hosttest.NewMachine(GinkgoT(), name, "4459.2.0 (odd)"), stop: func() {}, tune: func(*rest.Config) {}}
 	m.clock.Stop()
-	// Without any field at the start, the API server would never track who owns which.
+	// Without any field at the start, the API server would never track the owners of fields.
 	labels := map[string]string{corev1.LabelHostname: m.Name}
 	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: labels}})).To(Succeed())
 	m.policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Spec: spec}
@@ -71,7 +73,7 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	return m
 }
 
-// needing is a machine whose engine asks for a reboot.
+// needing returns a machine whose engine requires a reboot.
 func needing(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
 	m := newMachine(ctx, spec)
@@ -79,7 +81,7 @@ func needing(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	return m
 }
 
-// upToDate is a machine whose agent has reported that it needs none.
+// upToDate returns a machine whose agent has reported that it does not need a reboot.
 func upToDate(ctx context.Context) *machine {
 	GinkgoHelper()
 	m := newMachine(ctx, patient)
@@ -88,23 +90,24 @@ func upToDate(ctx context.Context) *machine {
 	return m
 }
 
-// detectsABroadcast sends the canonical signal and waits until the agent has reported the need.
+// detectsABroadcast sends the usual test signal and waits until the agent has reported the need.
 func (m *machine) detectsABroadcast(ctx context.Context) {
 	GinkgoHelper()
 	Expect(m.Bus.SendNeedReboot()).To(Succeed())
 	m.shows(ctx, needOf, Equal("True UpdateStaged"))
 }
 
-// boot ends the boot there is, and with it everything on the host; then the host is up again and so is the kubelet.
+// boot ends the current boot with everything on the host. Then the host and its kubelet are up
+// again.
 func (m *machine) boot(ctx context.Context) {
 	GinkgoHelper()
 	m.kill()
 	Expect(m.Boot()).To(Succeed())
-	m.upFor(3 * time.Minute) // it has settled
+	m.upFor(3 * time.Minute) // long enough to have settled
 	m.heartbeat(ctx)
 }
 
-// upFor sets how long the host has been up, at once for whoever reads it.
+// upFor sets the uptime of the host, with immediate effect.
 func (m *machine) upFor(uptime time.Duration) {
 	GinkgoHelper()
 	next := m.uptimeFile() + ".next"
@@ -114,7 +117,7 @@ func (m *machine) upFor(uptime time.Duration) {
 
 func (m *machine) uptimeFile() string { return filepath.Join(m.Root, "uptime") }
 
-// heartbeat is the kubelet's: Ready, with the boot ID.
+// heartbeat reports the Node as Ready with the boot ID, as the kubelet does.
 func (m *machine) heartbeat(ctx context.Context) {
 	GinkgoHelper()
 	Expect(testenv.ReportReady(ctx, api, m.Name, m.BootID())).To(Succeed())
@@ -149,7 +152,8 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	}
 }
 
-// agentOf is the agent that flags ask for on a host, one of several in this process, but for what is replaced in it.
+// agentOf returns an agent of a host for the given flags, with some parts replaced. There may be
+// several in this process.
 func agentOf(
 	ctx context.Context, on *hosttest.Machine, config *rest.Config, ready readiness, replace func(*reboot.Assembly), flags ...string,
 ) (manager.Manager, error) {
@@ -167,7 +171,8 @@ func agentOf(
 	return newAgent(ctx, o, ready, a)
 }
 
-// rebootsByLogind makes an accepted reboot what it is: everything ends, and the host, its kubelet and its agent are back.
+// rebootsByLogind makes accepted reboots happen: everything ends, and the host, its kubelet and its
+// agent come back.
 func (m *machine) rebootsByLogind(ctx context.Context) {
 	m.Logind.OnReboot(func() {
 		defer GinkgoRecover()
@@ -176,7 +181,7 @@ func (m *machine) rebootsByLogind(ctx context.Context) {
 	})
 }
 
-// kill ends the agent; killing it twice is fine.
+// kill ends the agent. It may be called twice.
 func (m *machine) kill() {
 	m.life.Lock()
 	defer m.life.Unlock()
@@ -219,10 +224,11 @@ func (m *machine) grant(ctx context.Context, seq int64, state protocol.GrantStat
 	Expect(testenv.Grant(ctx, api, m.policy.Name, m.node(ctx), protocol.Grant{Seq: seq, State: state})).To(Succeed())
 }
 
-// requests are those of an agent, over all its processes.
+// requests are the requests of an agent, from all of its processes.
 type requests struct{ wire.Wire }
 
-// forbid answers requests for a path as the API server does where a right is missing, after so many of them. No path: none.
+// forbid answers requests for a path as the API server does without permission, from a certain
+// number of them on. An empty path restores the permission.
 func (r *requests) forbid(path string, after int) {
 	r.Meddle(func(request *http.Request) bool {
 		is := path != "" && strings.HasPrefix(request.URL.Path, path)
@@ -233,7 +239,7 @@ func (r *requests) forbid(path string, after int) {
 	}, wire.Forbid)
 }
 
-// of lists the requests so far that have a part in them, as METHOD PATH.
+// of returns the requests so far whose METHOD PATH contains a text.
 func (r *requests) of(part string) []string {
 	var paths []string
 	for _, request := range r.Matching("", part) {
@@ -243,7 +249,7 @@ func (r *requests) of(part string) []string {
 	return paths
 }
 
-// writes lists the writes so far but events.
+// writes returns the writes so far, without events.
 func (r *requests) writes() []string {
 	return slices.DeleteFunc(r.of(""), func(request string) bool {
 		return strings.HasPrefix(request, http.MethodGet) || strings.Contains(request, "/events")

@@ -19,36 +19,41 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// walk is a stock host of a section of docs/hosts.md. An administrator follows the section on it, from top to bottom.
+// walk is a host as installed, for a section of docs/hosts.md. An administrator follows the section
+// from top to bottom.
 type walk struct {
 	*machine
 	units *hosttest.Units
-	// conflict is how the stock host's reason not to reboot begins. Empty: it has none.
+	// conflict is the beginning of the host's initial reason not to reboot. It is empty if the host
+	// does not have one.
 	conflict string
-	// does has what whole commands do to the host. What is not in it is systemctl's, or is run by the shell.
+	// does maps whole commands to their effect on the host. systemctl and shell commands that write
+	// files are handled elsewhere.
 	does map[string]func()
-	// known are the units that the host has.
+	// known are the units of the host.
 	known []string
 }
 
-// programs begin the commands of the page.
+// programs are the first words of the page's commands.
 var programs = []string{
 	"apt-get", "bootc", "cd", "curl", "dnf", "echo", "locksmithctl", "ostree", "printf", "rm", "rpm-ostree", "sed", "systemctl", "touch", "update_engine_client",
 }
 
-// isCommand reports whether a piece of code is one. A sentence of the agent may begin as one does.
+// isCommand reports whether a piece of code is a command. A sentence of the agent may begin with
+// the same word.
 func isCommand(text string) bool {
 	program, _, hasArguments := strings.Cut(text, " ")
 	return hasArguments && slices.Contains(programs, program) && !strings.HasSuffix(text, ".")
 }
 
-// pageStep is a block of code with its language, a piece of code in the text, or the sentence that a need ends.
+// pageStep matches a block of code with its language, a piece of code in the text, or the phrase
+// that ends a need.
 var pageStep = regexp.MustCompile("(?s)```([a-z]*)\n(.*?)```|`([^`\n]+)`|takes it back")
 
-// conditionWord is a status and a reason of RebootRequired.
+// conditionWord matches a status and a reason of RebootRequired.
 var conditionWord = regexp.MustCompile(`^(True|False|Unknown) [A-Z][A-Za-z]+$`)
 
-// follow runs each command of a section, and expects each condition that it shows.
+// follow runs each command of a section and checks each condition that the section shows.
 func (w *walk) follow(ctx context.Context, heading string) {
 	GinkgoHelper()
 	page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "hosts.md"))
@@ -123,7 +128,7 @@ func (w *walk) systemctl(verb, unit string) {
 	}
 }
 
-// shell runs what writes files, below the host's root.
+// shell runs a command that writes files, below the host's root.
 func (w *walk) shell(command string) {
 	GinkgoHelper()
 	below := strings.NewReplacer(" /run/", " "+w.Root+"/run/", ">/run/", ">"+w.Root+"/run/", " /etc/", " "+w.Root+"/etc/", ">/etc/", ">"+w.Root+"/etc/")
@@ -133,7 +138,7 @@ func (w *walk) shell(command string) {
 	Expect(err).NotTo(HaveOccurred(), string(output))
 }
 
-// download installs units from this repository's address.
+// download installs units from the address of this repository.
 func (w *walk) download(args []string) {
 	GinkgoHelper()
 	for _, arg := range args {
@@ -166,15 +171,15 @@ func (w *walk) flatcar() {
 	w.conflict = "locksmithd is active"
 	w.does["systemctl start update-engine.service"] = func() { Expect(w.Engine.Start()).To(Succeed()) }
 	w.does["update_engine_client -check_for_update"] = func() {
-		w.write("run/reboot-required", "") // as the update's post-install does
+		w.write("run/reboot-required", "") // as the post-install script of the update does
 		Expect(w.Engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 	}
 	w.does["update_engine_client -status"] = func() {}
 	w.does["update_engine_client -reset_status && rm /run/reboot-required"] = func() {
-		w.Engine.SetStatus(hosttest.Idle()) // which no signal reports
+		w.Engine.SetStatus(hosttest.Idle()) // without a signal
 		w.shell("rm /run/reboot-required")
 		w.kill()
-		w.start(context.Background()) // asks at once, not after the five minutes
+		w.start(context.Background()) // checks at once instead of after five minutes
 	}
 	w.does["locksmithctl send-need-reboot"] = func() { Expect(w.Bus.SendNeedReboot()).To(Succeed()) }
 }
@@ -211,11 +216,11 @@ func (w *walk) fedoraCoreOS() {
 	}
 	w.does["rpm-ostree deploy VERSION"], w.does["rpm-ostree upgrade"] = deploys(staged), deploys(staged)
 	w.does["rpm-ostree cleanup --pending"] = deploys()
-	w.does["rpm-ostree deploy --lock-finalization VERSION"] = func() { // as a first step of the administrator, and of Zincati
+	w.does["rpm-ostree deploy --lock-finalization VERSION"] = func() { // the first step of an administrator or of Zincati
 		deploys()()
 		deploys(locked)()
 	}
-	w.does["ostree admin lock-finalization --unlock"] = func() { // by files: the daemon is not asked
+	w.does["ostree admin lock-finalization --unlock"] = func() { // changes files without the daemon
 		Expect(daemon.SetDeploymentsQuietly(staged, booted)).To(Succeed())
 		w.write("run/ostree/staged-deployment", "unlocked")
 	}
@@ -277,7 +282,7 @@ func (w *walk) sysupdate() {
 	_, err = conn.RequestName("org.freedesktop.sysupdate1", dbus.NameFlagDoNotQueue)
 	Expect(err).NotTo(HaveOccurred())
 	received := make(chan *dbus.Message, 100)
-	conn.Eavesdrop(received) // From here on no reply reaches the connection.
+	conn.Eavesdrop(received) // Replies do not reach the connection any more.
 	w.does["touch /run/reboot-required"] = func() {
 		Expect(conn.Emit("/org/freedesktop/sysupdate1", "org.freedesktop.sysupdate1.Manager.JobRemoved",
 			uint64(1), dbus.ObjectPath("/org/freedesktop/sysupdate1/job/_1"), int32(0))).To(Succeed())
@@ -291,7 +296,8 @@ func (w *walk) sysupdate() {
 	})
 }
 
-// Each section of docs/hosts.md, done on an emulated host of its kind: the agent reports what the page documents.
+// Each section of docs/hosts.md is followed on an emulated host of its kind. The agent must report
+// what the page says.
 var _ = DescribeTable("docs/hosts.md", func(ctx SpecContext, heading string, stock func(*walk)) {
 	m := newMachine(ctx, patient)
 	m.Engine.Stop()

@@ -16,8 +16,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
 
-// measured is a machine whose agent leaves nothing behind in this very process: no log, no list of its requests, and no pauses
-// between requests.
+// measured returns a machine whose agent runs in this process without logs, a list of its requests,
+// or pauses between requests.
 func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
 	logs.Quiet.Store(true)
@@ -30,9 +30,10 @@ func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	return m
 }
 
-// attempts makes one process of the agent go through all phases: the need, an inhibitor that comes and goes, a drain that a budget
-// holds up and whose grant is cancelled. Then come a drain to its end, the point of no return, and a boot that ends no process, as if
-// the host were frozen while it was down.
+// attempts makes one process of the agent go through all phases: the need, an inhibitor that comes
+// and goes, a drain that a budget blocks and whose grant is cancelled, a complete drain, the point
+// of no return, and a boot that does not end the process, as if the host had been frozen while it
+// was down.
 type attempts struct {
 	*machine
 
@@ -72,7 +73,7 @@ func (a *attempts) cycle(ctx context.Context) {
 	a.finish(ctx)
 }
 
-// finish is the manager's part and the kubelet's.
+// finish does the part of the manager and the kubelet.
 func (a *attempts) finish(ctx context.Context) {
 	GinkgoHelper()
 	a.heartbeat(ctx)

@@ -33,7 +33,7 @@ var _ = Describe("The life of a reboot", func() {
 			for _, reason := range []string{
 				v1alpha1.EventRebootRequired, v1alpha1.EventCordoned, v1alpha1.EventDraining, v1alpha1.EventDrained,
 			} {
-				m.emits(ctx, reason) // a host takes longer to go down than its events to arrive, in whatever order
+				m.emits(ctx, reason) // in any order, because all events arrive before a host is down
 			}
 			m.boot(ctx)
 			m.start(ctx)

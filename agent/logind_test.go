@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("logind", func() {
-	const retry = 5 * time.Minute // after the longest pause a call is made again
+	const retry = 5 * time.Minute // the longest pause before another call
 	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
 
 	It("refuses, and that is reported, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
@@ -52,8 +52,8 @@ var _ = Describe("logind", func() {
 		Expect(m.Logind.Reboots()).To(Equal(called))
 	})
 
-	// keepsBootID is a host that goes down and comes up with the boot ID that it had, as a container does, and has been up for some time
-	// then.
+	// keepsBootID is a host that reboots with the same boot ID, as a container does. up returns its
+	// uptime after that.
 	keepsBootID := func(ctx SpecContext, m *machine, up func() time.Duration) {
 		m.Logind.OnReboot(func() {
 			defer GinkgoRecover()
@@ -95,7 +95,7 @@ var _ = Describe("logind", func() {
 		m.start(ctx)
 		m.shows(ctx, blockerOf, Equal("Inhibited: A shutdown of the host is blocked by packagekit (Transaction in progress)."))
 		m.Logind.SetInhibitors()
-		m.shows(ctx, blockerOf, BeEmpty()) // long before its minute is over
+		m.shows(ctx, blockerOf, BeEmpty()) // long before the agent's minute is over
 	})
 
 	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
@@ -112,7 +112,7 @@ var _ = Describe("logind", func() {
 
 	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
-		m.Logind.SetSystemd(hosttest.SystemdBefore257) // which lets root pass the locks of root
+		m.Logind.SetSystemd(hosttest.SystemdBefore257) // in which locks of root do not bind root
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)

@@ -1,5 +1,5 @@
-// The agent reports on its Node whether the host needs a reboot, and drains and reboots it when the manager grants that. The
-// manager, which decides about the whole cluster, is in the root folder.
+// The agent reports on its Node whether the host needs a reboot, and drains and reboots it when the
+// manager grants that. The manager, which decides for the whole cluster, is in the root folder.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
-// run is the program: its exit code, and at most one line about what went wrong.
+// run runs the program. It returns the exit code, and writes at most one line about an error.
 func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	o, err := parse(args, env, stderr)
 	switch {
@@ -67,7 +67,7 @@ func fail(stderr io.Writer, code int, err error) int {
 	return code
 }
 
-// assembly is the agent that the flags ask for. A container sees the host's uptime.
+// assembly returns the parts of an agent with these flags. A container sees the host's uptime.
 func (o options) assembly(config *rest.Config, ready readiness, metrics *reboot.Metrics) reboot.Assembly {
 	return reboot.Assembly{
 		Config: config, AsNode: o.identity == identityNode, Node: o.node, Self: o.self, Engines: o.engineList(), Metrics: metrics,
@@ -86,7 +86,7 @@ func (o options) assembly(config *rest.Config, ready readiness, metrics *reboot.
 	}
 }
 
-// newAgent puts the agent together; Start runs it.
+// newAgent builds the agent. Start runs it.
 func newAgent(ctx context.Context, o options, ready readiness, a reboot.Assembly) (manager.Manager, error) {
 	mgr, r, err := a.New(ctx)
 	if err != nil {
@@ -110,8 +110,9 @@ func newAgent(ctx context.Context, o options, ready readiness, a reboot.Assembly
 	return mgr, nil
 }
 
-// addHostChanges makes the reconciler look at the host at once when inhibitors, or other programs that may reboot it, may
-// have changed. Every agent is always connected to the bus for that, so readiness follows this connection.
+// addHostChanges makes the reconciler check the host at once when inhibitors, or other programs
+// that may reboot it, may have changed. Every agent always has this connection to the bus, so
+// readiness depends on it.
 func addHostChanges(mgr manager.Manager, r *reboot.Reconciler, o options, ready readiness) error {
 	changes := host.Changes{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Trigger}
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

@@ -22,7 +22,7 @@ var _ = Describe("The need for a reboot", func() {
 		m := needing(ctx, patient)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.Engine.SetStatus(hosttest.Idle()) // as after ResetStatus, which sends none
+		m.Engine.SetStatus(hosttest.Idle()) // as after ResetStatus, which does not send a signal
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		node := m.node(ctx)

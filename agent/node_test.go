@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// What a Node reports, each as one string for matchers.
+// Parts of a Node, each as one string for matchers.
 
 // shows polls the Node until text matches.
 func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
@@ -24,14 +24,15 @@ func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, mat
 	Eventually(func() string { return text(m.node(ctx)) }).Should(matcher)
 }
 
-// passes puts the agent's clock on once, and lets the agent look.
+// passes advances the agent's clock once, and makes the agent reconcile.
 func (m *machine) passes(ctx context.Context, by time.Duration) {
 	GinkgoHelper()
 	m.clock.Jump(by)
 	looks(ctx, m)
 }
 
-// showsMeanwhile is shows while the agent's clock jumps, by so much for each of its looks: it may jump once more than was needed.
+// showsMeanwhile is like shows, but advances the agent's clock for each poll. It may advance once
+// more than needed.
 func (m *machine) showsMeanwhile(ctx context.Context, each time.Duration, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -40,7 +41,7 @@ func (m *machine) showsMeanwhile(ctx context.Context, each time.Duration, text f
 	}).WithPolling(250 * time.Millisecond).Should(matcher)
 }
 
-// looksAgain returns once the agent has looked at its Node as it is now.
+// looksAgain returns once the agent has seen its current Node.
 func (m *machine) looksAgain(ctx context.Context) {
 	GinkgoHelper()
 	m.looks++
@@ -51,7 +52,7 @@ func (m *machine) looksAgain(ctx context.Context) {
 
 func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRequired)(node) }
 
-// conditionOf returns status and reason of a condition; empty where it is absent.
+// conditionOf returns the status and reason of a condition, or an empty string if it is absent.
 func conditionOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
 	return func(node *corev1.Node) string {
 		c := conditionIn(node, kind)
@@ -63,7 +64,7 @@ func messageOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
 	return func(node *corev1.Node) string { return conditionIn(node, kind).Message }
 }
 
-// conditionIn is a condition of the Node, or the zero one where it is absent.
+// conditionIn returns a condition of the Node, or the zero condition if it is absent.
 func conditionIn(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	return v1alpha1.NodeCondition(node.Status.Conditions, kind)
 }
@@ -75,7 +76,8 @@ func progressOf(node *corev1.Node) *protocol.Progress {
 	return p
 }
 
-// phaseOf returns seq, phase, reason, whose cordon and the failures of the progress; empty where there is none.
+// phaseOf returns seq, phase, reason, owner of the cordon and failures of the progress, or an empty
+// string if it is absent.
 func phaseOf(node *corev1.Node) string {
 	p, err := protocol.ParseProgress(node.Annotations)
 	if err != nil {
@@ -97,7 +99,7 @@ func phaseOf(node *corev1.Node) string {
 	return text
 }
 
-// blockerOf is the first reason in the agent's report as it is on the Node.
+// blockerOf returns the first reason in the agent's report on the Node.
 func blockerOf(node *corev1.Node) string {
 	r, err := protocol.ParseAgentReport(node.Annotations)
 	switch {
@@ -120,7 +122,7 @@ func annotationOf(key string) func(*corev1.Node) string {
 	return func(node *corev1.Node) string { return node.Annotations[key] }
 }
 
-// eventsOf lists the reasons of the events on the Node, each with how often it is there.
+// eventsOf counts the events on the Node by reason.
 func (m *machine) eventsOf(ctx context.Context) map[string]int {
 	GinkgoHelper()
 	reasons := map[string]int{}
@@ -139,7 +141,7 @@ func (m *machine) forEvents(ctx context.Context, visit func(eventsv1.Event)) {
 	}
 }
 
-// notesOf lists what the events of a reason on the Node contain.
+// notesOf returns the notes of the events on the Node with a reason.
 func (m *machine) notesOf(ctx context.Context, reason string) []string {
 	GinkgoHelper()
 	var notes []string
@@ -151,7 +153,7 @@ func (m *machine) notesOf(ctx context.Context, reason string) []string {
 	return notes
 }
 
-// up is metric agent_engine_up: 1 or 0 by engine.
+// up returns metric agent_engine_up by engine.
 func (m *machine) up() map[string]float64 {
 	GinkgoHelper()
 	families, err := m.registry.Gather()

@@ -21,15 +21,17 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// What --identity takes.
+// Values of --identity.
 const (
-	// identityNode acts as the node, by constrained impersonation (Kubernetes 1.36 and later).
+	// identityNode makes the agent act as the node, by constrained impersonation (Kubernetes 1.36
+	// and later).
 	identityNode = "node"
-	// identityServiceAccount acts as the ServiceAccount, which then needs rights on Nodes and pods of its own.
+	// identityServiceAccount makes it act as the ServiceAccount, which then needs permissions for
+	// Nodes and pods.
 	identityServiceAccount = "serviceaccount"
 )
 
-// options are the flags and the environment, checked.
+// options are the checked flags and environment variables.
 type options struct {
 	node                string
 	self                types.NamespacedName
@@ -40,16 +42,17 @@ type options struct {
 	driveTimeout        time.Duration
 	bus                 string
 	hostRoot            string
-	sentinelFiles       []string // empty: the engine's defaults
+	sentinelFiles       []string // defaults to those of the engine
 	bootIDFile          string
 	identity            string
 	probes              string
 	metrics             string
-	printVersion        bool // and exit
+	printVersion        bool // print the version and exit
 	log                 lifecycle.Log
 }
 
-// parse reads the command line and the environment. flag.ErrHelp: the usage was asked for, and is written to usage.
+// parse reads the command line and the environment. It returns flag.ErrHelp after writing the
+// requested usage.
 func parse(args []string, env func(string) string, usage io.Writer) (options, error) {
 	o := options{self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
 	flags := o.flags(env)
@@ -71,7 +74,7 @@ func parse(args []string, env func(string) string, usage io.Writer) (options, er
 
 func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // an error is reported in one line, without the usage after it
+	flags.SetOutput(io.Discard) // so that an error is one line without the usage
 	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
 	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to read, a comma-separated list of "+strings.Join(engineNames, ", ")+" and auto: every engine found on the host except kernel, also later.")
 	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal that is not sent by the update engine, also the canonical test signal.")
@@ -92,7 +95,7 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 }
 
 func (o *options) addSentinelFile(path string) error {
-	if strings.HasPrefix(path, "/var/run/") { // a link to /run, which leads out of --host-root
+	if strings.HasPrefix(path, "/var/run/") { // a link to /run, which would lead out of --host-root
 		path = strings.TrimPrefix(path, "/var")
 	}
 	switch {
@@ -105,7 +108,7 @@ func (o *options) addSentinelFile(path string) error {
 	return nil
 }
 
-// check reports in one sentence what cannot work.
+// check returns an error of one sentence if the options are invalid.
 func (o *options) check() error {
 	if o.node == "" {
 		return errors.New("--node-name is needed where NODE_NAME is not set: the name of the Node this host is")

@@ -126,7 +126,7 @@ func TestMayBeAbsent(t *testing.T) {
 	}
 }
 
-// TestRun_BadFlags: one clear line, and the exit code for a command line that cannot work.
+// TestRun_BadFlags shows that invalid flags give one clear line and the exit code for usage errors.
 func TestRun_BadFlags(t *testing.T) {
 	cases := map[string]struct {
 		args []string
@@ -182,7 +182,7 @@ func TestRun_Help(t *testing.T) {
 	}
 }
 
-// Neither a Node's name nor a cluster is needed.
+// --version needs neither the name of a Node nor a cluster.
 func TestRun_Version(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := run([]string{"--version"}, func(string) string { return "" }, &stdout, &stderr); code != 0 || stderr.Len() > 0 {

@@ -13,13 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pod runs on the machine. Nobody is its kubelet, so it goes as soon as it is evicted: its grace period is 0.
+// pod creates a pod on the machine. Its grace period is 0, so it disappears as soon as it is
+// evicted.
 func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerReference, volumes ...corev1.Volume) *corev1.Pod {
 	GinkgoHelper()
 	return m.podWith(ctx, name, owner, func(spec *corev1.PodSpec) { spec.Volumes = volumes })
 }
 
-// podWith is pod with a spec that is changed before the pod is created, so that a drain never sees it otherwise.
+// podWith is like pod, but changes the spec before the pod is created, so that a drain never sees
+// another spec.
 func (m *machine) podWith(ctx context.Context, name string, owner *metav1.OwnerReference, change func(*corev1.PodSpec)) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{
@@ -43,21 +45,23 @@ func (m *machine) podWith(ctx context.Context, name string, owner *metav1.OwnerR
 	return pod
 }
 
-// owner is the controller of some of the machine's pods.
+// owner returns the controller of some of the machine's pods.
 func (m *machine) owner(kind string) *metav1.OwnerReference {
 	return &metav1.OwnerReference{
 		APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("u-" + m.Name), Controller: new(true),
 	}
 }
 
-// protectedPod is a pod of a controller whose budget allows no eviction now: the other pod that it counts is not healthy.
+// protectedPod creates a pod with a controller and a budget that allows no eviction now, because
+// another pod is not healthy.
 func (m *machine) protectedPod(ctx context.Context) {
 	GinkgoHelper()
 	m.pod(ctx, "protected", m.owner("ReplicaSet"))
 	m.tightBudget(ctx)
 }
 
-// budget covers the pods of an app; of so many pods it wants all healthy.
+// budget creates a budget for the pods of an app that requires the given number of pods to be
+// healthy.
 func (m *machine) budget(ctx context.Context, name, app string, pods int32) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{
@@ -82,13 +86,13 @@ func (m *machine) tightBudget(ctx context.Context) {
 	m.setBudget(ctx, 0)
 }
 
-// allowEvictions lets the protected pod go.
+// allowEvictions permits the eviction of the protected pod.
 func (m *machine) allowEvictions(ctx context.Context) {
 	GinkgoHelper()
 	m.setBudget(ctx, 1)
 }
 
-// setBudget is the disruption controller's part.
+// setBudget sets the status of the budget, as the disruption controller does.
 func (m *machine) setBudget(ctx context.Context, allowed int32) {
 	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{}

@@ -17,13 +17,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// asks is the manager's request about the pods of the node.
+// asks writes the manager's request about the pods of the node.
 func (m *machine) asks(ctx context.Context, revision string) {
 	GinkgoHelper()
 	m.annotate(ctx, v1alpha1.AnnotationPreflight, protocol.Preflight{Policy: m.policy.Name, Revision: revision}.String())
 }
 
-// answerOf is what the agent reports to that, in short; empty where it reports nothing.
+// answerOf returns the agent's answer to that in short, or an empty string.
 func answerOf(node *corev1.Node) string {
 	report, err := protocol.ParseAgentReport(node.Annotations)
 	r := report.Preflight
@@ -52,7 +52,8 @@ func answerOf(node *corev1.Node) string {
 	return strings.Join(parts, ", ")
 }
 
-// answers waits until the agent reports that, while time passes: findings have to settle before they are reported.
+// answers waits for the agent's answer and advances the time, because findings have to settle
+// before they are reported.
 func (m *machine) answers(ctx context.Context, answer string) {
 	GinkgoHelper()
 	m.showsMeanwhile(ctx, 5*time.Second, answerOf, Equal(answer))
@@ -67,7 +68,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		{PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
 	}}}
 
-	// waiting is a machine that needs a reboot and has no grant.
+	// waiting returns a machine that needs a reboot and has no grant.
 	waiting := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

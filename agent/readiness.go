@@ -21,10 +21,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// An agent that loses its rights, the API server or the bus is not Ready within a minute. Rights are checked when a watch begins, so a
-// watch lasts renewAfter and up to a third more. The renewal is the only request at rest. A connection that is cut silently is detected
-// by HTTP/2 after 45 seconds. A watch or a connection that is back within patience counts as if it had lasted. What is left of the
-// minute is for the kubelet's probes.
+// An agent that loses its permissions, the API server or the bus is not Ready within a minute.
+// Permissions are checked when a watch begins, so a watch lasts renewAfter and up to a third more.
+// At rest, this renewal is the only request. HTTP/2 detects a silently broken connection after 45
+// seconds. A watch or a connection that is back within patience counts as if it had lasted. The
+// rest of the minute is for the kubelet's probes.
 const (
 	renewAfter = 30 * time.Second
 	patience   = 10 * time.Second
@@ -35,7 +36,7 @@ const (
 type readiness struct {
 	listed    lifecycle.Listed
 	node, bus *link
-	// renewAfter is how long a watch of the Node lasts at least.
+	// renewAfter is the shortest duration of a watch of the Node.
 	renewAfter time.Duration
 }
 
@@ -47,28 +48,30 @@ func newReadiness(now clock.PassiveClock, renewAfter time.Duration) readiness {
 	}
 }
 
-// add registers the probes. A rollout of agents that may not read their Nodes stops at the DaemonSet's maxUnavailable.
+// add registers the probes. If new agents may not read their Nodes, their rollout stops at the
+// maxUnavailable of the DaemonSet.
 func (r readiness) add(mgr manager.Manager) error {
 	return errors.Join(mgr.AddReadyzCheck("node-listed", r.listed.Checker(errNotListed)), mgr.AddReadyzCheck("node-watched", r.node.check),
 		mgr.AddReadyzCheck("bus", r.bus.check), mgr.Add(r.listed))
 }
 
-// errNotListed is why an agent is not ready. What the API server answers instead is in its log only.
+// errNotListed is the reason of an agent that is not ready. Only its log has the API server's
+// response.
 var errNotListed = errors.New("the API server has not listed this agent's Node yet; see the agent's log")
 
 // link is a connection that should always be open.
 type link struct {
 	clock clock.PassiveClock
-	// to is what it leads to.
+	// to names the other end of the connection.
 	to string
 
 	mu   sync.Mutex
 	open int
-	// lost is when the last one was closed. Zero: none was ever open.
+	// lost is the time when the last connection was closed, or zero before the first one.
 	lost time.Time
 }
 
-// opened counts a connection until closed is called, once or more often.
+// opened counts a connection until closed is called. Further calls of closed do nothing.
 func (l *link) opened() (closed func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +94,7 @@ func (l *link) check(*http.Request) error {
 	return fmt.Errorf("no connection to %s; see the agent's log", l.to)
 }
 
-// connect follows the connections that it opens.
+// connect returns a Connect that counts the connections which it opens.
 func (l *link) connect(open host.Connect) host.Connect {
 	return func(ctx context.Context) (*dbus.Conn, error) {
 		conn, err := open(ctx)
@@ -103,8 +106,8 @@ func (l *link) connect(open host.Connect) host.Connect {
 	}
 }
 
-// newInformer makes informers whose watch is renewed often, and follows it. A reflector begins a watch, or lists anew, right
-// after the watch before has ended.
+// newInformer returns an informer whose watch is renewed often and counted. A reflector begins the
+// next watch, or a list, right after a watch has ended.
 func (r readiness) newInformer(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	server, ended := toolscache.ToListerWatcherWithContext(lw), func() {}
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{

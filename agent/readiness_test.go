@@ -22,10 +22,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// httpTimeout is how long HTTP/2 takes to notice that nobody answers, by the defaults of client-go.
+// httpTimeout is the time in which HTTP/2 notices a dead connection with the defaults of client-go.
 const httpTimeout = 45 * time.Second
 
-// TestReadiness_WithinAMinute: however a link is lost, the kubelet shows within a minute that the agent is not Ready.
+// TestReadiness_WithinAMinute shows that the kubelet reports the agent as not Ready within a
+// minute, however a connection is lost.
 func TestReadiness_WithinAMinute(t *testing.T) {
 	var set appsv1.DaemonSet
 	if err := yaml.Unmarshal([]byte(configagent.Manifest()), &set); err != nil {
@@ -81,7 +82,7 @@ var _ = Describe("The agent's probes", func() {
 		m := newMachine(ctx, patient)
 		at := probedAt(ctx)
 		m.requests.forbid(nodes, 0)
-		DeferCleanup(m.requests.forbid, "", 0) // it does not end before it has read its Node
+		DeferCleanup(m.requests.forbid, "", 0) // The agent stops only after it has read its Node.
 		m.start(ctx, "--health-probe-bind-address="+at)
 		Eventually(func() []string { return m.requests.of(nodes) }).ShouldNot(BeEmpty(), "a list that was refused")
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/healthz").Should(Equal("200 ok"))
@@ -146,13 +147,13 @@ var _ = Describe("The agent's probes", func() {
 	})
 })
 
-// probesLater is a probe's answer once a link that is down has been down for too long.
+// probesLater returns the result of a probe once a lost link has exceeded patience.
 func (m *machine) probesLater(ctx context.Context, at, path string) string {
 	m.clock.Jump(patience)
 	return testenv.Probe(ctx, at, path)
 }
 
-// probedAt is an address for an agent's probes.
+// probedAt returns an address for an agent's probes.
 func probedAt(ctx context.Context) string {
 	GinkgoHelper()
 	port, err := embedded.FreePort(ctx)
@@ -160,7 +161,8 @@ func probedAt(ctx context.Context) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// grantAgent makes a ClusterRole with what an agent does on Nodes, and returns what binds a user to it.
+// grantAgent creates a ClusterRole with an agent's permissions for Nodes, and returns a function
+// that binds a user to it.
 func grantAgent(ctx context.Context, user string) (bind func() *rbacv1.ClusterRoleBinding) {
 	GinkgoHelper()
 	named := metav1.ObjectMeta{Name: "agent-" + user}

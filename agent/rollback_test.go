@@ -23,7 +23,8 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 			Expect(m.Engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
 			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("version "+version))
 		}
-		// rebootsInVain is a grant that is used, after which os-release is what it was, and the manager's end of it.
+		// rebootsInVain uses a grant for a reboot that does not change os-release, and finishes it
+		// as the manager does.
 		rebootsInVain := func() {
 			GinkgoHelper()
 			Expect(blockerOf(m.node(ctx))).To(BeEmpty())

@@ -21,14 +21,15 @@ import (
 )
 
 var (
-	// server is the API server of all tests, one after the other; TestMain stops it. Tests with a manager delete all that they make,
-	// because it would take the specs' nodes and policies for its own.
+	// server is the API server of all tests, which run one after the other. TestMain stops it. A
+	// test with a manager deletes its nodes and policies, because later managers would otherwise
+	// act on them.
 	server *embedded.Cluster
-	// cluster is an administrator's access to it.
+	// cluster is the configuration of an administrator's client.
 	cluster *rest.Config
-	// api is an administrator's client, without a cache.
+	// api is an administrator's client without a cache.
 	api client.Client
-	// logs are what the agents log.
+	// logs is the log of the agents.
 	logs = &footprint.Log{To: GinkgoWriter}
 )
 
@@ -37,8 +38,8 @@ func TestAgent(t *testing.T) {
 	RunSpecs(t, "Agent")
 }
 
-// TestMain sets the loggers of the process before anything reads them: the suite is not the only test here that runs
-// managers.
+// TestMain sets the loggers of the process before anything reads them, because other tests here run
+// managers, too.
 func TestMain(m *testing.M) {
 	footprint.Precise()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -61,7 +62,7 @@ func startServer() (config *rest.Config, err error) {
 }
 
 var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
+	SetDefaultEventuallyTimeout(time.Minute) // long enough for a busy machine
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 
 	var err error

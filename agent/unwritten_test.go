@@ -13,10 +13,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// maxAnnotations is how many bytes the API server lets all annotations of an object have.
+// maxAnnotations is the limit of the API server for the size of all annotations of an object.
 const maxAnnotations = 256 << 10
 
-// fills leaves so much room in the annotations of the Node.
+// fills adds annotations to the Node so that only room bytes are left.
 func (m *machine) fills(ctx SpecContext, room int) {
 	GinkgoHelper()
 	m.change(ctx, func(node *corev1.Node) {
@@ -29,7 +29,7 @@ func (m *machine) fills(ctx SpecContext, room int) {
 	})
 }
 
-// locks has an admission policy refuse every write of the Node by its agent, or none.
+// locks makes an admission policy refuse all writes of the Node by its agent, or none.
 func (m *machine) locks(refuses bool) {
 	m.requests.Meddle(func(r *http.Request) bool {
 		return refuses && wire.IsWrite(r) && strings.HasPrefix(r.URL.Path, "/api/v1/nodes/")
@@ -52,7 +52,7 @@ var _ = Describe("What the agent may not write", func() {
 
 	It("leaves room to end a drain where annotations are full", func(ctx SpecContext) {
 		m := draining(ctx, patient)
-		looks(ctx, m) // Its annotation is there before others are full. Later ones differ by a few bytes.
+		looks(ctx, m) // The agent's annotation exists before the Node is full, and later changes by a few bytes.
 		m.fills(ctx, 64)
 		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))

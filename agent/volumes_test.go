@@ -19,8 +19,8 @@ import (
 var _ = Describe("Volumes", func() {
 	lasting := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}}}
 
-	// serving is a machine with a database that is evicted, and a DaemonSet's pod that stays. Both use a disk, and the one
-	// that stays a claim of NFS besides, which no kubelet ever lists.
+	// serving returns a machine with a database that is evicted, and a DaemonSet's pod that stays.
+	// Both use a disk. The pod that stays also has a claim of NFS, which a kubelet never lists.
 	serving := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
 		m.pod(ctx, "db", m.owner("StatefulSet"), claimOf(ctx, m, "data", diskOf(m, "data")))
@@ -85,7 +85,7 @@ var _ = Describe("Volumes", func() {
 	})
 })
 
-// usesVolumes sets what the kubelet reports as in use.
+// usesVolumes sets the volumes that the kubelet reports as in use.
 func usesVolumes(ctx context.Context, m *machine, volumes ...corev1.UniqueVolumeName) {
 	GinkgoHelper()
 	node := m.node(ctx)
@@ -94,7 +94,7 @@ func usesVolumes(ctx context.Context, m *machine, volumes ...corev1.UniqueVolume
 	Expect(api.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 }
 
-// diskOf is a volume that the kubelet calls nameOf.
+// diskOf returns a volume that the kubelet names as in nameOf.
 func diskOf(m *machine, name string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: m.Name + "-" + name}}
 }
@@ -103,7 +103,7 @@ func volumeNameOf(m *machine, disk string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName("kubernetes.io/csi/disk.example.com^" + m.Name + "-" + disk)
 }
 
-// claimOf makes a claim and its volume, as the volume controller leaves them, for a pod.
+// claimOf creates a claim and its volume for a pod, bound as by the volume controller.
 func claimOf(ctx context.Context, m *machine, name string, source corev1.PersistentVolumeSource) corev1.Volume {
 	GinkgoHelper()
 	name = m.Name + "-" + name
@@ -127,7 +127,7 @@ func claimOf(ctx context.Context, m *machine, name string, source corev1.Persist
 	}}
 }
 
-// readsOf is the request for a claim or a volume.
+// readsOf returns the request for a claim or a volume.
 func readsOf(m *machine, resource, name string) string {
 	path := "/api/v1/" + resource + "/"
 	if resource == "persistentvolumeclaims" {

@@ -37,7 +37,7 @@ func newComebacks() comebacks {
 }
 
 // comesBack says why evictions cannot free the node of a pod in the given round. It is empty if
-// they can, or if the pod is not evicted because a rule waits for it to complete or the policy
+// they can, or if the pod is not evicted because a rule waits until it has completed or the policy
 // never removes it.
 func (t target) comesBack(round int) string {
 	asks := t.decision.action == v1alpha1.DrainEvict || t.decision.action == v1alpha1.DrainDelete

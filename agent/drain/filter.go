@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// PodRules is what a policy specifies about the pods of a node.
+// PodRules holds the rules of a policy for the pods of a node.
 type PodRules struct {
 	// Drain says which pods must leave, and how.
 	Drain v1alpha1.Drain

@@ -73,10 +73,10 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 	p.wake(name.Namespace, next, now)
 }
 
-// wake schedules requests for pods that the budget blocked. Their number is what the budget allows
-// minus the pods that have used a disruption since, or may use one, because more requests would be
-// refused. A pod that was evicted before does not need a disruption any more, even if it takes long
-// to leave.
+// wake schedules requests for pods that the budget blocked. Their number is the number of allowed
+// disruptions minus the pods that have used one since, or may use one, because more requests would
+// be refused. A pod that was evicted before does not need a disruption any more, even if it takes
+// long to leave.
 func (p *progress) wake(namespace string, b budget, now time.Time) {
 	room, order := b.allowed-p.taken(namespace, b), p.order()
 	for _, e := range p.sorted() {

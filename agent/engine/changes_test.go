@@ -73,7 +73,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A broadcast may be received before it is known whether the engine can be asked.
+// A broadcast may be received before the engine was queried.
 func TestChanges_NothingIsPassedOnBeforeReach(t *testing.T) {
 	var got []Report
 	c := Changes{Report: func(r Report) { got = append(got, r) }}

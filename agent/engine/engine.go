@@ -53,8 +53,8 @@ type Report struct {
 	Client string
 	// Until is the end of a need that only a broadcast announced, in whole seconds of UTC. The
 	// engine does not confirm such a need, and its status does not contain it, so the engine gets
-	// it back when the agent restarts within the same boot. Until is zero if the engine itself
-	// needs the reboot, or if there is no need.
+	// it back when the agent restarts within the same boot. Until is zero without a need, or if the
+	// engine itself needs the reboot.
 	Until time.Time
 	// Message is a sentence for people that names the engine: valid UTF-8 of at most
 	// MaxMessageBytes bytes. It contains no times, counters or connection names, so it changes only

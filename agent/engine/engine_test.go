@@ -104,7 +104,8 @@ func TestMerge_CutsLongMessages(t *testing.T) {
 	}
 }
 
-// FuzzMerge: whatever engines report, the message of all of them together fits into the Node, and no need is lost.
+// FuzzMerge shows that the merged message of any reports fits into the Node, and that no need is
+// lost.
 func FuzzMerge(f *testing.F) {
 	f.Add("update_engine has installed version 4081.2.0; it runs after a reboot.", "\xff", []byte{0, 1})
 	f.Add(strings.Repeat("ä", 300), strings.Repeat("\u20ac", 200), []byte{2, 2, 0})

@@ -1,6 +1,7 @@
-// Package volume reports which volumes are whose. A kubelet lists the attached volumes it uses in status.volumesInUse of its Node, by
-// names that reveal nothing of pods. What a pod that stays on the node uses is looked up by its claims. Every other volume in that list
-// was used by a pod that has left, so those pods need not be remembered.
+// Package volume finds the pods to which volumes belong. A kubelet lists the attached volumes that
+// it uses in status.volumesInUse of its Node, by names that do not identify pods. The volumes of a
+// pod that stays on the node are found through its claims. Every other volume in that list belonged
+// to a pod that has left, so those pods need not be remembered.
 package volume
 
 import (
@@ -14,16 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Use is one volume of a pod that its kubelet may have attached.
+// Use is a volume of a pod that its kubelet may have attached.
 type Use struct {
-	// Claim is the PersistentVolumeClaim it is the volume of. Zero: the pod describes the volume itself.
+	// Claim is the PersistentVolumeClaim of the volume. It is zero for a volume that the pod
+	// describes itself.
 	Claim types.NamespacedName
-	// Name is the kubelet's for a volume that the pod describes itself. Empty: it is the claim's.
+	// Name is the kubelet's name of a volume that the pod describes itself. It is empty for a
+	// claim.
 	Name corev1.UniqueVolumeName
 }
 
-// UsesOf lists the volumes of a pod that may be attached: those of claims, and those of the old kinds that a pod describes
-// itself. A CSI volume that a pod describes itself is never attached.
+// UsesOf returns the volumes of a pod that may be attached: those of claims, and those of old kinds
+// that a pod describes itself. A CSI volume that a pod describes itself is never attached.
 func UsesOf(pod *corev1.Pod) []Use {
 	var uses []Use
 	for _, v := range pod.Spec.Volumes {
@@ -41,7 +44,7 @@ func UsesOf(pod *corev1.Pod) []Use {
 	return uses
 }
 
-// Unaccounted lists the volumes in use that have none of the names which are accounted for, in order.
+// Unaccounted returns the volumes in use that are not among the accounted ones, in order.
 func Unaccounted(inUse, accounted []corev1.UniqueVolumeName) []corev1.UniqueVolumeName {
 	var rest []corev1.UniqueVolumeName
 	for _, name := range inUse {
@@ -53,10 +56,11 @@ func Unaccounted(inUse, accounted []corev1.UniqueVolumeName) []corev1.UniqueVolu
 	return slices.Compact(rest)
 }
 
-// Name is the name under which a kubelet of Kubernetes 1.30 or later lists a volume in status.volumesInUse. It has the plugin's name, a
-// slash, and the plugin's name for the volume, which for CSI is driver^handle. The kinds of clouds are CSI by now, with the handles
-// that their migration gives them (k8s.io/csi-translation-lib). Empty: such a volume, of NFS for one, is never attached. A CSI driver
-// need not attach either; then the kubelet lists the name nowhere.
+// Name returns the name under which a kubelet of Kubernetes 1.30 or later lists a volume in
+// status.volumesInUse: the plugin's name, a slash, and the plugin's name for the volume, which for
+// CSI is driver^handle. Volumes of clouds have migrated to CSI, with the handles of
+// k8s.io/csi-translation-lib. The name is empty for a volume that is never attached, for example of
+// NFS. Some CSI drivers do not attach volumes either; the kubelet then does not list the name.
 func Name(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	switch s := pv.Spec.PersistentVolumeSource; {
 	case s.CSI != nil:
@@ -69,11 +73,11 @@ func Name(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	return migrated(pv)
 }
 
-// migrated is the name of a kind that is deprecated, and still what the volumes of old clusters are.
+// migrated returns the name of a volume of a deprecated kind, which old clusters still have.
 func migrated(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	switch s := pv.Spec.PersistentVolumeSource; {
 	case s.AWSElasticBlockStore != nil:
-		id := s.AWSElasticBlockStore.VolumeID // a bare one, or aws://zone/id
+		id := s.AWSElasticBlockStore.VolumeID // only the ID, or aws://zone/id
 		return csi("ebs.csi.aws.com", id[strings.LastIndex(id, "/")+1:])
 	case s.AzureDisk != nil:
 		return csi("disk.csi.azure.com", s.AzureDisk.DataDiskURI)
@@ -85,7 +89,7 @@ func migrated(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 		return csi("pxd.portworx.com", s.PortworxVolume.VolumeID)
 	case s.GCEPersistentDisk != nil:
 		return persistentDisk(pv.Labels, s.GCEPersistentDisk.PDName)
-	case s.RBD != nil: // gone since Kubernetes 1.31
+	case s.RBD != nil: // removed in Kubernetes 1.31
 		return named("kubernetes.io/rbd", s.RBD.RBDPool+":"+s.RBD.RBDImage)
 	case s.FlexVolume != nil:
 		return named(s.FlexVolume.Driver, pv.Name)
@@ -111,8 +115,9 @@ func fibreChannel(s *corev1.FCVolumeSource) corev1.UniqueVolumeName {
 	return ""
 }
 
-// persistentDisk is a disk of GCE in the zone of its label, or in the region of its zones. The migration leaves the project
-// open, and the zone where the volume has no label.
+// persistentDisk returns the name of a disk of GCE in the zone of its label, or in the region of
+// its zones. The migration leaves the project unspecified, and the zone of a volume without the
+// label.
 func persistentDisk(labels map[string]string, disk string) corev1.UniqueVolumeName {
 	zone := cmp.Or(labels[corev1.LabelFailureDomainBetaZone], labels[corev1.LabelTopologyZone], "UNSPECIFIED")
 	place := "zones/" + zone
@@ -122,7 +127,7 @@ func persistentDisk(labels map[string]string, disk string) corev1.UniqueVolumeNa
 	return csi("pd.csi.storage.gke.io", "projects/UNSPECIFIED/"+place+"/disks/"+disk)
 }
 
-// described is a volume that a pod describes itself, as the PersistentVolume that would be named alike.
+// described converts a volume that a pod describes itself to a PersistentVolume with the same name.
 func described(v corev1.Volume) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: v.Name}}
 	s := &pv.Spec.PersistentVolumeSource

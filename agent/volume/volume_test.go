@@ -85,7 +85,7 @@ func TestUnaccounted(t *testing.T) {
 
 type source = corev1.PersistentVolumeSource
 
-// The wanted names are those that the kubelet's plugins and k8s.io/csi-translation-lib, both of 1.36, give.
+// The expected names are those of the kubelet's plugins and k8s.io/csi-translation-lib 1.36.
 func TestName(t *testing.T) {
 	disk := source{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "d"}}
 	for name, tc := range map[string]struct {

@@ -14,7 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The files staged-deployment… and c2.commit in testdata were written by GLib itself, with the keys of ostree 2026.
+// GLib itself wrote the files staged-deployment… and c2.commit in testdata, with the keys of ostree
+// 2026.
 
 var (
 	c1, c2, c3, boot = strings.Repeat("c1", 32), strings.Repeat("c2", 32), strings.Repeat("c3", 32), strings.Repeat("b0", 32)
@@ -49,7 +50,7 @@ type harness struct {
 	engine *Engine
 }
 
-// newHarness makes a host that bootc updates, with a command line of its kernel.
+// newHarness returns a host that bootc updates, with the command line of its kernel.
 func newHarness(t *testing.T, cmdline string) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t}
@@ -61,7 +62,7 @@ func newHarness(t *testing.T, cmdline string) *harness {
 	return h
 }
 
-// newOSTree is a host of bootc's older store, which runs commit c1, with /sysroot or without.
+// newOSTree returns a host with bootc's older store that runs commit c1, with or without /sysroot.
 func newOSTree(t *testing.T, sysroot bool) *harness {
 	t.Helper()
 	h := newHarness(t, "ostree=/ostree/boot.1/default/"+boot+"/0")
@@ -76,7 +77,7 @@ func newOSTree(t *testing.T, sysroot bool) *harness {
 	return h
 }
 
-// newComposefs is a host of bootc's newer store, which runs image e1.
+// newComposefs returns a host with bootc's newer store that runs image e1.
 func newComposefs(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t, "composefs=?"+e1)
@@ -94,7 +95,7 @@ func (h *harness) run() {
 
 func (h *harness) path(name string) string { return filepath.Join(h.engine.HostRoot, name) }
 
-// write replaces a file, as bootc and ostree do it, and makes the folders it is in.
+// write replaces a file as bootc and ostree do, and creates its folders.
 func (h *harness) write(name, content string) {
 	h.t.Helper()
 	h.Must(os.MkdirAll(filepath.Dir(h.path(name)), 0o700))
@@ -111,7 +112,7 @@ func (h *harness) testdata(name string) string {
 	return string(content)
 }
 
-// looksLike looks without running the Engine.
+// looksLike checks the result of a look without running the Engine.
 func (h *harness) looksLike(want engine.Report) {
 	h.t.Helper()
 	got := look(h.engine.HostRoot, h.engine.Cmdline, h.engine.Optional).report()
@@ -126,7 +127,7 @@ func TestEngine_DetectsWhatIsStagedInOSTree(t *testing.T) {
 	h.Expect(upToDate)
 	h.write(ostreeStaged, h.testdata("staged-deployment"))
 	h.Expect(staged("quay.io/acme/os:1@sha256:d2d2d2d2d2d2", "quay.io/acme/os:1@"+c1[:12]))
-	h.write(ostreeStaged, h.testdata("staged-deployment-unlocked")) // of another commit, without an origin
+	h.write(ostreeStaged, h.testdata("staged-deployment-unlocked")) // a deployment of another commit without an origin
 	h.Expect(staged(c3[:12], "quay.io/acme/os:1@"+c1[:12]))
 	h.remove(ostreeStaged)
 	h.Expect(upToDate)
@@ -160,7 +161,8 @@ func TestLook_KnowsBothParametersOfComposefs(t *testing.T) {
 	}
 }
 
-// The manifests mount no /sysroot: then the need is detected by /run alone, and its version is the commit.
+// The manifests do not mount /sysroot. The need is then detected from /run alone, and its version
+// is the commit.
 func TestEngine_WithoutSysrootTheNeedIsDetectedAllTheSame(t *testing.T) {
 	h := newOSTree(t, false)
 	h.write(ostreeStaged, h.testdata("staged-deployment"))
@@ -243,7 +245,7 @@ func TestEngine_LooksEveryFiveMinutes(t *testing.T) {
 	h.Must(os.Rename(h.path("run"), h.path("elsewhere")))
 	h.run()
 	h.Expect(absent)
-	h.Must(os.Rename(h.path("elsewhere"), h.path("run"))) // There was no folder that inotify could have watched.
+	h.Must(os.Rename(h.path("elsewhere"), h.path("run"))) // inotify had no folder to watch.
 	h.write("run/ostree-booted", "")
 	h.Until("the next look to be due", h.Clock.HasWaiters, 0)
 	h.Clock.Step(5*time.Minute - 1)

@@ -28,7 +28,8 @@ func (v variant) text() string {
 // isTrue reports whether the value is the boolean true.
 func (v variant) isTrue() bool { return v.kind == "b" && bytes.Equal(v.data, []byte{1}) }
 
-// dictionary reads a{sv}: entries of variable size, aligned to 8, and behind them where each of them ends.
+// dictionary reads a{sv}: entries of variable size, aligned to 8 bytes, followed by the offsets of
+// their ends.
 func dictionary(data []byte) (map[string]variant, error) {
 	values := map[string]variant{}
 	if len(data) == 0 {
@@ -71,7 +72,8 @@ func entry(data []byte) (string, variant, error) {
 	return string(data[:end-1]), variant{kind: string(value[zero+1:]), data: value[:zero]}, nil
 }
 
-// commitMetadata is the first member of a commit, (a{sv}aya(say)sstayay): the last offset is its end.
+// commitMetadata reads the first member of a commit, (a{sv}aya(say)sstayay). The last offset is its
+// end.
 func commitMetadata(data []byte) (map[string]variant, error) {
 	size := offsetSize(len(data))
 	end, err := offset(data, len(data)-size, size)
@@ -81,7 +83,7 @@ func commitMetadata(data []byte) (map[string]variant, error) {
 	return dictionary(data[:end])
 }
 
-// offset reads a little-endian number of so many bytes. It is a place in the data.
+// offset reads a little-endian number of size bytes, which must be a position in the data.
 func offset(data []byte, at, size int) (int, error) {
 	if at < 0 || at+size > len(data) {
 		return 0, errVariant

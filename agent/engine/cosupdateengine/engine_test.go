@@ -26,7 +26,7 @@ type harness struct {
 	probe atomic.Int64
 }
 
-// newHarness starts a bus without any update_engine.
+// newHarness starts a bus without update_engine.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t)}
@@ -34,7 +34,8 @@ func newHarness(t *testing.T) *harness {
 	return h
 }
 
-// startHost puts an idle update_engine on the bus. Whatever the test does, nobody may make it do anything.
+// startHost puts an idle update_engine on the bus, and checks at the end of the test that nobody
+// made it do anything.
 func (h *harness) startHost(platform hosttest.COSPlatform) *hosttest.COSUpdateEngine {
 	h.t.Helper()
 	e, err := hosttest.StartCOSUpdateEngine(h.bus, platform)
@@ -61,15 +62,16 @@ func (h *harness) run() {
 // firstProbe is an unknown operation.
 const firstProbe = 1000
 
-// expectNothing checks that what update_engine broadcast so far made no report. The bus and the Engine keep the order of
-// signals, so a probe, which is malformed, counted and logged, comes after all of them.
+// expectNothing checks that the broadcasts so far did not lead to a report. The bus and the Engine
+// keep the order of signals, so a probe, which is malformed, counted and logged, arrives last.
 func (h *harness) expectNothing() {
 	h.t.Helper()
 	probe := h.probe.Load() + 1
 	message := protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), uint64(firstProbe+probe))
 	polls := 0
 	h.Until("the probe to be received", func() bool {
-		// Once more now and then: before the Engine knows a new owner it drops what that reports, the probe too.
+		// The probe is repeated now and then, because the Engine drops signals of a new owner that
+		// it does not know yet.
 		if polls%500 == 0 {
 			h.Must(h.host.EmitBody("StatusUpdateAdvanced", message))
 		}
@@ -80,7 +82,7 @@ func (h *harness) expectNothing() {
 	h.ExpectNoReport()
 }
 
-// platforms is every way in which a COS reports its status.
+// platforms are the ways in which a COS reports its status.
 var platforms = map[string]hosttest.COSPlatform{
 	"current":         hosttest.COSCurrent,
 	"transitional":    hosttest.COSTransitional,
@@ -144,7 +146,8 @@ func TestEngine_AnInstallIsNoNeed_Behaviour9(t *testing.T) {
 	install := hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, Version: "17800.147.54", IsInstall: true}
 	for name, platform := range map[string]hosttest.COSPlatform{
 		"current": hosttest.COSCurrent,
-		// Its plain StatusUpdate reports NEED_REBOOT and does not report that it is about an install.
+		// The plain StatusUpdate of this platform reports NEED_REBOOT without saying that it is
+		// about an install.
 		"transitional": hosttest.COSTransitional,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +206,7 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 	h.Expect(needed17800)
 	calls := e.StatusCalls()
 	e.Stop()
-	h.Must(e.Start()) // It reports NEED_REBOOT with version 0.0.0.0 now.
+	h.Must(e.Start()) // It now reports NEED_REBOOT with version 0.0.0.0.
 	h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, 0)
 	h.expectNothing()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The things that can be reported.
+// Possible statuses.
 var (
 	idle        = status{}
 	needUnnamed = status{operation: updatestatus.UpdatedNeedReboot}
@@ -41,7 +41,7 @@ func needed(version, message string) engine.Report {
 	}
 }
 
-// Reports that the tests want.
+// Expected reports.
 var (
 	upToDate    = notNeeded("COS update_engine has no update that waits for a reboot.")
 	absent      = engine.Unreachable(Name, "COS update_engine is not on the system bus.")
@@ -117,7 +117,8 @@ func TestNeed(t *testing.T) {
 			before: needed17800, received: []status{checking}, want: needed17800,
 		},
 		"an install in progress needs no reboot": {
-			// update_engine begins one only while it is idle, so nothing can be staged any more.
+			// update_engine starts an install only while it is idle, so nothing can be staged any
+			// more.
 			received: []status{need17800, installed}, want: upToDate,
 		},
 		"a failed attempt is reported as what it is": {
@@ -174,7 +175,7 @@ func TestNeed_IsWhatTheEngineReportedLastBesideItsChecksAndTheirFailures(t *test
 	})
 }
 
-// Messages of update_engine.StatusResult, written down byte by byte.
+// Encoded messages of update_engine.StatusResult.
 const (
 	// Last checked 1700000000, operation 6, version 17800.147.54, size 201337.
 	staged = "\x08\x80\xe2\xcf\xaa\x06" + "\x18\x06" + "\x22\x0c17800.147.54" + "\x28\xf9\xa4\x0c"
@@ -249,7 +250,7 @@ func TestDecodeAdvanced_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 			if err == nil {
 				t.Fatalf("decoded as %+v", got)
 			}
-			// protobuf varies a blank in its errors so that nobody relies on them.
+			// protobuf varies the blanks in its errors so that nobody relies on them.
 			text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "proto: "), "\u00a0", " ")
 			text = strings.ReplaceAll(text, "proto: ", "")
 			if diff := cmp.Diff(tc.want, text); diff != "" {
@@ -259,7 +260,7 @@ func TestDecodeAdvanced_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 	}
 }
 
-// fit checks that what was decoded fits into a report.
+// fit checks that a decoded status fits into a report.
 func fit(t *testing.T, got status) {
 	t.Helper()
 	version, err := updatestatus.Version(got.version)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// patience is how long a test waits before it gives up.
+	// patience is the time after which a test gives up waiting.
 	patience = time.Minute
 	// stopLimit is the time in which an engine must stop (behaviour 58).
 	stopLimit = 5 * time.Second

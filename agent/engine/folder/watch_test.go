@@ -31,7 +31,7 @@ type harness struct {
 	seen atomic.Bool
 }
 
-// newHarness watches folder "run" of a temporary one and looks for file "run/flag".
+// newHarness watches folder "run" of a temporary folder and looks for file "run/flag".
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	return &harness{Run: enginetest.New(t), t: t, dir: t.TempDir()}
@@ -68,15 +68,15 @@ func (h *harness) run() {
 	h.Until("the first look", func() bool { return h.looks.Load() > 0 }, 0)
 }
 
-// expect waits for a look that finds the file, or one that does not. If step is above zero, it
-// advances the clock.
+// expect waits until a look finds the file, or does not find it. If step is above zero, it advances
+// the clock.
 func (h *harness) expect(seen bool, step time.Duration) {
 	h.t.Helper()
 	h.Until("a look at the change", func() bool { return h.seen.Load() == seen }, step)
 }
 
-// follows returns once the folder of the file is watched. The file may have come after the Watch looked for what to watch, and before
-// it looked for the file. A look that is being counted is not another one.
+// follows returns once the folder of the file is watched. The first look that finds the file may
+// come before that, so it waits for another one.
 func (h *harness) follows() {
 	h.t.Helper()
 	looks := h.looks.Load()
@@ -153,7 +153,8 @@ func TestWatch_FollowsAFolderThatIsReplaced(t *testing.T) {
 	h.expect(false, 0)
 }
 
-// As when something is mounted over the folder: inotify stays with the old one and is silent.
+// This happens if something is mounted over the folder: inotify keeps watching the old one without
+// any event.
 func TestWatch_FollowsAFolderThatIsReplacedInSilence(t *testing.T) {
 	h := newHarness(t)
 	h.make("a")
@@ -184,7 +185,7 @@ func TestNotifier_ForgetsFoldersThatAreNotNamedAnyMore(t *testing.T) {
 	<-n.changed
 }
 
-// A new folder may well get the number of the old one, and pass for it.
+// A new folder may get the inode number of the old one and be mistaken for it.
 func TestNotifier_WatchesAFolderThatWasMadeAnew(t *testing.T) {
 	h := newHarness(t)
 	n := newNotifier(fsnotify.NewWatcher)
@@ -225,7 +226,7 @@ func TestNotifier_DoesWithoutInotifyUntilThereIsOne(t *testing.T) {
 	<-n.changed
 }
 
-// Who asks for a look waits for its end, for only then is reported what it has found.
+// Look returns only after the look has ended, because only then its result has been reported.
 func TestWatch_LooksOnceMoreWhenItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, returned atomic.Int64

@@ -24,7 +24,7 @@ type harness struct {
 	engine *Engine
 }
 
-// newHarness makes a host that runs a kernel and has none.
+// newHarness returns a host that runs a kernel but has no kernel installed.
 func newHarness(t *testing.T, running string) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, root: t.TempDir()}
@@ -40,7 +40,7 @@ func (h *harness) run() {
 
 func (h *harness) path(name string) string { return filepath.Join(h.root, name) }
 
-// write makes a file and the folders it is in.
+// write creates a file and its folders.
 func (h *harness) write(name string) {
 	h.Must(os.MkdirAll(filepath.Dir(h.path(name)), 0o750))
 	h.Must(os.WriteFile(h.path(name), nil, 0o600))
@@ -48,7 +48,7 @@ func (h *harness) write(name string) {
 
 func (h *harness) remove(name string) { h.Must(os.RemoveAll(h.path(name))) }
 
-// install does what a package does: the modules, then the image, and depmod's list at the end.
+// install does what a package does: it adds the modules, then the image, and finally depmod's list.
 func (h *harness) install(releases ...string) {
 	for _, r := range releases {
 		h.write("usr/lib/modules/" + r + "/kernel/fs/ext4.ko")
@@ -127,7 +127,7 @@ func TestEngine_AReleaseThatCannotBeReadIsUnknown(t *testing.T) {
 	}
 }
 
-// Without the images, what a removed kernel left would pass for one that is installed.
+// Without the images, the remains of a removed kernel would look like an installed one.
 func TestEngine_AFolderThatCannotBeReadIsUnknown(t *testing.T) {
 	for folder, want := range map[string]string{"boot": "/boot", "usr": "/usr/lib/modules"} {
 		h := newHarness(t, "6.1.0-9-amd64")
@@ -220,7 +220,7 @@ func TestInstalled_IgnoresFoldersOutsideTheHost(t *testing.T) {
 	}
 }
 
-// needs is the report of a host that runs one kernel and has a newer one.
+// needs returns the report of a host that runs one kernel and has a newer one.
 func needs(installed, running string) engine.Report {
 	return engine.Report{
 		Engine: "kernel", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: installed,
@@ -228,7 +228,7 @@ func needs(installed, running string) engine.Report {
 	}
 }
 
-// upToDate is the report of a host that runs the newest kernel there is.
+// upToDate returns the report of a host that runs its newest kernel.
 func upToDate(running string) engine.Report {
 	return engine.Report{
 		Engine: "kernel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,

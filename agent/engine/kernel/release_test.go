@@ -91,7 +91,8 @@ func TestFlavour(t *testing.T) {
 		"6.1.68-1-lts":                     "lts",
 		"6.6.8-talos":                      "talos",
 		"6.1.58+":                          "",
-		// These lie side by side on a Raspberry Pi, of the same version: none is a newer one than another.
+		// These are kernels of the same version on a Raspberry Pi. None of them is newer than
+		// another.
 		"6.1.21+":     "",
 		"6.1.21-v7+":  "v7",
 		"6.1.21-v7l+": "v7l",

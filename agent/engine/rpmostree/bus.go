@@ -20,13 +20,14 @@ const (
 	propertiesInterface  = "org.freedesktop.DBus.Properties"
 )
 
-// callLimit bounds one call. The daemon may have to be started for it, and then reads a lot from disk first.
+// callLimit is the time-out of one call. The call may have to start the daemon, which then reads a
+// lot from disk.
 const callLimit = time.Minute
 
 // errMalformed is part of the error of a reply that cannot be read.
 var errMalformed = errors.New("malformed reply")
 
-// daemon is rpm-ostree on an open connection. Calls start it where it is not running.
+// daemon is rpm-ostree on an open connection. A call starts it if it is not running.
 type daemon struct{ conn *dbus.Conn }
 
 // call calls a method of one of the daemon's objects.
@@ -36,7 +37,8 @@ func (d daemon) call(ctx context.Context, path dbus.ObjectPath, method string, f
 	return d.conn.Object(busName, path).CallWithContext(ctx, method, flags, args...)
 }
 
-// deployments reads the property of Sysroot. The sequence is that of the reply.
+// deployments reads property Deployments of Sysroot. It also returns the sequence number of the
+// reply.
 func (d daemon) deployments(ctx context.Context, flags dbus.Flags) (dbus.Variant, dbus.Sequence, error) {
 	call := d.call(ctx, sysrootPath, propertiesInterface+".Get", flags, sysrootInterface, "Deployments")
 	var value dbus.Variant
@@ -50,7 +52,7 @@ func (d daemon) deployments(ctx context.Context, flags dbus.Flags) (dbus.Variant
 	return value, call.ResponseSequence, err
 }
 
-// sysroot reads what the Driver has to know.
+// sysroot reads the properties that the Driver needs.
 func (d daemon) sysroot(ctx context.Context) (sysroot, error) {
 	var values map[string]dbus.Variant
 	if err := d.call(ctx, sysrootPath, propertiesInterface+".GetAll", 0, sysrootInterface).Store(&values); err != nil {
@@ -63,7 +65,8 @@ func (d daemon) sysroot(ctx context.Context) (sysroot, error) {
 	return s, nil
 }
 
-// reloaded is the same after the daemon has processed everything that it was sent, the end of a transaction too.
+// reloaded reads the same after the daemon has processed everything before, including the end of a
+// transaction.
 func (d daemon) reloaded(ctx context.Context) (sysroot, error) {
 	if err := d.call(ctx, sysrootPath, sysrootInterface+".Reload", 0).Err; err != nil {
 		return sysroot{}, fmt.Errorf("reloading Sysroot of rpm-ostree: %w", err)
@@ -71,7 +74,7 @@ func (d daemon) reloaded(ctx context.Context) (sysroot, error) {
 	return d.sysroot(ctx)
 }
 
-// register keeps the daemon from leaving as idle until the connection is closed.
+// register prevents the daemon from exiting when idle, until the connection is closed.
 func (d daemon) register(ctx context.Context) error {
 	options := map[string]dbus.Variant{"id": dbus.MakeVariant(clientID)}
 	if err := d.call(ctx, sysrootPath, sysrootInterface+".RegisterClient", 0, options).Err; err != nil {
@@ -80,7 +83,8 @@ func (d daemon) register(ctx context.Context) error {
 	return nil
 }
 
-// upgrade asks for an upgrade of a system and returns the address of the transaction, which waits to be started.
+// upgrade requests an upgrade of a system. It returns the address of the transaction, which still
+// has to be started.
 func (d daemon) upgrade(ctx context.Context, system dbus.ObjectPath) (string, error) {
 	var address string
 	call := d.call(ctx, system, osInterface+".Upgrade", 0, map[string]dbus.Variant{})

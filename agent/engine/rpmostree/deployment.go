@@ -15,26 +15,30 @@ import (
 // checksumBytes is the length of a commit's SHA-256 in hexadecimal digits.
 const checksumBytes = 64
 
-// deployment is what matters of a version of the operating system on disk: an entry of Sysroot's property Deployments.
+// deployment holds the relevant properties of a version of the operating system on disk. It is an
+// entry of Sysroot's property Deployments.
 type deployment struct {
-	// version of the build. Empty: unknown; trees can be composed without one.
+	// version of the build. It is empty if it is unknown, because trees can be composed without
+	// one.
 	version string
-	// checksum of the commit. Empty: unknown.
+	// checksum of the commit, or empty if it is unknown.
 	checksum string
-	// baseChecksum is the checksum of the commit below layered packages, or empty if there are no
-	// such packages.
+	// baseChecksum is the checksum of the commit below layered packages, or empty without such
+	// packages.
 	baseChecksum string
-	// serial distinguishes deployments of one commit, such as those that differ in kernel arguments alone.
+	// serial distinguishes deployments of one commit, for example if only their kernel arguments
+	// differ.
 	serial int32
-	// booted reports that the host runs it.
+	// booted reports whether the host runs it.
 	booted bool
-	// staged reports that it is written into the boot loader by the shutdown only.
+	// staged reports whether it is written into the boot loader only by the shutdown.
 	staged bool
-	// locked reports that the shutdown leaves it out until FinalizeDeployment is called, by Zincati for example.
+	// locked reports whether the shutdown ignores it until FinalizeDeployment is called, for
+	// example by Zincati.
 	locked bool
 }
 
-// shownChecksumBytes is how much of a checksum people get to see.
+// shownChecksumBytes is the length of the part of a checksum that people see.
 const shownChecksumBytes = 12
 
 // String names a deployment for people.
@@ -50,11 +54,12 @@ func (d deployment) String() string {
 	return "another deployment"
 }
 
-// commit is what people get to see of the checksum. Empty: unknown.
+// commit returns the part of the checksum that people see, or an empty string if it is unknown.
 func (d deployment) commit() string { return d.checksum[:min(len(d.checksum), shownChecksumBytes)] }
 
-// id distinguishes a deployment from every other one of the host. Layered packages make another commit of the same version, and kernel
-// arguments another deployment of the same commit. Empty: unknown.
+// id identifies a deployment on the host, or is empty if it is unknown. Layered packages make
+// another commit of the same version, and kernel arguments make another deployment of the same
+// commit.
 func (d deployment) id() string {
 	switch commit := d.commit(); {
 	case commit == "":
@@ -66,8 +71,9 @@ func (d deployment) id() string {
 	}
 }
 
-// resumed is what counts after a restart of the agent in the same boot, until the deployments are read. It is a need that was reported
-// before, with a version, or the commit of a deployment without one.
+// resumed returns the report that counts after a restart of the agent in the same boot, until the
+// deployments have been read. It is a need that was reported before with a version, or with the
+// commit of a deployment without one.
 func resumed(before engine.Report) engine.Report {
 	if before.State != engine.Needed {
 		return engine.Report{Engine: Name}
@@ -81,16 +87,16 @@ func resumed(before engine.Report) engine.Report {
 	return need
 }
 
-// judge makes a report of the deployments in boot order. What counts is what boots next. CachedUpdate does not: that the metadata
-// of an update is known reports nothing of what is on disk. client is the FleetLock client that finalizes the first deployment if that is
-// locked; empty: nobody does.
+// judge turns the deployments, in boot order, into a report. Only the deployment that boots next
+// counts. CachedUpdate does not, because an update with known metadata need not be on disk. client
+// is the FleetLock client that finalizes the first deployment if it is locked, or empty.
 func judge(list []deployment, client string) engine.Report {
 	booted := slices.IndexFunc(list, func(d deployment) bool { return d.booted })
 	if booted < 0 {
-		// A live medium, for example: rebooting it installs nothing.
+		// For example, a live medium: rebooting it installs nothing.
 		return engine.Unreachable(Name, "rpm-ostree names no deployment that this host was booted from.")
 	}
-	// A shutdown leaves out what is locked, and the next one in the order boots.
+	// A shutdown ignores locked deployments, so the next one in the order boots.
 	next := list[slices.IndexFunc(list, func(d deployment) bool { return d.booted || !d.locked })]
 	switch first := list[0]; {
 	case first.locked && client != "":
@@ -111,13 +117,14 @@ func judge(list []deployment, client string) engine.Report {
 	return need
 }
 
-// finalizes is the sentence about a locked deployment that a FleetLock client finalizes.
+// finalizes returns the sentence about a locked deployment that a FleetLock client finalizes.
 func finalizes(what, client string) string {
 	return fmt.Sprintf("rpm-ostree has staged %s; %s finalizes it and reboots when the operator permits it.", what, client)
 }
 
-// decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored reports versions and
-// checksums that are malformed. They are left out, because a need without a name is still a need.
+// decodeDeployments reads the property: the deployments in boot order, beginning with the one that
+// boots next. Malformed versions and checksums are returned as ignored and left out, because a need
+// without a version is still a need.
 func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err error) {
 	entries, ok := value.Value().([]map[string]dbus.Variant)
 	if !ok {
@@ -140,7 +147,8 @@ func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err erro
 	return list, ignored, nil
 }
 
-// decodeDeployment reads one dictionary. What is missing is false or unknown: daemons differ in what they leave out.
+// decodeDeployment reads one dictionary. A missing entry is false or unknown, because daemons
+// differ in the entries that they leave out.
 func decodeDeployment(properties map[string]dbus.Variant) (d deployment, ignored, err error) {
 	var failures [7]error
 	d.version, failures[0] = field[string](properties, "version")
@@ -165,7 +173,7 @@ func decodeDeployment(properties map[string]dbus.Variant) (d deployment, ignored
 	return d, ignored, nil
 }
 
-// field is one value of a dictionary. Absent: the type's zero.
+// field returns one value of a dictionary, or the zero value if it is absent.
 func field[T any](properties map[string]dbus.Variant, key string) (T, error) {
 	var none T
 	variant, found := properties[key]

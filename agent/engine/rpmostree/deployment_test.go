@@ -19,7 +19,7 @@ func needing(version, running, message string) engine.Report {
 	}
 }
 
-// A FleetLock client finalizes what is locked, so it is a need, which names the client.
+// A locked deployment is a need if a FleetLock client finalizes it. The need names the client.
 func TestJudge_LockedDeploymentOfAFleetLockClient(t *testing.T) {
 	booted := deployment{version: "40.1", checksum: sum, booted: true}
 	locked := deployment{version: "40.2", checksum: sum, staged: true, locked: true}
@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Of a deployment without a version the need is named by its commit, as judge does it.
+// The need of a deployment without a version is named by its commit, as in judge.
 func TestResumed(t *testing.T) {
 	for version, boots := range map[string]string{"40.2": "40.2", "0123456789ab": "0123456789ab", "": "another deployment"} {
 		want := needing(version, "40.1 (0123456789ab.0)", "rpm-ostree boots "+boots+" next; it runs after a reboot.")
@@ -143,7 +143,7 @@ func wellFormed(t *testing.T, r engine.Report) {
 	}
 }
 
-// properties is a dictionary as rpm-ostree reports a deployment.
+// properties is the dictionary with which rpm-ostree reports a deployment.
 type properties = map[string]dbus.Variant
 
 // sum is a checksum.
@@ -265,8 +265,8 @@ func TestDecodeDeployments_RefusesWhatIsNoList(t *testing.T) {
 	}
 }
 
-// fuzzEntries builds dictionaries out of the keys that matter and values of any type. Two bytes of shape are a key and a value, and a
-// key that is beyond the last begins another dictionary.
+// fuzzEntries builds dictionaries from the relevant keys and values of any type. Two bytes of shape
+// are a key and a value. A key beyond the last one begins another dictionary.
 func fuzzEntries(number int64, text string, flag bool, shape []byte) []properties {
 	keys := []string{"version", "checksum", "booted", "staged", "finalization-locked", "id"}
 	values := []any{
@@ -290,7 +290,8 @@ func fuzzEntries(number int64, text string, flag bool, shape []byte) []propertie
 	return entries
 }
 
-// FuzzDecodeDeployments checks that whatever is decoded makes a report that fits into the Node, and that a need is one.
+// FuzzDecodeDeployments checks that decoded deployments give a report that fits into the Node, and
+// that a need has its fields.
 func FuzzDecodeDeployments(f *testing.F) {
 	f.Add(int64(1), "40.1", true, []byte{})
 	f.Add(int64(1), "40.1", true, []byte{0, 0, 1, 13, 3, 14, 6, 0, 2, 14, 0, 0})

@@ -18,40 +18,45 @@ import (
 )
 
 const (
-	// DefaultPeriod is how often it is worth looking for an upgrade.
+	// DefaultPeriod is the default time between two upgrades.
 	DefaultPeriod = time.Hour
-	// DefaultLimit is what an upgrade gets: downloading an image over a slow line, and writing it to disk.
+	// DefaultLimit is the default time-out of an upgrade, which may download an image over a slow
+	// line and write it to disk.
 	DefaultLimit = time.Hour
-	// clientID is who this is in rpm-ostree's journal.
+	// clientID identifies the agent in rpm-ostree's journal.
 	clientID = "reboot-operator"
 )
 
-// Driver makes rpm-ostree look for an upgrade, download and stage it, once in a period. It does nothing where the host does so itself,
-// another transaction is active or a staged deployment is locked. It changes no unit. That a deployment is staged is not its news: the
-// Engine sees it.
+// Driver makes rpm-ostree check for an upgrade, and download and stage it, once per period. It does
+// nothing if the host does so itself, another transaction is active, or a staged deployment is
+// locked. It does not change any unit. It does not report a staged deployment, because the Engine
+// sees it.
 type Driver struct {
 	// Connect opens the system bus. Required.
 	Connect host.Connect
-	// Clock times the rounds and the deadline. Required.
+	// Clock measures the periods and the time-out. Required.
 	Clock clock.Clock
-	// Period between two rounds; up to a tenth is added to each at random, so that hosts that started together do not ask
-	// together. Required.
+	// Period is the time between two rounds. A random time of up to a tenth is added to each, so
+	// that hosts that started together do not check together. Required.
 	Period time.Duration
-	// Limit is how long a transaction may take before it is cancelled. Required.
+	// Limit is the time after which a transaction is cancelled. Required.
 	Limit time.Duration
-	// HostRoot is where the host's file system is mounted: rpm-ostree serves its transactions in the host's /run, and bootc locks what
-	// it has staged there. Empty: /, and no lock of bootc is known.
+	// HostRoot is the path at which the host's file system is mounted. rpm-ostree serves its
+	// transactions in the host's /run, and bootc locks its staged deployment there. If it is empty,
+	// / is used and bootc's locks are not seen.
 	HostRoot string
-	// Hold is asked before each round; while it is true, none begins. Optional.
+	// Hold is called before each round. The round is skipped if it returns true. Optional.
 	Hold func() bool
-	// Ended is called after each round, with the one before it, at first the zero Round. Optional.
+	// Ended is called after each round, with that round and the one before it, which is zero at
+	// first. Optional.
 	Ended func(round, last Round)
-	// Malformed is called for each signal of a transaction that cannot be read and is ignored. Optional.
+	// Malformed is called for each signal of a transaction that is ignored because it cannot be
+	// read. Optional.
 	Malformed func()
 }
 
-// Run drives until ctx ends. A transaction that is under way then is cancelled: without its driver it
-// would have no deadline. What goes wrong is reported, and tried again in the next round.
+// Run runs rounds until ctx ends. A transaction that is then under way is cancelled, because nobody
+// would enforce its time-out. Errors are reported, and the next round tries again.
 func (d *Driver) Run(ctx context.Context) {
 	var last Round
 	for wait := rand.N(d.Period/10 + 1); pause.For(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
@@ -68,7 +73,7 @@ func (d *Driver) Run(ctx context.Context) {
 	}
 }
 
-// logRound logs how a round ended: what is new at level 0.
+// logRound logs the result of a round, at level 0 if it differs from the last one.
 func (d *Driver) logRound(ctx context.Context, round, last Round) {
 	log := logr.FromContextOrDiscard(ctx)
 	if round.Outcome == last.Outcome && round.Version == last.Version {
@@ -91,11 +96,11 @@ func (d *Driver) logRound(ctx context.Context, round, last Round) {
 	}
 }
 
-// progressInterval is how often a transaction's progress is worth a line in the log.
+// progressInterval is the shortest time between two log lines about the progress of a transaction.
 const progressInterval = 10 * time.Second
 
-// try looks at the host and, if nothing prevents it, upgrades it. Its connection is its own: a bus that restarts
-// costs one round at most.
+// try checks the host and, if nothing prevents it, upgrades it. It uses its own connection, so a
+// bus that restarts costs at most one round.
 func (d *Driver) try(ctx context.Context) (Round, error) {
 	if d.Hold != nil && d.Hold() {
 		return Round{Outcome: OutcomeHeld}, nil
@@ -120,8 +125,9 @@ func (d *Driver) try(ctx context.Context) (Round, error) {
 	return d.upgrade(ctx, ostree, found.booted)
 }
 
-// unread distinguishes a host without rpm-ostree from one where it cannot be asked. One where it fails to start may look like the
-// former: dbus-broker reports both as a name without an owner.
+// unread distinguishes a host without rpm-ostree from one on which it cannot be queried. A daemon
+// that fails to start may look like the former, because dbus-broker reports both as a name without
+// an owner.
 func unread(ctx context.Context, ostree daemon, cause error) (Round, error) {
 	if !host.NoOwner(cause) {
 		return Round{}, cause
@@ -133,8 +139,9 @@ func unread(ctx context.Context, ostree daemon, cause error) (Round, error) {
 	return Round{Outcome: OutcomeAbsent}, nil
 }
 
-// upgrade runs one Upgrade to its end. That alone looks for an upgrade, downloads and stages it. AutomaticUpdateTrigger with mode
-// check, and then CachedUpdate, would be no better a check. CachedUpdate reports nothing for a host that is based on a container image.
+// upgrade runs one Upgrade to its end, which checks for an upgrade, downloads and stages it.
+// AutomaticUpdateTrigger with mode check, followed by CachedUpdate, would not be a better check:
+// CachedUpdate is empty for a host that is based on a container image.
 func (d *Driver) upgrade(ctx context.Context, ostree daemon, system dbus.ObjectPath) (Round, error) {
 	address, err := ostree.upgrade(ctx, system)
 	if err != nil {
@@ -147,7 +154,7 @@ func (d *Driver) upgrade(ctx context.Context, ostree daemon, system dbus.ObjectP
 	if err != nil {
 		return Round{}, err
 	}
-	// Whether something was staged is read and not concluded.
+	// The deployments are read again instead of guessing whether something was staged.
 	after, err := ostree.reloaded(ctx)
 	if err != nil {
 		return Round{}, err
@@ -155,7 +162,8 @@ func (d *Driver) upgrade(ctx context.Context, ostree daemon, system dbus.ObjectP
 	return after.result(), nil
 }
 
-// refused distinguishes a transaction that was faster from a refusal of another kind. GLib's name for the former is a number.
+// refused distinguishes a transaction of another client from other refusals. GLib's name for the
+// former is a number.
 func refused(ctx context.Context, ostree daemon, refusal error) (Round, error) {
 	if now, err := ostree.sysroot(ctx); err == nil && now.transaction != "" {
 		return Round{Outcome: OutcomeBusy}, nil
@@ -189,7 +197,7 @@ func (d *Driver) transact(ctx context.Context, address string) error {
 	return err
 }
 
-// progress logs what a transaction reports of itself, little of it at level 0.
+// progress logs the progress of a transaction, mostly above level 0.
 func (d *Driver) progress(ctx context.Context) func(progress) {
 	var last time.Time
 	return func(p progress) {
@@ -201,63 +209,64 @@ func (d *Driver) progress(ctx context.Context) func(progress) {
 	}
 }
 
-// Outcome is how a round of the Driver ended.
+// Outcome is the result of a round of the Driver.
 type Outcome string
 
 const (
-	// OutcomeStaged means a deployment waits for a reboot: the Engine reports it.
+	// OutcomeStaged means that a deployment waits for a reboot. The Engine reports it.
 	OutcomeStaged Outcome = "Staged"
-	// OutcomeUpToDate means there is no upgrade.
+	// OutcomeUpToDate means that no upgrade is available.
 	OutcomeUpToDate Outcome = "UpToDate"
-	// OutcomeLeftToHost means nothing was done because the host stages updates itself: rpm-ostree's AutomaticUpdatePolicy
-	// is stage or apply. That is its administrator's choice.
+	// OutcomeLeftToHost means that nothing was done because the host stages updates itself: its
+	// administrator has set rpm-ostree's AutomaticUpdatePolicy to stage or apply.
 	OutcomeLeftToHost Outcome = "LeftToHost"
-	// OutcomeBusy means nothing was done because another transaction is active, or nothing came of it because another
-	// client was faster.
+	// OutcomeBusy means that another transaction is active, or that another client was faster.
 	OutcomeBusy Outcome = "Busy"
-	// OutcomeLocked means nothing was done because a deployment is staged and locked. Another program, such as Zincati, drives this host,
-	// and an upgrade would replace it.
+	// OutcomeLocked means that nothing was done because a staged deployment is locked. Another
+	// program, such as Zincati, drives this host, and an upgrade would replace that deployment.
 	OutcomeLocked Outcome = "Locked"
-	// OutcomeHeld means nothing was done because Hold required it.
+	// OutcomeHeld means that nothing was done because Hold returned true.
 	OutcomeHeld Outcome = "Held"
-	// OutcomeAbsent means nothing was done because there is no rpm-ostree on this host.
+	// OutcomeAbsent means that nothing was done because this host does not have rpm-ostree.
 	OutcomeAbsent Outcome = "Absent"
-	// OutcomeFailed means rpm-ostree could not be asked, or the upgrade failed. The next round tries again.
+	// OutcomeFailed means that rpm-ostree could not be queried, or that the upgrade failed. The
+	// next round tries again.
 	OutcomeFailed Outcome = "Failed"
 )
 
-// Round is what the Driver reports of a round.
+// Round is the result of one round.
 type Round struct {
-	// Outcome is how it ended.
+	// Outcome says how the round ended.
 	Outcome Outcome
-	// Version that waits for a reboot, with OutcomeStaged. Empty: unknown.
+	// Version waits for a reboot, with OutcomeStaged. It is empty if it is unknown.
 	Version string
-	// Policy is rpm-ostree's AutomaticUpdatePolicy, with OutcomeLeftToHost: valid UTF-8 of at most 32 bytes.
+	// Policy is rpm-ostree's AutomaticUpdatePolicy, with OutcomeLeftToHost. It is valid UTF-8 of at
+	// most 32 bytes.
 	Policy string
-	// Err states what went wrong, with OutcomeFailed.
+	// Err says what went wrong, with OutcomeFailed.
 	Err error
 }
 
-// errNotBooted is a host whose running system is not one of rpm-ostree's.
+// errNotBooted means that the running system is not managed by rpm-ostree.
 var errNotBooted = errors.New("rpm-ostree names no system that this host was booted from")
 
-// maxPolicyBytes is several times what any policy has; an unknown one is passed on.
+// maxPolicyBytes is several times the length of any policy. Unknown policies are reported, too.
 const maxPolicyBytes = 32
 
-// sysroot is what the Driver has to know before it does something.
+// sysroot holds what the Driver must know before it does anything.
 type sysroot struct {
-	// booted is the object of the operating system that runs.
+	// booted is the object of the running operating system.
 	booted dbus.ObjectPath
-	// policy is AutomaticUpdatePolicy: what rpm-ostreed-automatic.timer does.
+	// policy is AutomaticUpdatePolicy, which rpm-ostreed-automatic.timer follows.
 	policy string
-	// transaction is the method of the active one. Empty: none is.
+	// transaction is the method of the active transaction, or empty.
 	transaction string
 	// deployments in boot order.
 	deployments []deployment
 }
 
-// leftAlone is how a round ends that leaves the host alone, and whether it has to. An unknown policy requires that: whatever it is, the
-// host has one.
+// leftAlone reports whether the host must be left alone, and returns the result of the round. An
+// unknown policy counts as one by which the host updates itself.
 func (s sysroot) leftAlone() (Round, bool) {
 	switch s.policy {
 	case "", "none", "off", "check":
@@ -273,7 +282,7 @@ func (s sysroot) leftAlone() (Round, bool) {
 	return Round{}, false
 }
 
-// result is how a round ended that ran an upgrade without an error.
+// result returns the result of a round whose upgrade succeeded.
 func (s sysroot) result() Round {
 	if len(s.deployments) > 0 && !s.deployments[0].booted {
 		return Round{Outcome: OutcomeStaged, Version: s.deployments[0].version}
@@ -281,7 +290,8 @@ func (s sysroot) result() Round {
 	return Round{Outcome: OutcomeUpToDate}
 }
 
-// decodeSysroot reads the properties. All have to be there: what is not known may prevent doing anything.
+// decodeSysroot reads the properties. All must be present, because a missing one may forbid an
+// upgrade.
 func decodeSysroot(values map[string]dbus.Variant) (sysroot, error) {
 	booted, bootedOK := values["Booted"].Value().(dbus.ObjectPath)
 	policy, policyOK := values["AutomaticUpdatePolicy"].Value().(string)

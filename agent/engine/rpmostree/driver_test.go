@@ -19,7 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// What the driver of these tests is configured with. The limit is far from anything that passes while a test waits for something else.
+// The configuration of the Driver. The limit is far above the time that passes while a test waits
+// for something else.
 const (
 	period = time.Hour
 	limit  = 1000 * time.Hour
@@ -36,11 +37,12 @@ type drive struct {
 	rounds chan Round
 
 	mu sync.Mutex
-	// lines are what the Driver logged at level 0.
+	// lines are the log lines of the Driver at level 0.
 	lines []string
 }
 
-// newDrive is a host that runs version 40.1, or the deployments given, with a Driver that has not been started.
+// newDrive returns a host with a Driver that has not been started. The host runs the given
+// deployments, by default version 40.1.
 func newDrive(t *testing.T, deployments ...hosttest.Deployment) *drive {
 	t.Helper()
 	d := &drive{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t), rounds: make(chan Round, 100)}
@@ -57,7 +59,8 @@ func newDrive(t *testing.T, deployments ...hosttest.Deployment) *drive {
 	return d
 }
 
-// start runs the Driver and returns what stops it, in time; the end of the test does too.
+// start runs the Driver and returns a function that stops it in time. The end of the test stops it,
+// too.
 func (d *drive) start() (stop func()) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(logr.NewContext(d.t.Context(), funcr.New(d.log, funcr.Options{LogTimestamp: false})))
@@ -98,14 +101,15 @@ func (d *drive) logged(text string) int {
 	return n
 }
 
-// next lets time pass until a round has ended. The error is compared by its text.
+// next advances the time until a round has ended, and checks its result. Errors are compared by
+// their text.
 func (d *drive) next(want Round, wantErr string) {
 	d.t.Helper()
 	d.Until("a round: "+string(want.Outcome), func() bool { return len(d.rounds) > 0 }, period/20)
 	d.is(<-d.rounds, want, wantErr)
 }
 
-// ended waits for the end of a round while no time passes.
+// ended waits for the end of a round without advancing the time.
 func (d *drive) ended(want Round, wantErr string) {
 	d.t.Helper()
 	d.Until("the end of the round: "+string(want.Outcome), func() bool { return len(d.rounds) > 0 }, 0)
@@ -127,7 +131,7 @@ func (d *drive) is(got, want Round, wantErr string) {
 	}
 }
 
-// calls checks what rpm-ostree was asked to do.
+// calls checks the calls of rpm-ostree.
 func (d *drive) calls(want ...string) {
 	d.t.Helper()
 	if diff := cmp.Diff(want, d.ostree.Calls()); diff != "" {
@@ -135,7 +139,7 @@ func (d *drive) calls(want ...string) {
 	}
 }
 
-// other is somebody else who makes rpm-ostree work, such as an administrator with the command of that name.
+// other is another client of rpm-ostree, such as an administrator with its command.
 type other struct {
 	d    *drive
 	conn *dbus.Conn
@@ -204,7 +208,7 @@ func TestDriver_TheWatcherSeesWhatWasStaged_Behaviour11(t *testing.T) {
 	d.start()
 	d.next(Round{Outcome: OutcomeStaged, Version: "40.2"}, "")
 	d.Expect(staged402)
-	// The next round finds nothing newer; what is staged stays.
+	// The next round finds nothing newer, and the staged deployment stays.
 	d.ostree.OnUpgrade(nil)
 	d.next(Round{Outcome: OutcomeStaged, Version: "40.2"}, "")
 	d.ExpectNoReport()
@@ -231,7 +235,8 @@ func TestDriver_LogsWhatFailedAndTriesAgainInTheNextPeriod(t *testing.T) {
 	d.Until("the daemon to be idle", d.ostree.Exit, 0)
 }
 
-// dbus-broker, the bus of Fedora and RHEL, reports a service that fails to start as a name without an owner.
+// dbus-broker, the bus of Fedora and RHEL, reports a service that fails to start as a name without
+// an owner.
 func TestDriver_ADaemonThatDbusBrokerCannotStartIsAFailure(t *testing.T) {
 	d := newDrive(t)
 	d.ostree.FailReads("org.freedesktop.DBus.Error.NameHasNoOwner", "Could not activate remote peer 'org.projectatomic.rpmostree1': startup job failed")
@@ -278,7 +283,7 @@ func TestDriver_CancelsATransactionAtItsDeadline_Defect28(t *testing.T) {
 	d.next(Round{Outcome: OutcomeStaged, Version: "40.2"}, "")
 }
 
-// until lets time pass in small steps until a round has begun.
+// until advances the time in small steps until a round has begun.
 func (d *drive) until(begun <-chan struct{}) {
 	d.t.Helper()
 	d.Until("the transaction to begin", func() bool {
@@ -393,7 +398,7 @@ func TestDriver_LogsProgressNowAndThen(t *testing.T) {
 			for range 50 {
 				tx.Percent("Staging", 10*i)
 			}
-			tx.Emit("Message") // A probe: it is malformed, and counted.
+			tx.Emit("Message") // a probe, which is malformed and counted
 		}
 		return nil
 	})

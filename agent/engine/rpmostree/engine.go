@@ -1,5 +1,6 @@
-// Package rpmostree receives from rpm-ostree, org.projectatomic.rpmostree1 on the system bus, whether the host boots another
-// deployment next than the one it runs. Engine only reads; Driver, which is a choice of its own, makes rpm-ostree upgrade.
+// Package rpmostree follows rpm-ostree, org.projectatomic.rpmostree1 on the system bus, to learn
+// whether the host will boot another deployment than the running one. Engine only reads. Driver,
+// which is optional, makes rpm-ostree upgrade the host.
 package rpmostree
 
 import (
@@ -22,21 +23,23 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "rpm-ostree"
 
-// Engine watches rpm-ostree. The daemon starts when it is called, and ends when it has not been called for a minute. So its absence
-// is not reported.
+// Engine watches rpm-ostree. The daemon starts when it is called and exits after a minute without
+// calls, so its absence is not reported.
 type Engine struct {
 	service.Bus
 
-	// HostRoot is where the host's file system is mounted; its /run is enough. It shows at once what bootc or ostree stages while the
-	// daemon is idle or gone, and a lock that the daemon does not report. Empty: the former is detected with the next poll, the latter is
-	// not.
+	// HostRoot is the path at which the host's file system is mounted. Only its /run is needed. It
+	// shows at once what bootc or ostree stages while the daemon is idle or gone, and locks that
+	// the daemon does not report. If it is empty, staged deployments are noticed with the next
+	// poll, and such locks are not.
 	HostRoot string
-	// Client returns the FleetLock client that finalizes a deployment which is staged and locked, such as Zincati. Empty: nobody does.
-	// Optional.
+	// Client returns the FleetLock client, such as Zincati, that finalizes a staged and locked
+	// deployment, or an empty string. Optional.
 	Client func(context.Context) (string, error)
 }
 
-// Run implements source.Engine. It outlasts restarts of the daemon and of the bus, and the absence of both.
+// Run implements source.Engine. It survives restarts and the absence of both the daemon and the
+// bus.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	m := &memory{latest: resumed(e.Before), changes: e.Changes(report)}
 	staged, end := e.followStaged(ctx)
@@ -47,7 +50,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	})
 }
 
-// memory keeps across connections what the deployments meant when they were read last, and reports what changes.
+// memory keeps the last report about the deployments across connections, and reports changes.
 type memory struct {
 	latest  engine.Report
 	changes engine.Changes
@@ -64,7 +67,8 @@ func (m *memory) lost(why string, presence engine.Presence) {
 	m.changes.Update(m.latest)
 }
 
-// followStaged sends once after each change of what is staged, until ctx ends; end returns when nothing is read any more.
+// followStaged sends once after each change of what is staged, until ctx ends. end waits until it
+// does not read files any more.
 func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end func()) {
 	if e.HostRoot == "" {
 		return nil, func() {}
@@ -75,7 +79,7 @@ func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end
 	watch := folder.Watch{
 		Period: pollInterval, Clock: e.Clock,
 		Folders: func() []string {
-			// A FleetLock client that starts opens its socket for metrics again.
+			// When a FleetLock client starts, it opens its socket for metrics again.
 			return []string{run, filepath.Join(run, "ostree"), filepath.Join(run, "zincati", "public"), filepath.Join(e.HostRoot, "etc/zincati/config.d")}
 		},
 		Look: func() {
@@ -83,7 +87,7 @@ func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end
 			if last != "" && now != last {
 				select {
 				case changes <- struct{}{}:
-				default: // One that is not received yet counts for this one.
+				default: // A pending signal is enough.
 				}
 			}
 			last = now
@@ -94,8 +98,8 @@ func (e *Engine) followStaged(ctx context.Context) (changed <-chan struct{}, end
 	return changes, following.Wait
 }
 
-// staged is another text once another deployment is staged, or is locked or not, or Zincati was started or has another configuration: by
-// the files of the host that state it.
+// staged returns a text that changes if another deployment is staged, a lock changes, or Zincati is
+// started or configured differently. It is made from the host's files about that.
 func (e *Engine) staged() string {
 	var text strings.Builder
 	text.WriteString("staged:")
@@ -123,8 +127,9 @@ func (e *Engine) client(ctx context.Context, list []deployment) string {
 	return client
 }
 
-// lockStaged completes what the daemon reports. Of what locks a staged deployment it knows the file beside it, and not the mark within,
-// that `bootc upgrade --download-only` leaves. Without a hostRoot that is not known.
+// lockStaged adds a lock that the daemon does not report. The daemon knows the lock file next to
+// the staged deployment, but not the mark inside it that `bootc upgrade --download-only` leaves.
+// Without a hostRoot it does nothing.
 // https://github.com/coreos/rpm-ostree/blob/main/rust/src/daemon.rs
 func lockStaged(list []deployment, hostRoot string) {
 	if len(list) > 0 && list[0].staged && hostRoot != "" && bootc.StagedIsLocked(hostRoot) {

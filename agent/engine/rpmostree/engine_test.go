@@ -36,7 +36,7 @@ func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
 	h.start()
 	h.Expect(staged402)
-	h.exit(ostree) // As it does when it is idle: what changes on disk meanwhile causes no signal.
+	h.exit(ostree) // An idle daemon exits, and then changes on disk do not cause a signal.
 	h.Must(ostree.SetDeploymentsQuietly(running))
 	h.Must(h.engine.Again.Look(t.Context()))
 	h.ExpectNow(upToDate)
@@ -92,7 +92,8 @@ func TestEngine_IdleExitIsNoReportAndTheDaemonIsLeftAsleep(t *testing.T) {
 	h.exit(ostree)
 	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
 	h.notYet(15*time.Minute - time.Second)
-	// Somebody else calls it: had the engine woken it before, this would not be the second start.
+	// Another client starts the daemon. If the engine had started it, this would not be the second
+	// start.
 	h.Must(ostree.Start())
 	h.Until("the engine to read again", func() bool { return ostree.Reads() == 2 }, 0)
 	h.expectNothing(ostree)
@@ -136,7 +137,7 @@ func TestEngine_FindsWhatChangedWhileTheDaemonWasAway(t *testing.T) {
 			h.start()
 			h.Expect(upToDate)
 			h.exit(ostree)
-			h.Must(ostree.Stage("40.2")) // No signal is sent.
+			h.Must(ostree.Stage("40.2")) // without a signal
 			h.ExpectNoReport()
 			tc.wake(h, ostree)
 			h.Expect(staged402)
@@ -237,7 +238,7 @@ func TestEngine_IgnoresOtherSenders(t *testing.T) {
 	if n := ostree.Reads(); n != 1 {
 		t.Errorf("read %d times, want once", n)
 	}
-	// What is sent straight to the engine passes any rule of the bus.
+	// A signal that is addressed to the engine passes every match rule.
 	w := watch{engine: &Engine{}, Link: service.Link{Owner: ":1.1"}}
 	for name, signal := range map[string]*dbus.Signal{
 		"a change":              {Sender: ":1.9", Path: sysrootPath, Name: propertiesChanged, Body: body, Sequence: 1},
@@ -250,7 +251,7 @@ func TestEngine_IgnoresOtherSenders(t *testing.T) {
 	}
 }
 
-// What breaks while it is written to is found out before the connection reads that it has ended.
+// A connection that breaks during a write is detected before its reader notices the end.
 func TestEngine_ABrokenConnectionIsNoSilenceOfTheDaemon_Behaviour6(t *testing.T) {
 	w := watch{engine: &Engine{}}
 	if _, err := w.unanswered(t.Context(), syscall.EPIPE, false); !errors.Is(err, syscall.EPIPE) {
@@ -306,7 +307,7 @@ func TestEngine_RestartedAgentKeepsItsNeedUntilTheDaemonDeniesIt(t *testing.T) {
 	h.ExpectAfter(time.Minute, upToDate)
 }
 
-// allReachable takes what the engine has reported so far of being able to ask.
+// allReachable returns all values that Reachable has received so far.
 func (h *harness) allReachable() []bool {
 	var all []bool
 	for len(h.Reachable) > 0 {

@@ -11,21 +11,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
-// Finalizer finalizes the deployment that is staged and locked, as `rpm-ostree finalize-deployment` does. rpm-ostree then reboots the
-// host. All fields are required.
+// Finalizer finalizes the staged and locked deployment, as `rpm-ostree finalize-deployment` does.
+// rpm-ostree then reboots the host. All fields are required.
 type Finalizer struct {
 	// Connect opens the system bus.
 	Connect host.Connect
-	// Clock times the transaction.
+	// Clock measures the time of the transaction.
 	Clock clock.Clock
 	// HostRoot is the path at which the host's file system is mounted.
 	HostRoot string
 }
 
-// errNothingStaged is a host that has nothing to finalize.
+// errNothingStaged means that the host has nothing to finalize.
 var errNothingStaged = errors.New("rpm-ostree has no deployment that is staged and locked")
 
-// Finalize finalizes it. Nil means that it is not locked any more.
+// Finalize finalizes the deployment. Nil means that it is not locked any more.
 func (f Finalizer) Finalize(ctx context.Context) error {
 	conn, err := f.Connect(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (f Finalizer) Finalize(ctx context.Context) error {
 		return errNothingStaged
 	}
 	if !found.deployments[0].locked {
-		return nil // The client was faster, or an earlier process of the agent.
+		return nil // The client or an earlier process of the agent was faster.
 	}
 	if err := ostree.register(ctx); err != nil {
 		return err
@@ -54,7 +54,8 @@ func (f Finalizer) Finalize(ctx context.Context) error {
 	return d.transact(ctx, address)
 }
 
-// base returns the checksum by which rpm-ostree finalizes a deployment: that of the commit below layered packages.
+// base returns the checksum by which rpm-ostree finalizes a deployment, which is that of the commit
+// below layered packages.
 func (d deployment) base() string {
 	if d.baseChecksum != "" {
 		return d.baseChecksum
@@ -62,7 +63,7 @@ func (d deployment) base() string {
 	return d.checksum
 }
 
-// finalize asks for it and returns the address of the transaction, which waits to be started.
+// finalize requests that. It returns the address of the transaction, which still has to be started.
 func (d daemon) finalize(ctx context.Context, system dbus.ObjectPath, checksum string) (string, error) {
 	options := map[string]dbus.Variant{
 		"checksum": dbus.MakeVariant(checksum), "allow-unlocked": dbus.MakeVariant(true), "initiating-command-line": dbus.MakeVariant(clientID),

@@ -14,7 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// Finalizing unlocks the staged deployment, after which rpm-ostree reboots the host. Once more it does nothing.
+// Finalizing unlocks the staged deployment, and then rpm-ostree reboots the host. A second call
+// does nothing.
 func TestFinalizer(t *testing.T) {
 	locked := hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}
 	for name, tc := range map[string]struct {
@@ -66,7 +67,8 @@ func TestFinalizer(t *testing.T) {
 	}
 }
 
-// What is locked is a need while a FleetLock client finalizes it, also one whose configuration changes.
+// A locked deployment is a need while a FleetLock client finalizes it, even if the client's
+// configuration changes.
 func TestEngine_LockedDeploymentIsANeedWhileAClientFinalizesIt(t *testing.T) {
 	h := newHarness(t)
 	client := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// running is what the hosts of these tests run.
+// running is the deployment that the hosts of these tests run.
 var (
 	running   = hosttest.Deployment{Version: "40.1", Booted: true}
 	runningID = "40.1 (" + short("40.1") + ".0)"
@@ -47,7 +47,7 @@ func cannotAsk(why string) engine.Report {
 	}
 }
 
-// short is what people see of the checksum of a version.
+// short returns the part of the checksum of a version that people see.
 func short(version string) string { return hosttest.Commit(version)[:12] }
 
 // harness is an Engine that runs on a real bus.
@@ -59,11 +59,12 @@ type harness struct {
 	engine *Engine
 	// probe is the number of the last probe that the Engine logged.
 	probe atomic.Int64
-	// left and vain count how often the Engine logged that the daemon left, and that it got no answer.
+	// left counts how often the Engine logged that the daemon had left, and vain how often it got
+	// no reply.
 	left, vain atomic.Int64
 }
 
-// newHarness starts a bus without any rpm-ostree.
+// newHarness starts a bus without rpm-ostree.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t)}
@@ -71,7 +72,7 @@ func newHarness(t *testing.T) *harness {
 	return h
 }
 
-// install puts an rpm-ostree on the host that is not running yet.
+// install adds an rpm-ostree that is not running yet.
 func (h *harness) install(deployments ...hosttest.Deployment) *hosttest.RPMOSTree {
 	h.t.Helper()
 	ostree, err := hosttest.InstallRPMOSTree(h.bus, deployments...)
@@ -90,7 +91,7 @@ func (h *harness) start() {
 	h.Start(h.engine, h.log)
 }
 
-// log looks for probes and for what the harness counts in what the Engine logs.
+// log counts probes and other events in the log of the Engine.
 func (h *harness) log(args string) {
 	switch {
 	case strings.Contains(args, "40 values instead of 3"):
@@ -102,8 +103,9 @@ func (h *harness) log(args string) {
 	}
 }
 
-// settle returns once everything that the daemon reported so far has been taken in. The bus and the Engine keep the order of
-// signals, so a probe, which is malformed, counted and logged, comes after all of them.
+// settle returns once everything that the daemon has sent so far was handled. The bus and the
+// Engine keep the order of signals, so a probe, which is malformed, counted and logged, arrives
+// last.
 func (h *harness) settle(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
 	probe := h.probe.Load()
@@ -112,14 +114,14 @@ func (h *harness) settle(ostree *hosttest.RPMOSTree) {
 	h.Malformed.Add(-1)
 }
 
-// expectNothing checks that what the daemon reported so far made no report.
+// expectNothing checks that the daemon's signals so far did not lead to a report.
 func (h *harness) expectNothing(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
 	h.settle(ostree)
 	h.ExpectNoReport()
 }
 
-// exit lets the daemon leave because it is idle, and returns when the Engine has detected it.
+// exit makes the idle daemon exit, and returns when the Engine has noticed it.
 func (h *harness) exit(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
 	left := h.left.Load()
@@ -127,7 +129,7 @@ func (h *harness) exit(ostree *hosttest.RPMOSTree) {
 	h.Until("the engine to detect it", func() bool { return h.left.Load() > left }, 0)
 }
 
-// otherSender is a connection that is not the daemon's.
+// otherSender returns a connection that is not the daemon's.
 func (h *harness) otherSender() *dbus.Conn {
 	h.t.Helper()
 	conn, err := h.bus.Connect()
@@ -136,7 +138,8 @@ func (h *harness) otherSender() *dbus.Conn {
 	return conn
 }
 
-// notYet lets time pass in which nothing may become due: a timer that fires is no waiter any more.
+// notYet advances the time and checks that no timer fires: a timer that fires does not wait any
+// more.
 func (h *harness) notYet(step time.Duration) {
 	h.t.Helper()
 	h.Clock.Step(step)
@@ -145,7 +148,7 @@ func (h *harness) notYet(step time.Duration) {
 	}
 }
 
-// pollIsDue lets the time of a poll pass, not a second more.
+// pollIsDue advances the time exactly to the next poll.
 func (h *harness) pollIsDue() {
 	h.t.Helper()
 	h.Until("the poll to be due", h.Clock.HasWaiters, 0)

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// dialLimit bounds connecting and authenticating together.
+	// dialLimit is the time-out of connecting and authenticating together.
 	dialLimit = 10 * time.Second
-	// maxAuthLine is more than any answer of a server is long.
+	// maxAuthLine is longer than any reply of a server.
 	maxAuthLine = 1024
 )
 
-// dialPeer connects to a socket behind which one program uses D-Bus, and no bus. signals gets what it emits. It is closed with the
-// connection, which outlives ctx.
+// dialPeer connects to a program that serves D-Bus on a socket without a bus. The program's signals
+// are sent to the channel, which is closed with the connection. The connection outlives ctx.
 func dialPeer(ctx context.Context, socket string, signals chan<- *dbus.Signal) (*dbus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
@@ -35,7 +35,7 @@ func dialPeer(ctx context.Context, socket string, signals chan<- *dbus.Signal) (
 	if err != nil {
 		return nil, err
 	}
-	// Reads and writes know no context; closing the socket is what ends them.
+	// Reads and writes do not take a context, but closing the socket ends them.
 	stop := context.AfterFunc(ctx, func() { _ = dialed.Close() })
 	peer, err := greetPeer(dialed, signals)
 	if !stop() {
@@ -63,9 +63,10 @@ func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error)
 	return peer, peer.Auth(nil)
 }
 
-// authenticate sends the user's identity in the first line and returns the server's name for itself. godbus leaves the identity out,
-// and sends an empty one when it is asked. rpm-ostree serves with GLib. Up to the release in RHEL 9, GLib never asks. Some later
-// releases hang up on an empty identity.
+// authenticate sends the user's identity in the first line and returns the GUID of the server.
+// godbus leaves the identity out, and sends an empty one if the server asks for it. rpm-ostree uses
+// GLib, which up to the release in RHEL 9 never asks, and in some later releases hangs up on an
+// empty identity.
 func authenticate(socket net.Conn) (string, error) {
 	if err := sendCredentials(socket); err != nil {
 		return "", err
@@ -86,7 +87,8 @@ func authenticate(socket net.Conn) (string, error) {
 	return guid, err
 }
 
-// sendCredentials sends the byte that begins each connection, and with it who sends it: the kernel vouches for that.
+// sendCredentials sends the byte that begins each connection, together with credentials that the
+// kernel verifies.
 func sendCredentials(socket net.Conn) error {
 	unix, ok := socket.(*net.UnixConn)
 	if !ok {
@@ -99,7 +101,7 @@ func sendCredentials(socket net.Conn) error {
 	return err
 }
 
-// readAuthLine takes one byte after the other: what follows the line is a message.
+// readAuthLine reads byte by byte, because a message follows the line.
 func readAuthLine(socket io.Reader) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); len(line) < maxAuthLine; {
@@ -113,8 +115,8 @@ func readAuthLine(socket io.Reader) (string, error) {
 	return "", errors.New("a line without end")
 }
 
-// authenticated is a socket on which authentication is over. godbus always authenticates by itself. It reads the server's answers before
-// what the socket has, and what it writes meanwhile is dropped.
+// authenticated is a socket after the authentication. godbus always authenticates by itself, so it
+// first reads prepared replies, and everything that it writes up to BEGIN is dropped.
 type authenticated struct {
 	io.Reader
 	io.WriteCloser

@@ -12,7 +12,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// server answers the first connection to a socket with a text and returns the socket, and what it receives meanwhile.
+// server answers the first connection to a socket with a text. It returns the socket and the data
+// that it receives.
 func server(t *testing.T, answer string) (socket string, received <-chan string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")

@@ -14,7 +14,7 @@ func TestEngine_RunsOnWithoutRPMOSTree_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.start()
 	h.Expect(absent)
-	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running) // Installed, and no signal is sent.
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running) // installed without a signal
 	h.pollIsDue()
 	h.Expect(staged402)
 	if n := ostree.Starts(); n != 1 {
@@ -35,7 +35,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testi
 	ostree := h.install(running)
 	h.pollIsDue()
 	h.Expect(upToDate)
-	h.exit(ostree) // Idle is not gone.
+	h.exit(ostree) // An idle daemon is not Absent.
 	h.ExpectNoReport()
 	h.Must(h.bus.Halt())
 	h.Expect(unreachable)
@@ -49,7 +49,8 @@ func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *test
 	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
 }
 
-// dbus-broker, the bus of Fedora and RHEL, reports a service that fails to start as a name without an owner.
+// dbus-broker, the bus of Fedora and RHEL, reports a service that fails to start as a name without
+// an owner.
 func TestEngine_ThatDbusBrokerCannotStartIsNotAbsent_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Optional = true
@@ -68,7 +69,7 @@ func TestEngine_KeepsItsNeedAndReportsWhetherTheDaemonIsReachable_Behaviour6(t *
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
 	h.start()
 	h.Expect(staged402)
-	h.exit(ostree) // No news: it can be asked.
+	h.exit(ostree) // It can still be queried.
 	h.Must(h.bus.Restart())
 	var got []bool
 	h.Until("the daemon to be back", func() bool {
@@ -78,5 +79,5 @@ func TestEngine_KeepsItsNeedAndReportsWhetherTheDaemonIsReachable_Behaviour6(t *
 	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
 		t.Errorf("reachable (-want +got):\n%s", diff)
 	}
-	h.expectNothing(ostree) // The need is what it was all the time.
+	h.expectNothing(ostree) // The need has not changed.
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// bootc and ostree stage deployments without the daemon, which has left as idle: no signal reports it.
+// bootc and ostree stage deployments without the daemon, which has exited because it was idle. So
+// no signal reports it.
 func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	h.engine.HostRoot = t.TempDir()
@@ -35,7 +36,7 @@ func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing
 
 	h.exit(ostree)
 	h.Must(ostree.SetDeploymentsQuietly(running))
-	// A rename is one change where a write is two.
+	// A rename is one change, but a write would be two.
 	written := filepath.Join(h.engine.HostRoot, "written")
 	h.Must(os.WriteFile(written, []byte("x"), 0o600))
 	h.Must(os.Rename(written, filepath.Join(run, "ostree", "staged-deployment")))
@@ -44,7 +45,7 @@ func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing
 		t.Errorf("the daemon was started %d times for it, want 3", n-starts)
 	}
 
-	// What else happens in /run wakes nobody.
+	// Other changes in /run do not trigger a read.
 	h.exit(ostree)
 	reads := ostree.Reads()
 	h.Must(os.WriteFile(filepath.Join(run, "x"), nil, 0o600))
@@ -57,7 +58,8 @@ func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing
 	h.ExpectNoReport()
 }
 
-// bootc upgrade --download-only records in the file of what is staged that a reboot leaves it out. The daemon does not report that.
+// bootc upgrade --download-only marks the staged deployment in its file so that a reboot ignores
+// it. The daemon does not report that.
 func TestEngine_KnowsThatBootcHasLockedWhatItStaged_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	h.engine.HostRoot = t.TempDir()
@@ -80,7 +82,8 @@ func TestDriver_LeavesADeploymentToBootcThatHasLockedIt(t *testing.T) {
 	d.calls()
 }
 
-// stageByBootc returns what replaces the file of what is staged by one of engine bootc's.
+// stageByBootc returns a function that replaces the file of the staged deployment by one of engine
+// bootc's.
 func stageByBootc(t *testing.T, hostRoot string) func(name string) {
 	t.Helper()
 	folder := filepath.Join(hostRoot, "run", "ostree")

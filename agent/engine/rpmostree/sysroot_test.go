@@ -15,7 +15,7 @@ func sysrootProperties() map[string]any {
 	}
 }
 
-// wire makes properties what they are after they came over the wire, where a structure is a list of its values.
+// wire converts properties as D-Bus does: a structure becomes a list of its values.
 func wire(properties map[string]any) map[string]dbus.Variant {
 	values := map[string]dbus.Variant{}
 	for name, value := range properties {
@@ -105,7 +105,7 @@ func TestSysroot_LeavesTheHostAlone(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSysroot builds the four properties out of values of any type.
+// FuzzDecodeSysroot builds the four properties from values of any type.
 func FuzzDecodeSysroot(f *testing.F) {
 	f.Add("/org/projectatomic/rpmostree1/os", "none", "", []byte{0, 1, 2, 3})
 	f.Add("/", "stage", "Upgrade", []byte{0, 1, 2, 3})

@@ -14,31 +14,32 @@ import (
 
 const (
 	transactionPath = dbus.ObjectPath("/")
-	// cancelLimit is how long a transaction that was cancelled may take to end before it is left alone. The agent has 5
-	// seconds to stop.
+	// cancelLimit is the time that a cancelled transaction has to end before it is left alone. The
+	// agent has 5 seconds to stop.
 	cancelLimit = 2 * time.Second
 )
 
 var (
-	// errFailed is the end of a transaction that failed.
+	// errFailed means that the transaction failed.
 	errFailed = errors.New("rpm-ostree failed")
 	// errJoined means that another client began the same transaction first, and runs it.
 	errJoined = errors.New("another client runs the transaction")
-	// errHungUp is a transaction's connection that broke before the end was reported.
+	// errHungUp means that the connection of a transaction broke before its end was reported.
 	errHungUp = errors.New("rpm-ostree closed the connection before the end")
 )
 
-// transaction is a piece of work of rpm-ostree, on the private connection that it serves for it.
+// transaction is a piece of work of rpm-ostree with its private connection.
 type transaction struct {
 	peer    *dbus.Conn
 	signals <-chan *dbus.Signal
-	// progressed takes what the transaction reports of itself.
+	// progressed is called with each progress report of the transaction.
 	progressed func(progress)
-	// malformed takes what cannot be read.
+	// malformed is called for each signal that cannot be read.
 	malformed func(error)
 }
 
-// run starts the work and waits for its end. An error that is no end (see isEnd) leaves the work to be abandoned.
+// run starts the work and waits for its end. After an error for which isEnd is false, the work must
+// be abandoned.
 func (t transaction) run(ctx context.Context, limit <-chan time.Time) error {
 	var started bool
 	if err := t.call(ctx, "Start").Store(&started); err != nil {
@@ -50,10 +51,10 @@ func (t transaction) run(ctx context.Context, limit <-chan time.Time) error {
 	return t.wait(ctx, limit)
 }
 
-// errOverdue is a transaction that took longer than the Driver's Limit.
+// errOverdue means that a transaction exceeded the Driver's Limit.
 var errOverdue = errors.New("the transaction took too long")
 
-// wait returns nil once the work is done. A client that asked for the work later, and joined, does not matter.
+// wait returns nil once the work is done. Clients that join later do not matter.
 func (t transaction) wait(ctx context.Context, limit <-chan time.Time) error {
 	for {
 		select {
@@ -72,10 +73,11 @@ func (t transaction) wait(ctx context.Context, limit <-chan time.Time) error {
 	}
 }
 
-// receive takes one signal and reports whether it is the end, and how it ended.
+// receive handles one signal. It reports whether that is the end of the transaction, and its
+// failure.
 func (t transaction) receive(signal *dbus.Signal) (ended bool, failure error) {
 	if signal == nil || !strings.HasPrefix(signal.Name, transactionInterface+".") {
-		return false, nil // It is not the transaction's.
+		return false, nil // The signal is from somebody else.
 	}
 	p, err := decodeProgress(signal.Name, signal.Body)
 	switch {
@@ -91,13 +93,13 @@ func (t transaction) receive(signal *dbus.Signal) (ended bool, failure error) {
 	return false, nil
 }
 
-// isEnd reports whether a transaction that returned err needs no cancelling.
+// isEnd reports whether a transaction that returned err does not have to be cancelled.
 func isEnd(err error) bool {
 	return err == nil || errors.Is(err, errFailed) || errors.Is(err, errJoined) || errors.Is(err, errHungUp)
 }
 
-// abandon cancels the work and gives it a moment to end, even when ctx has ended. What does not end then is left to
-// rpm-ostree, and is in the way of the next round.
+// abandon cancels the work and gives it a moment to end, even if ctx has ended. Work that does not
+// end is left to rpm-ostree and blocks the next round.
 func (t transaction) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
 	defer cancel()
@@ -110,8 +112,8 @@ func (t transaction) abandon(ctx context.Context) error {
 	return nil
 }
 
-// call calls a method of the transaction. There is no bus to address it through, and godbus' objects would name an empty
-// destination, which is not valid.
+// call calls a method of the transaction. The objects of godbus cannot be used without a bus,
+// because they would name an empty destination, which is invalid.
 func (t transaction) call(ctx context.Context, method string) *dbus.Call {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -123,20 +125,23 @@ func (t transaction) call(ctx context.Context, method string) *dbus.Call {
 	return <-t.peer.SendWithContext(ctx, message, nil).Done
 }
 
-// maxTextBytes is how much of what a transaction reports is passed on.
+// maxTextBytes limits the text of a progress report.
 const maxTextBytes = 256
 
-// progress is one thing a transaction reports of itself.
+// progress is one progress report of a transaction.
 type progress struct {
-	// text is a line for people; valid UTF-8 of at most maxTextBytes. Of an end that failed it gives the reason.
+	// text is a line for people, valid UTF-8 of at most maxTextBytes. For a failed end it is the
+	// reason.
 	text string
-	// percent of the step that text names. 0: it has just begun, or that is unknown.
+	// percent is the progress of the step in text. It is 0 if the step has just begun or the
+	// progress is unknown.
 	percent uint32
-	// finished reports that this was the end, succeeded how.
+	// finished reports whether this is the end, and succeeded whether the transaction succeeded.
 	finished, succeeded bool
 }
 
-// decodeProgress reads a signal of interface Transaction. Signals that report nothing for people are zero.
+// decodeProgress reads a signal of interface Transaction. The result is zero for signals without
+// information for people.
 func decodeProgress(name string, body []any) (p progress, err error) {
 	member, _ := strings.CutPrefix(name, transactionInterface+".")
 	ok := true
@@ -160,7 +165,8 @@ func decodeProgress(name string, body []any) (p progress, err error) {
 	return p, nil
 }
 
-// decodeDownload reads (tt)(uu)(uuu)(uuut)(uu)(tt). The last but one are the objects fetched, and the objects to fetch.
+// decodeDownload reads (tt)(uu)(uuu)(uuut)(uu)(tt). The second-to-last pair is the number of
+// objects fetched and the number to fetch.
 func decodeDownload(body []any) (progress, error) {
 	if len(body) != 6 {
 		return progress{}, fmt.Errorf("DownloadProgress: %d values instead of 6", len(body))
@@ -177,7 +183,7 @@ func decodeDownload(body []any) (progress, error) {
 	return p, nil
 }
 
-// pair are two values of the types they should have.
+// pair returns two values if they have the expected types.
 func pair[A, B any](values []any) (a A, b B, ok bool) {
 	if len(values) != 2 {
 		return a, b, false

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// download is the body of DownloadProgress as it comes over the wire.
+// download returns the body of DownloadProgress as it is received.
 func download(fetched, requested any) []any {
 	return []any{
 		[]any{uint64(1), uint64(1)},
@@ -85,7 +85,7 @@ func TestDecodeProgress_RefusesMalformedBodies(t *testing.T) {
 	}
 }
 
-// FuzzDecodeProgress builds bodies of any length out of values of any type.
+// FuzzDecodeProgress builds bodies of any length from values of any type.
 func FuzzDecodeProgress(f *testing.F) {
 	f.Add("Finished", "no space", uint32(0), []byte{0, 1})
 	f.Add("PercentProgress", "Staging", uint32(7), []byte{1, 2})

@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// pollInterval is how often the deployments are read without any occasion. Each read may start the daemon, which then
-	// stays for a minute: hence not oftener.
+	// pollInterval is the time after which the deployments are read without a signal. A shorter one
+	// would cost more, because each read may start the daemon, which then runs for a minute.
 	pollInterval = 15 * time.Minute
-	// firstRetry is how soon they are read again after that failed. The pauses double up to pollInterval, so that a daemon that fails to
-	// start is not started all the time.
+	// firstRetry is the pause after a failed read. It doubles up to pollInterval, so that a daemon
+	// that fails to start is not started all the time.
 	firstRetry = 30 * time.Second
 )
 
 const propertiesChanged = propertiesInterface + ".PropertiesChanged"
 
-// watch is what is received and read on one link.
+// watch is the state of one link.
 type watch struct {
 	service.Link
 
 	engine *Engine
 	memory *memory
 
-	// read is when the deployments were answered last, by the owner of the name then. A signal between Found and read may be
-	// newer than the answer: the deployments are read once more.
+	// read is the sequence number of the last reply with the deployments, from the current owner. A
+	// signal between Found and read may be newer than the reply, so the deployments are read again.
 	read dbus.Sequence
-	// staged receives when another deployment, or none, is staged.
+	// staged receives a value when the staged deployment changes.
 	staged <-chan struct{}
 	// failures counts the reads in a row that failed.
 	failures int
 }
 
-// run follows the daemon. Sysroot and the operating systems signal deployments, each on an object of its own below the namespace.
+// run follows the daemon. Sysroot and the operating systems signal their deployments, each on its
+// own object below the namespace.
 func (w *watch) run(ctx context.Context) error {
 	rule := []dbus.MatchOption{
 		dbus.WithMatchSender(busName), dbus.WithMatchPathNamespace(namespace),
@@ -54,12 +55,13 @@ func (w *watch) run(ctx context.Context) error {
 	}, w.ask)
 }
 
-// receive takes one signal and reports whether the deployments should be read.
+// receive handles one signal and reports whether the deployments should be read.
 func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case service.IsOwnerChange(signal):
 		return w.receiveOwner(ctx, signal)
-	// Every program could send such a signal straight to the agent, but not under the name of the daemon.
+	// Any program can send such a signal straight to the agent, but not with the sender name of the
+	// daemon.
 	case w.Owner != "" && signal.Sender == w.Owner && signal.Name == propertiesChanged:
 		again, err := isOccasion(signal.Body)
 		if err != nil {
@@ -70,8 +72,8 @@ func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// receiveOwner receives that the daemon starts or ends. It ends because it is idle, and a call would start it again. A daemon that
-// starts may have found other deployments on disk.
+// receiveOwner handles the start or the end of the daemon. If it has exited because it is idle, a
+// read would start it again. A daemon that has started may have found other deployments on disk.
 func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 	if signal.Sequence < w.Found || len(signal.Body) != 3 {
 		return false
@@ -85,9 +87,9 @@ func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 	return owner != "" && signal.Sequence > w.read
 }
 
-// ask reads the deployments and returns when to read them again. An error means that the connection is of no more use;
-// that rpm-ostree does not answer is something learnt. A daemon whose signal is the occasion was there: if it has left since, it
-// is not started again at once.
+// ask reads the deployments and returns the time until the next read. An error means that the
+// connection is broken. A daemon that does not answer is not an error. If the daemon has left since
+// it sent the signal, it is not started again at once.
 func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) {
 	var flags dbus.Flags
 	if signalled {
@@ -115,8 +117,9 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 	return pollInterval, nil
 }
 
-// unanswered distinguishes a daemon that does not answer from a connection that broke. dbus-broker reports a name without an owner for
-// a daemon that fails to start, and for one that is not on the host. A daemon that left between its signal and the call is neither.
+// unanswered distinguishes a daemon that does not answer from a broken connection. dbus-broker
+// reports a name without an owner both for a daemon that fails to start and for one that is not
+// installed. A daemon that left between its signal and the call is neither of these.
 func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time.Duration, error) {
 	if ctx.Err() != nil || host.IsBroken(err) && !errors.Is(err, errMalformed) {
 		return 0, err
@@ -136,7 +139,7 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 		}
 		if !startable {
 			w.memory.lost("rpm-ostree is not on the system bus.", engine.Missing)
-			return pollInterval, nil // NameOwnerChanged reports when it comes.
+			return pollInterval, nil // NameOwnerChanged announces its start.
 		}
 		why = "the system bus cannot start it."
 	case host.ErrorName(err) != "":
@@ -148,14 +151,15 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 	return timing.Backoff(w.failures, firstRetry, pollInterval), nil
 }
 
-// occasions are the properties whose change may change what boots next. They are read again then: what a signal reports of
-// them is not used. CachedUpdate is not among them.
+// occasions are the properties that may change which deployment boots next. A change makes the
+// Engine read them, because the values in a signal are not used. CachedUpdate is not included.
 var occasions = map[string][]string{
 	sysrootInterface: {"Deployments", "Booted"},
 	osInterface:      {"DefaultDeployment", "BootedDeployment"},
 }
 
-// isOccasion reads the body of a PropertiesChanged, sa{sv}as: interface, properties with their values, names of properties.
+// isOccasion reads the body of a PropertiesChanged, sa{sv}as: the interface, changed properties
+// with their values, and names of other changed properties.
 func isOccasion(body []any) (bool, error) {
 	if len(body) != 3 {
 		return false, fmt.Errorf("%d values instead of 3", len(body))

@@ -45,7 +45,7 @@ func TestIsOccasion(t *testing.T) {
 	}
 }
 
-// FuzzIsOccasion builds bodies of any length out of values of any type.
+// FuzzIsOccasion builds bodies of any length from values of any type.
 func FuzzIsOccasion(f *testing.F) {
 	f.Add(sysrootInterface, "Deployments", []byte{0, 1, 2})
 	f.Add(osInterface, "CachedUpdate", []byte{0, 1, 2})
@@ -80,7 +80,8 @@ const (
 	ownerChanged = busDaemon + ".NameOwnerChanged"
 )
 
-// FuzzReceive: whatever arrives on the bus, only the daemon and the bus itself are an occasion to read the deployments.
+// FuzzReceive shows that only signals of the daemon and of the bus itself trigger a read of the
+// deployments.
 func FuzzReceive(f *testing.F) {
 	f.Add(":1.1", propertiesChanged, "Deployments", uint64(11), []byte{0, 1, 2})
 	f.Add(busDaemon, ownerChanged, "", uint64(11), []byte{3, 3, 3})

@@ -24,13 +24,13 @@ type harness struct {
 
 	t    *testing.T
 	root string
-	// optional, before and files are the Engine's.
+	// optional, before and files are options of the Engine.
 	optional bool
 	before   engine.Report
 	files    []string
 }
 
-// newHarness makes a host with an empty /run.
+// newHarness returns a host with an empty /run.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, root: t.TempDir()}
@@ -63,7 +63,7 @@ func (h *harness) because(packages ...string) {
 	h.Expect(observation{present: Defaults[:1], packages: packages}.report())
 }
 
-// looksLike looks without an Engine.
+// looksLike checks the result of a look without an Engine.
 func (h *harness) looksLike(want engine.Report) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, look(h.root, Defaults).report()); diff != "" {
@@ -140,7 +140,7 @@ func TestEngine_FilesThatAreNamedReplaceTheDefaults(t *testing.T) {
 	}, time.Minute)
 	h.remove("run/please")
 	h.remove("run/please.pkgs")
-	// Nothing is known to ask for a reboot, and what the folder would have is unknown.
+	// No file requires a reboot any more, and the content of the folder is unknown.
 	h.Until("the need's end", func() bool {
 		return len(h.Reports) > 0 && <-h.Reports == engine.Unreachable("sentinel", gone)
 	}, time.Minute)
@@ -151,7 +151,7 @@ func TestLook_WhatPassesForTheFile(t *testing.T) {
 	h.write("run/reboot-required.pkgs", "libc6\n")
 	h.looksLike(noFile)
 	h.remove("run/reboot-required.pkgs")
-	h.mkdir("run/reboot-required") // What a container leaves that mounts the file.
+	h.mkdir("run/reboot-required") // as left behind by a container that mounts the file
 	h.looksLike(noFile)
 	h.remove("run/reboot-required")
 	h.Must(os.Symlink("/nowhere", h.path("run/reboot-required")))
@@ -194,7 +194,7 @@ func TestLook_ReadsTheBeginningOfALongList(t *testing.T) {
 	h := newHarness(t)
 	h.write("run/reboot-required", "")
 	h.write("run/reboot-required.pkgs", "libc6\n"+strings.Repeat("\n", 8<<10-9)+"dbus\n")
-	// The last line is cut in two, and half a name is not one.
+	// The last line is cut in two, and half a name must not count.
 	h.looksLike(observation{present: Defaults[:1], packages: []string{"libc6"}}.report())
 }
 
@@ -208,7 +208,7 @@ func TestEngine_AHostWithoutRunIsUnknown_Behaviour7(t *testing.T) {
 	h.write("run/reboot-required", "")
 	h.Expect(present)
 	h.remove("run")
-	// First the file goes, then its folder.
+	// The file disappears first, then its folder.
 	h.Until("the end of /run to be noticed", func() bool { return len(h.Reports) > 0 && <-h.Reports == noRun }, time.Minute)
 	if got := []bool{<-h.Reachable, <-h.Reachable, <-h.Reachable}; got[0] || !got[1] || got[2] {
 		t.Errorf("reachable %v, want false, true and false", got)
@@ -232,7 +232,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_B
 			}
 			h.remove("")
 			h.mkdir("run")
-			// An intermediate look may find nothing at all.
+			// A look in between may not even find the folder.
 			h.Until("/run to be found", func() bool { return len(h.Reports) > 0 && <-h.Reports == noFile }, time.Minute)
 			h.remove("run")
 			h.ExpectAfter(time.Minute, noRun)
@@ -243,7 +243,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_B
 	}
 }
 
-// The mounts of a pod change with a new process of the agent only.
+// The mounts of a pod change only with a new process of the agent.
 func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.optional, h.before = true, present
@@ -252,7 +252,7 @@ func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t 
 	h.Expect(noRun)
 }
 
-// Reports that the tests want.
+// Expected reports.
 var (
 	noFile = engine.Report{
 		Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
@@ -366,7 +366,8 @@ func FuzzAppendPackages(f *testing.F) {
 	})
 }
 
-// FuzzLook: whatever the host's files hold, and however much, the file counts, and the message fits into the Node.
+// FuzzLook shows that the file counts whatever its content is, and that the message fits into the
+// Node.
 func FuzzLook(f *testing.F) {
 	f.Add("*** System restart required ***\n", "linux-image-6.1.0-37-amd64\nlibc6\n", uint16(1))
 	f.Add("", "libc6\n", uint16(3000))

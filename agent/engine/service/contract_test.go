@@ -20,20 +20,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// These are the tests of what all engines on the bus have in common. What is one engine's alone is tested in its package.
+// These tests cover what all engines on the bus have in common. The rest is tested in the package
+// of each engine.
 
 // kind is one engine.
 type kind struct {
 	name, title string
 	make        func(service.Bus) source.Engine
-	// busName, path and method are those of the call that reads its status.
+	// busName, path and method identify the call that reads the status.
 	busName, method string
 	path            dbus.ObjectPath
-	// start puts its service on the bus, at rest. Nil: the service comes and goes as it is called.
+	// start puts its idle service on the bus. It is nil if the service starts on demand.
 	start func(*hosttest.Bus) (hostService, error)
 }
 
-// hostService is a service on the bus, and what it does and answers.
+// hostService is a service on the bus that the test controls.
 type hostService struct {
 	stop  func()
 	start func() error
@@ -98,7 +99,7 @@ func (k kind) needed() engine.Report {
 	return engine.Staged(k.name, "4001.0.0", fmt.Sprintf("%s has installed version 4001.0.0; it runs after a reboot.", k.title))
 }
 
-// reads is the name of the method by which it reads the status.
+// reads returns the name of the method that reads the status.
 func (k kind) reads() string { return k.method[strings.LastIndexByte(k.method, '.')+1:] }
 
 // rig is an engine on a bus.
@@ -143,7 +144,7 @@ func (r *rig) call(method string) {
 	r.Must(conn.Object(r.kind.busName, r.kind.path).Call(method, 0).Err)
 }
 
-// reached checks what the engine has reported about whether it can be asked.
+// reached checks the values that the engine has sent to Reachable.
 func (r *rig) reached(t *testing.T, want ...bool) {
 	t.Helper()
 	var got []bool
@@ -165,7 +166,7 @@ func TestEngines_RunOnWithoutABus_Behaviour7(t *testing.T) {
 				r.run()
 				r.Expect(r.kind.unreachable())
 				r.Must(r.bus.Restart())
-				if optional { // Without a bus it is unknown whether it is there.
+				if optional { // Without a bus its presence is unknown.
 					r.ExpectAfter(time.Minute, r.kind.absent(engine.Absent))
 					r.reached(t)
 					return
@@ -237,12 +238,12 @@ func TestEngines_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 		s := r.startService()
 		r.run()
 		r.Expect(r.kind.upToDate())
-		for range 2 { // one poll is followed by the next
+		for range 2 { // the first poll and the next
 			r.Must(s.stage())
 			r.Expect(r.kind.needed())
 			r.call(s.reset)
 			r.Until("the poll to be due", r.Clock.HasWaiters, 0)
-			r.Clock.Step(5*time.Minute - time.Second) // as docs/hosts.md has it
+			r.Clock.Step(5*time.Minute - time.Second) // see docs/hosts.md
 			r.ExpectNoReport()
 			r.Clock.Step(time.Second)
 			r.Expect(r.kind.upToDate())
@@ -250,7 +251,7 @@ func TestEngines_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 	})
 }
 
-// needs runs an engine that asks for a reboot, and that can be asked once more.
+// needs starts an engine that requires a reboot and supports Again.
 func (r *rig) needs() hostService {
 	r.options.Again = make(source.Again)
 	s := r.startService()
@@ -273,7 +274,7 @@ func TestEngines_LookOnceMoreWhenTheyAreAsked_Behaviour3(t *testing.T) {
 	})
 }
 
-// A need that nothing has withdrawn stays; but the engine has not confirmed it.
+// A need that was not withdrawn stays, but the engine has not confirmed it.
 func TestEngines_ThatDoNotAnswerConfirmNothing_Behaviour3(t *testing.T) {
 	forEach(t, true, func(t *testing.T, r *rig) {
 		t.Helper()
@@ -319,7 +320,7 @@ func TestEngines_CountAMalformedReply_Behaviour5(t *testing.T) {
 	})
 }
 
-// An engine that runs is stopped at the end of every test; here it is while its service does not answer.
+// Every test stops its engine at the end. This one does so while the service does not answer.
 func TestEngines_StopWhileTheServiceHangs_Behaviour58(t *testing.T) {
 	forEach(t, false, func(t *testing.T, r *rig) {
 		t.Helper()
@@ -329,7 +330,7 @@ func TestEngines_StopWhileTheServiceHangs_Behaviour58(t *testing.T) {
 		_, err = conn.RequestName(r.kind.busName, dbus.NameFlagDoNotQueue)
 		r.Must(err)
 		calls := make(chan *dbus.Message, 10)
-		conn.Eavesdrop(calls) // Nothing answers.
+		conn.Eavesdrop(calls) // so that calls are not answered
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

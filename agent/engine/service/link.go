@@ -32,7 +32,7 @@ type Bus struct {
 }
 
 // Supervise runs session on one connection after the other until ctx ends. It calls lost whenever
-// there is none.
+// the connection is gone.
 func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engine.Presence), session host.Session) {
 	last := ""
 	broken := func(err error) {

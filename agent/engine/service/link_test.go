@@ -70,7 +70,7 @@ func TestLink_ReadsAgainAfterSignalsAreMissing_Behaviour5(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil { // Its answer comes after them.
+	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil { // The reply arrives after the signals.
 		t.Fatal(err)
 	}
 	close(received)

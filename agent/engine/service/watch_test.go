@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// recorder writes down what it receives; a body that begins with an error is malformed.
+// recorder records what it receives. A body that begins with an error is malformed.
 type recorder []string
 
 func (r *recorder) Receive(member string, body []any, fromOwner bool) error {
@@ -129,7 +129,7 @@ func TestSession_Receive(t *testing.T) {
 	}
 }
 
-// TestSession_Ask: what is known of a service's presence (behaviour 7).
+// TestSession_Ask covers the presence of a service (behaviour 7).
 func TestSession_Ask(t *testing.T) {
 	const name = "org.example.Engine"
 	bus := hosttest.StartFor(t)
@@ -189,7 +189,7 @@ func TestSession_Ask(t *testing.T) {
 	}
 }
 
-// TestLink_Startable: a service is not missing because the bus answers too late.
+// TestLink_Startable shows that a service does not count as missing if the bus answers too late.
 func TestLink_Startable(t *testing.T) {
 	conn, err := hosttest.StartFor(t).Connect()
 	if err != nil {
@@ -217,7 +217,7 @@ func TestSession_CallWithoutAReplyInTime(t *testing.T) {
 	}
 }
 
-// listening takes any body and counts whose signals it received.
+// listening accepts any body and counts the signals by sender.
 type listening struct {
 	recorder
 	owners, others int
@@ -232,7 +232,7 @@ func (l *listening) Receive(_ string, _ []any, fromOwner bool) error {
 	return nil
 }
 
-// FuzzReceive: whatever arrives on the bus, nobody is taken for the service, or as the bus, who is not.
+// FuzzReceive shows that no other sender is mistaken for the service or the bus.
 func FuzzReceive(f *testing.F) {
 	f.Add(":1.1", "/engine", "org.example.Engine.Status", uint64(11), false)
 	f.Add(":1.9", "/engine", "org.example.Engine.Status", uint64(11), true)

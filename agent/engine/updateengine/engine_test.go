@@ -31,7 +31,7 @@ type harness struct {
 	probe atomic.Int64
 }
 
-// newHarness starts a bus without any update_engine.
+// newHarness starts a bus without update_engine.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t)}
@@ -39,7 +39,8 @@ func newHarness(t *testing.T) *harness {
 	return h
 }
 
-// startHost puts an idle update_engine on the bus. Whatever the test does, nobody may ask it to update.
+// startHost puts an idle update_engine on the bus, and checks at the end of the test that nobody
+// asked it to update.
 func (h *harness) startHost() *hosttest.UpdateEngine {
 	h.t.Helper()
 	e, err := hosttest.StartUpdateEngine(h.bus)
@@ -59,8 +60,8 @@ func (h *harness) run() {
 	h.Start(h.engine, h.log)
 }
 
-// settle returns once everything broadcast so far has been taken in. The bus and the Engine keep the order of signals,
-// so a probe, which is malformed, counted and logged, comes after all of them.
+// settle returns once all broadcasts so far were handled. The bus and the Engine keep the order of
+// signals, so a probe, which is malformed, counted and logged, arrives last.
 func (h *harness) settle() {
 	h.t.Helper()
 	probe := h.probe.Load() + 1
@@ -69,14 +70,14 @@ func (h *harness) settle() {
 	h.Malformed.Add(-1)
 }
 
-// log looks for probes in what the Engine logs.
+// log looks for probes in the log of the Engine.
 func (h *harness) log(args string) {
 	if strings.Contains(args, `operation \"probe`) {
 		h.probe.Add(1)
 	}
 }
 
-// expectNothing checks that what was broadcast so far made no report.
+// expectNothing checks that the broadcasts so far did not lead to a report.
 func (h *harness) expectNothing() {
 	h.t.Helper()
 	h.settle()
@@ -118,7 +119,7 @@ func TestEngine_ReceivesNeedRebootOfLocksmithctlAndAPollLeavesItAlone_Behaviour1
 	calls := e.StatusCalls()
 	h.Until("two polls", func() bool { return e.StatusCalls() >= calls+2 }, 5*time.Minute)
 	h.expectNothing()
-	// What the real engine does all day.
+	// The real engine does this all day.
 	h.Must(e.Emit(hosttest.Status{Op: hosttest.OpCheckingForUpdate, Version: "0.0.0"}))
 	h.Must(e.Emit(hosttest.Idle()))
 	h.expectNothing()
@@ -199,7 +200,7 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 	h.Expect(needed4001)
 	calls := e.StatusCalls()
 	e.Stop()
-	h.Must(e.Start()) // It reports NEED_REBOOT with version 0.0.0 now.
+	h.Must(e.Start()) // It now reports NEED_REBOOT with version 0.0.0.
 	h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, 0)
 	h.expectNothing()
 }
@@ -207,11 +208,11 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
 	h := newHarness(t)
 	h.engine.RequireEngineSender = true
-	h.engine.Before = byBroadcast // By an agent that was not strict.
+	h.engine.Before = byBroadcast // from an agent without RequireEngineSender
 	e := h.startHost()
 	h.run()
 	h.Expect(upToDate)
-	h.Must(h.bus.SendNeedReboot()) // It is before the next signal on the bus.
+	h.Must(h.bus.SendNeedReboot()) // It is sent before the next signal.
 	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
 	h.Expect(needed4001)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// footprint is the memory that a leak would grow.
+// footprint holds the resources that a leak would use up.
 type footprint struct {
 	goroutines, files int
 	heap              uint64
@@ -26,7 +26,7 @@ func footprintNow(t *testing.T) footprint {
 	return footprint{runtime.NumGoroutine(), len(files), memory.HeapAlloc}
 }
 
-// Ten thousand broadcasts are absorbed one by one, without growth, and what comes after them is received.
+// Ten thousand broadcasts are handled without growth, and later ones are still received.
 func TestEngine_AbsorbsAFloodOfBroadcasts(t *testing.T) {
 	const flood = 10_000
 	if testing.Short() {
@@ -49,7 +49,7 @@ func TestEngine_AbsorbsAFloodOfBroadcasts(t *testing.T) {
 	before := footprintNow(t)
 	busy(flood)
 	var after footprint
-	h.Until("everything that the flood took to be given back", func() bool { // what ends may not have ended yet
+	h.Until("everything that the flood took to be given back", func() bool { // some of it may still be ending
 		after = footprintNow(t)
 		return after.goroutines <= before.goroutines && after.files <= before.files && after.heap < before.heap+1<<20
 	}, 0)

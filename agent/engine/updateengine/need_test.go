@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The things that can be received.
+// Possible statuses.
 var (
 	idle        = updatestatus.Status{}
 	needUnnamed = updatestatus.Status{Operation: updatestatus.UpdatedNeedReboot}
@@ -23,25 +23,25 @@ var (
 	failed      = updatestatus.Status{Operation: updatestatus.ReportingErrorEvent}
 )
 
-// began is the instant of every input that is not later.
+// began is the time of every input that is not later.
 var began = time.Unix(1_800_000_000, 0)
 
 func engineReports(s updatestatus.Status) input { return input{at: began, status: s, fromEngine: true} }
 func otherReports(s updatestatus.Status) input  { return input{at: began, status: s} }
 
-// later is an input some time after the others.
+// later moves an input to some time after the others.
 func later(after time.Duration, in input) input {
 	in.at = began.Add(after)
 	return in
 }
 
-// ending is a report of a need that ends some time after a day.
+// ending returns the report of a need that ends a day and some time after began.
 func ending(r engine.Report, after time.Duration) engine.Report {
 	r.Until = began.Add(24*time.Hour + after).UTC()
 	return r
 }
 
-// Reports that the tables below want.
+// Reports that the tables below expect.
 var (
 	upToDate = engine.Report{
 		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
@@ -188,7 +188,8 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// The clock of the host may be set back while the agent runs. The text of a time ends in m=… if that does not matter.
+// The clock of the host may be set back while the agent runs. The text of a time ends in m=… if it
+// has a monotonic reading.
 func TestNeed_EndsByTheMonotonicClock(t *testing.T) {
 	now := time.Now()
 	for name, s := range map[string]state{
@@ -201,7 +202,7 @@ func TestNeed_EndsByTheMonotonicClock(t *testing.T) {
 	}
 }
 
-// inputs draws anything that can be received.
+// inputs generates any possible input.
 func inputs() *rapid.Generator[input] {
 	return rapid.Custom(func(t *rapid.T) input {
 		if rapid.IntRange(0, 4).Draw(t, "time alone") == 0 {
@@ -218,7 +219,7 @@ func inputs() *rapid.Generator[input] {
 func TestNeed_Invariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := resumed(engine.Report{}, began)
-		asked := false // Somebody has asked for a reboot, and the engine has not been there and left since.
+		asked := false // whether somebody has announced a need that the engine has not ended since
 		atNeed := false
 		for _, in := range rapid.SliceOf(inputs()).Draw(t, "inputs") {
 			after := next(s, in)

@@ -116,7 +116,8 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// readsAsItself checks that a version is short, printable without spaces, and stays what it is.
+// readsAsItself checks that a version is short, printable, without spaces, and does not change when
+// it is read again.
 func readsAsItself(t *testing.T, version string) {
 	t.Helper()
 	again, err := Version(version)
@@ -126,7 +127,7 @@ func readsAsItself(t *testing.T, version string) {
 	}
 }
 
-// FuzzDecode builds bodies of any length out of values of any type.
+// FuzzDecode builds bodies of any length from values of any type.
 func FuzzDecode(f *testing.F) {
 	f.Add(int64(0), 0.0, "UPDATE_STATUS_UPDATED_NEED_REBOOT", "", []byte{0, 1, 2, 3, 0})
 	f.Add(int64(1), 0.5, "UPDATE_STATUS_UPDATED_NEED_REBOOT", "4001.0.0", []byte{0, 1, 2, 3, 0})
