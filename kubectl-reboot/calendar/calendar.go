@@ -1,4 +1,5 @@
-// Package calendar is the coming windows of a policy: when reboots may start, and what comes in between.
+// Package calendar lists the coming windows of a policy: when reboots may start, and what comes in
+// between.
 package calendar
 
 import (
@@ -16,52 +17,55 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// maxSteps bounds the walk, as windows or blackouts of a policy may never end.
+// maxSteps limits the number of steps, because the windows or blackouts of a policy may never end.
 const maxSteps = 10000
 
-// Kind is what a period is.
+// Kind is the kind of a period.
 type Kind string
 
 const (
 	// Open means reboots may start.
 	Open Kind = "Open"
-	// Blackout means none may, regardless of the windows.
+	// Blackout means reboots may not start, regardless of the windows.
 	Blackout Kind = "Blackout"
 	// ClockChange means the clocks of a zone jump.
 	ClockChange Kind = "ClockChange"
 )
 
-// Calendar is what is to come for one policy.
+// Calendar lists the coming periods of one policy.
 type Calendar struct {
 	Policy string `json:"policy"`
-	// Always reports that the policy has no windows: it is open but for its blackouts.
+	// Always reports whether the policy has no windows, so that it is open except in blackouts.
 	Always bool `json:"always,omitempty"`
-	// Invalid states what is wrong with the windows or blackouts; then nothing opens.
+	// Invalid says what is wrong with the windows or blackouts, in which case nothing opens.
 	Invalid string `json:"invalid,omitempty"`
-	// Stopped states why no reboot starts now, whatever is open: a halt or a pause. Empty: neither is in force.
+	// Stopped says why no reboot starts now even in an open window: a halt or a pause. It is empty
+	// if neither applies.
 	Stopped string   `json:"stopped,omitempty"`
 	Periods []Period `json:"periods"`
 }
 
-// Period is one stretch of time, or the instant at which clocks change.
+// Period is a period of time, or the instant of a clock change.
 type Period struct {
 	Kind Kind `json:"kind"`
-	// From is in it. Begun reports that it began earlier, at an instant that was not asked for.
+	// From is the first instant of the period. Begun reports that the period began earlier, before
+	// the requested time.
 	From  time.Time `json:"from"`
 	Begun bool      `json:"begun,omitempty"`
-	// To is not in it. Zero: there is no end within 400 days, or it is an instant.
+	// To is the first instant after the period. It is zero if the period does not end within 400
+	// days, or is an instant.
 	To time.Time `json:"to,omitzero"`
-	// Names are the windows that are open in turn, or the blackout.
+	// Names lists the windows that are open one after the other, or the blackout.
 	Names []string `json:"names,omitempty"`
-	// TimeZone is that of the first of them. Empty: open without windows.
+	// TimeZone is the time zone of the first name. It is empty if the policy has no windows.
 	TimeZone string `json:"timeZone,omitempty"`
-	// Reason is the one written with a blackout.
+	// Reason is the reason given for a blackout.
 	Reason string `json:"reason,omitempty"`
-	// Notes state what clock changes do to it.
+	// Notes says how clock changes affect the period.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Of walks through the next openings of a policy, from an instant on.
+// Of returns the next openings of a policy, and everything in between.
 func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
 	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Stopped: stopped(policy, from), Periods: []Period{}}
 	schedule, err := window.Of(&policy.Spec)
@@ -89,7 +93,7 @@ func stopped(policy *v1alpha1.RebootPolicy, now time.Time) string {
 	return "paused: no reboot starts before the policy is resumed"
 }
 
-// walk goes from one change to the next, to the end of the last opening that was asked for.
+// walk steps from one change to the next until the end of the last requested opening.
 func (c *Calendar) walk(schedule window.Schedule, from time.Time, next int) {
 	at := from
 	for range maxSteps {
@@ -105,7 +109,7 @@ func (c *Calendar) walk(schedule window.Schedule, from time.Time, next int) {
 	}
 }
 
-// add takes a state in, as a period or as more of the last one.
+// add appends a state as a new period, or extends the last one.
 func (c *Calendar) add(s window.State, at time.Time, first bool) {
 	e := Period{From: at.UTC(), Begun: first}
 	switch {
@@ -131,7 +135,7 @@ func (c *Calendar) add(s window.State, at time.Time, first bool) {
 	c.Periods = append(c.Periods, e)
 }
 
-// lasts reports whether an opening goes on at an instant.
+// lasts reports whether an opening is still open at an instant.
 func (e *Period) lasts(at time.Time) bool {
 	return e != nil && e.Kind == Open && (e.To.IsZero() || at.Before(e.To))
 }
@@ -152,7 +156,8 @@ func (c *Calendar) openings() (n int) {
 	return n
 }
 
-// zoneOf is the time zone of the window or the blackout that a period begins with. Empty: it is open without windows.
+// zoneOf returns the time zone of the first window or the blackout of a period, or "" if the period
+// is open without windows.
 func zoneOf(spec *v1alpha1.RebootPolicySpec, e Period) string {
 	if len(e.Names) == 0 {
 		return ""
@@ -170,7 +175,7 @@ func zoneOf(spec *v1alpha1.RebootPolicySpec, e Period) string {
 	return ""
 }
 
-// Lines is the calendar for people, from now on.
+// Lines formats the calendar for people.
 func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 	head := []string{l.Theme.Paint(terminal.Strong, "policy "+c.Policy)}
 	if c.Stopped != "" {
@@ -191,10 +196,10 @@ func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 	return append(head, l.Table([]string{"FROM", "UNTIL", "UTC", "+>FOR", "+>IN", "+ZONE", "WHAT"}, rows)...)
 }
 
-// styles are how the kinds look.
+// styles maps each kind to its style.
 var styles = map[Kind]terminal.Style{Open: terminal.Good, Blackout: terminal.Bad, ClockChange: terminal.Wait}
 
-// row shows a period by the clocks of its own zone, or else of the reader's.
+// row formats a period in its own time zone, or else in the reader's.
 func (e Period) row(readers *time.Location, now time.Time) []terminal.Cell {
 	zone, err := time.LoadLocation(e.TimeZone)
 	if err != nil || e.TimeZone == "" {
@@ -221,7 +226,7 @@ func (e Period) row(readers *time.Location, now time.Time) []terminal.Cell {
 	}
 }
 
-// utc is the period in UTC, the same for everybody.
+// utc formats the period in UTC.
 func (e Period) utc() string {
 	from := e.From.UTC().Format("Mon 15:04")
 	if e.Begun {

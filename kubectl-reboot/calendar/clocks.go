@@ -11,14 +11,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
-// jump is an instant at which the clocks of a zone are set by so much; forwards where it is positive.
+// jump is a clock change in a zone: the instant, and the change of the offset, positive if clocks
+// go forward.
 type jump struct {
 	zone *time.Location
 	at   time.Time
 	by   time.Duration
 }
 
-// noteClocks enters the clock changes up to the end of the calendar, and notes what they do to the windows.
+// noteClocks adds the clock changes up to the end of the calendar, and notes how they affect the
+// windows.
 func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 	until := from
 	for _, e := range c.Periods {
@@ -50,7 +52,7 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 	slices.SortStableFunc(c.Periods, func(a, b Period) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) })
 }
 
-// note states what a jump does to a window: to its start, or to the hours at which it ends.
+// note describes how a clock change affects the start or the end of a window.
 func (e *Period) note(j jump, start string) {
 	reads := e.From.In(j.zone).Format("15:04")
 	switch {
@@ -73,8 +75,9 @@ func (j jump) note() string {
 	return fmt.Sprintf("clocks go back %s (%s → %s)", moment.Length(-j.by), before, after)
 }
 
-// jumps are the clock changes of a zone from one instant to another. It looks at each day and finds the second by
-// halving: [time.Time.ZoneBounds] may name instants at which no clock changes.
+// jumps returns the clock changes of a zone in a period. It compares the offsets at the two ends of
+// each day and finds the second by bisection, because [time.Time.ZoneBounds] may return instants at
+// which no clock changes.
 func jumps(zone *time.Location, from, until time.Time) []jump {
 	const day = 24 * time.Hour
 	var found []jump

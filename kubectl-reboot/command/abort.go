@@ -32,7 +32,8 @@ the reboot, and this writes nothing.`,
 	return cmd
 }
 
-// abortDrain removes the cordon of an agent that drains. The write is refused if the drain has ended by then.
+// abortDrain removes the cordon of a draining agent. The write fails if the drain has ended by
+// then.
 func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	r := protocol.RecordOf(n)
 	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
@@ -55,7 +56,8 @@ func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	return "drain stopped", nil
 }
 
-// phaseOf is how far the agent is with the node's grant in this boot. Empty: it has not begun.
+// phaseOf returns the agent's progress with the node's grant in this boot, or "" if it has not
+// begun.
 func phaseOf(r protocol.Record, boot string) protocol.Phase {
 	if p := r.Progress; p != nil && (r.Grant == nil || p.Seq == r.Grant.Seq) && p.BootID == boot {
 		return p.Phase
@@ -63,7 +65,7 @@ func phaseOf(r protocol.Record, boot string) protocol.Phase {
 	return ""
 }
 
-// hasSlot reports whether the node has a grant for this boot, or its hooks are asked before it gets one.
+// hasSlot reports whether the node has a grant for this boot, or runs its before-hooks to get one.
 func hasSlot(r protocol.Record, boot string) bool {
 	asked := r.Hooks != nil && r.Hooks.Stage == v1alpha1.HooksBefore && r.Hooks.BootID == boot
 	return asked || r.Grant != nil && r.Grant.State == protocol.GrantActive && r.Grant.BootID == boot

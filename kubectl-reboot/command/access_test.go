@@ -36,7 +36,7 @@ func applyUserRoles() {
 	}
 }
 
-// as is the kubeconfig of a user with a token and a role; an empty role: none.
+// as runs the command with the kubeconfig of a new user, who has the role unless it is empty.
 func as(name, role string) func(*call) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}

@@ -22,7 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// oneNode and atLeast state what is missing, and how the command is used.
+// oneNode and atLeast say which argument is missing, and show the usage.
 func oneNode(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
@@ -39,7 +39,7 @@ func atLeast(what string) cobra.PositionalArgs {
 	}
 }
 
-// choose takes the policies that are named, in their order; all where none is.
+// choose returns the named policies in the given order, or all if no name is given.
 func choose(policies []v1alpha1.RebootPolicy, names []string) ([]v1alpha1.RebootPolicy, error) {
 	if len(names) == 0 {
 		return policies, nil
@@ -55,7 +55,7 @@ func choose(policies []v1alpha1.RebootPolicy, names []string) ([]v1alpha1.Reboot
 	return chosen, nil
 }
 
-// bare takes the kind away from names.
+// bare strips the kind from names.
 func bare(kinds []string, names ...string) []string {
 	names = slices.Clone(names)
 	for i, name := range names {
@@ -73,13 +73,14 @@ func existing(policies []v1alpha1.RebootPolicy) string {
 	return "; there are: " + message.List(policies, len(policies), func(p v1alpha1.RebootPolicy) string { return p.Name })
 }
 
-// How the kinds may be written before a name.
+// The spellings of the kinds before a name.
 var (
 	nodeKinds   = []string{"node", "nodes", "no"}
 	policyKinds = []string{"rebootpolicy", "rebootpolicies", "rbp", "rebootpolicy.reboot-operator.io", "rebootpolicies.reboot-operator.io"}
 )
 
-// find reads the node or the policy that an argument means: node/NAME, rbp/NAME, or a name that only one of them has.
+// find reads the node or policy of an argument: node/NAME, rbp/NAME, or a name that only one of
+// them has.
 func find(ctx context.Context, c client.Client, argument string) (client.Object, error) {
 	kind, name, qualified := strings.Cut(argument, "/")
 	switch {
@@ -120,7 +121,7 @@ func get(ctx context.Context, c client.Client, object client.Object, name string
 	return object, nil
 }
 
-// titled names an object for people.
+// titled formats the kind and the name of an object.
 func titled(object client.Object, name string) string {
 	if _, ok := object.(*corev1.Node); ok {
 		return "node " + name
@@ -128,11 +129,12 @@ func titled(object client.Object, name string) string {
 	return "policy " + name
 }
 
-// selection is which objects a command edits: those that its arguments name, or those of -l or --all.
+// selection holds the objects that a command edits: those named in arguments, or those of -l or
+// --all.
 type selection struct {
 	selector string
 	all      bool
-	// everything is an empty list of what --all means.
+	// everything is an empty list of the type that --all selects.
 	everything client.ObjectList
 }
 
@@ -142,10 +144,10 @@ func (s *selection) bind(cmd *cobra.Command, everything client.ObjectList, all s
 	cmd.Flags().BoolVar(&s.all, "all", false, all)
 }
 
-// named reports whether the arguments name the objects.
+// named reports whether the objects are named in arguments.
 func (s *selection) named() bool { return s.selector == "" && !s.all }
 
-// arguments refuses all but one way to select objects: names, -l or --all.
+// arguments accepts exactly one way to select objects: names, -l or --all.
 func (s *selection) arguments(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -158,7 +160,7 @@ func (s *selection) arguments(what string) cobra.PositionalArgs {
 	}
 }
 
-// parseSelector reads -l, and shows how one is written if it cannot be read.
+// parseSelector parses -l. Its error shows the correct syntax.
 func parseSelector(text string) (labels.Selector, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
@@ -167,7 +169,8 @@ func parseSelector(text string) (labels.Selector, error) {
 	return selector, nil
 }
 
-// objects are those of -l, or of --all. None is an error: a selector that selects nothing is almost always a mistake.
+// objects returns the objects of -l or --all. It fails if there are none, because an empty
+// selection is almost always a mistake.
 func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Object, error) {
 	list, selector := s.everything, labels.Everything()
 	if s.selector != "" {
@@ -195,15 +198,15 @@ func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Obje
 	return objects, err
 }
 
-// completeFlag completes the values of a flag.
+// completeFlag registers the completion of a flag's values.
 func completeFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
-	// It fails for a flag that does not exist, or that is completed already: not by what a user does.
+	// This only fails if the flag is unknown or has a completion already, which is a bug.
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err)
 	}
 }
 
-// oneOf completes with values that are always the same.
+// oneOf completes with fixed values.
 func oneOf(values ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 }
@@ -213,8 +216,8 @@ func (s *Session) contextNames(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), err
 }
 
-// completeNames completes with the names that a function finds, except those that are there already. most is how many arguments there may be;
-// 0: any number.
+// completeNames completes with the names that a function finds, except those given already. most is
+// the maximum number of arguments, or 0 for any number.
 func completeNames(most int, find func(ctx context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
@@ -238,7 +241,7 @@ func (s *Session) policyNames(ctx context.Context) ([]string, error) {
 	return s.names(ctx, v1alpha1.GroupVersion.WithKind("RebootPolicyList"))
 }
 
-// targetNames are those of nodes and policies, each with its kind.
+// targetNames returns the names of all nodes and policies, each with its kind.
 func (s *Session) targetNames(ctx context.Context) ([]string, error) {
 	policies, policiesErr := s.policyNames(ctx)
 	nodes, nodesErr := s.nodeNames(ctx)

@@ -62,7 +62,7 @@ func runCheck(ctx context.Context, s *Session, file string, names []string, o ou
 		}
 	}
 	f, unread := s.fleet(ctx)
-	s.manager = fleet.Manager{} // a manager has no part in this
+	s.manager = fleet.Manager{} // the check does not involve the manager
 	switch {
 	case unread != nil && file == "":
 		return unread
@@ -100,7 +100,8 @@ func runCheck(ctx context.Context, s *Session, file string, names []string, o ou
 	return nil
 }
 
-// refused has the API server validate a policy, and keeps nothing. Empty: it would be accepted.
+// refused validates a policy with a server-side dry run. It returns the API server's error, or ""
+// if the policy is accepted.
 func refused(ctx context.Context, s *Session, p *v1alpha1.RebootPolicy) (string, error) {
 	c, err := s.client()
 	if err != nil {
@@ -121,8 +122,7 @@ func refused(ctx context.Context, s *Session, p *v1alpha1.RebootPolicy) (string,
 	return "", err
 }
 
-// readPolicies reads the policies of a manifest. Documents of other kinds are left out. An unknown
-// field is an error.
+// readPolicies reads the policies of a manifest and skips other kinds. Unknown fields are an error.
 func readPolicies(ctx context.Context, s *Session, file string) ([]v1alpha1.RebootPolicy, error) {
 	var manifest []byte
 	var err error
@@ -132,7 +132,7 @@ func readPolicies(ctx context.Context, s *Session, file string) ([]v1alpha1.Rebo
 		manifest, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, err // it names the file
+		return nil, err // the error names the file
 	}
 	var policies []v1alpha1.RebootPolicy
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest))); ; {

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
-// policyFile writes a manifest with policies of these specs.
+// policyFile writes a manifest with policies that have the given specs.
 func policyFile(specs ...string) string {
 	GinkgoHelper()
 	var text strings.Builder

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// ours is how the operator's annotations, labels and taint on Nodes begin.
+// ours is the prefix of the operator's annotations, labels and taint on Nodes.
 const ours = "reboot-operator.io/"
 
 func cleanupCommand(s *Session) *cobra.Command {
@@ -49,11 +49,11 @@ stays, and is named: the operator may not have been the only one to want it.`,
 	return cmd
 }
 
-// noPolicies fails while there is a policy: a manager may act on what is on the Nodes.
+// noPolicies fails if a policy exists, because a manager may still act on the Nodes' annotations.
 func noPolicies(ctx context.Context, c client.Client) error {
 	var policies v1alpha1.RebootPolicyList
 	switch err := c.List(ctx, &policies); {
-	case apierrors.IsNotFound(err): // their kind is gone, too
+	case apierrors.IsNotFound(err): // the CustomResourceDefinition is gone
 		return nil
 	case err != nil:
 		return fmt.Errorf("listing policies: %w", err)
@@ -64,7 +64,7 @@ func noPolicies(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// cleanup cleans every node, also after one has failed.
+// cleanup cleans all nodes, and continues after an error.
 func (w *writeOptions) cleanup(ctx context.Context, c client.Client) error {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {
@@ -77,7 +77,7 @@ func (w *writeOptions) cleanup(ctx context.Context, c client.Client) error {
 	return errors.Join(forEach(ctx, len(left), func(i int) error { return w.cleanNode(ctx, c, &left[i]) })...)
 }
 
-// cleanNode prints what was removed once the conditions are gone, too.
+// cleanNode prints what was removed after the conditions are removed too.
 func (w *writeOptions) cleanNode(ctx context.Context, c client.Client, node *corev1.Node) error {
 	done, err := w.write(ctx, c, node, byKind(func(n *corev1.Node) (string, error) { return clean(n), nil }, nil))
 	if err == nil && w.dryRun != dryRunClient {
@@ -92,7 +92,8 @@ func (w *writeOptions) cleanNode(ctx context.Context, c client.Client, node *cor
 	return w.printDone(node, done)
 }
 
-// clean removes everything of the operator's from a Node, and states what that is. Empty: there is nothing.
+// clean removes everything that the operator wrote to a Node, and lists it. It returns "" if there
+// was nothing.
 func clean(n *corev1.Node) string {
 	var removed []string
 	note := func(what string, names []string) {
@@ -127,8 +128,8 @@ func clean(n *corev1.Node) string {
 	return "cleaned of " + strings.Join(removed, "; ")
 }
 
-// isAgents reports whether the agent alone has written a condition of KEP-5683. Any maintenance program may write these, and only
-// the managed fields show which one did.
+// isAgents reports whether only the agent has written a KEP-5683 condition. Any maintenance program
+// may write these conditions, and only managedFields show which one did.
 func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 	if !slices.Contains([]corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress}, kind) {
 		return false
@@ -141,7 +142,7 @@ func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 			} `json:"f:status"`
 		}
 		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue // what cannot be read counts for no writer
+			continue // fields that cannot be parsed are ignored
 		}
 		if _, ok := fields.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]; ok {
 			writers = append(writers, m.Manager)
@@ -150,8 +151,8 @@ func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 	return slices.Equal(writers, []string{v1alpha1.FieldOwnerAgent})
 }
 
-// withoutMarkers removes the annotations and the label that a grant has set to keep autoscalers and load balancers off the node, and
-// returns their keys.
+// withoutMarkers removes the annotations and the label with which a grant keeps autoscalers and
+// load balancers away, and returns their keys.
 func withoutMarkers(n *corev1.Node) (annotations, labels []string) {
 	of := plan.NodeOf(n)
 	annotations = of.AnnotationsToRemove()
@@ -165,7 +166,7 @@ func withoutMarkers(n *corev1.Node) (annotations, labels []string) {
 	return annotations, labels
 }
 
-// without removes the keys that are the operator's, and returns them.
+// without removes the operator's keys and returns them.
 func without(values map[string]string) []string {
 	var gone []string
 	maps.DeleteFunc(values, func(key, _ string) bool {
@@ -178,7 +179,7 @@ func without(values map[string]string) []string {
 	return gone
 }
 
-// cleanStatus removes the conditions, which are written apart from the rest of a Node.
+// cleanStatus removes the conditions, which need a write to the status subresource.
 func cleanStatus(ctx context.Context, c client.Client, name string) error {
 	err := retry.RetryOnConflict(patience, func() error {
 		var n corev1.Node

@@ -16,7 +16,7 @@ import (
 var _ = Describe("cleanup", Serial, func() {
 	const name = "left-behind"
 	BeforeEach(func() {
-		stopManager() // the operator is gone
+		stopManager() // as after an uninstallation
 		DeferCleanup(func() { stopManager = startManager() })
 		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationReport, "{}"), fleettest.Annotated("example.com/mine", "stays"),
 			fleettest.Annotated(v1alpha1.AnnotationScaleDownDisabled, "true"), fleettest.Annotated(v1alpha1.AnnotationDoNotDisrupt, "true"),

@@ -28,10 +28,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// fieldOwner is who writes, in managedFields.
+// fieldOwner is the plugin's name in managedFields.
 const fieldOwner = "kubectl-reboot"
 
-// kinds are all that the plugin reads and writes. They are known, so the API server is not asked what it has.
+// kinds registers everything that the plugin reads and writes, so that it needs no discovery
+// requests.
 func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme),
@@ -51,8 +52,9 @@ func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 	return scheme, mapper, nil
 }
 
-// restConfig is the cluster of the flags. Warnings of the API server go to standard error, as kubectl's do. The API server alone limits
-// how many requests it takes: client-go would send five a second, too slow to write to thousands of nodes.
+// restConfig returns the client configuration for the chosen cluster. Warnings of the API server go
+// to standard error, as in kubectl. There is no client-side rate limit: at the default of five
+// requests per second, writes to thousands of nodes would take too long.
 func (s *Session) restConfig() (*rest.Config, error) {
 	if err := s.hasKubeconfig(); err != nil {
 		return nil, err
@@ -67,8 +69,8 @@ func (s *Session) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// hasKubeconfig refuses to go on with no kubeconfig at all: client-go would ask localhost:8080, and
-// report that nobody listens there.
+// hasKubeconfig fails if there is no kubeconfig. Otherwise client-go would try localhost:8080, and
+// its error would be misleading.
 func (s *Session) hasKubeconfig() error {
 	if server := s.Config.APIServer; server != nil && *server != "" {
 		return nil
@@ -83,7 +85,7 @@ func (s *Session) hasKubeconfig() error {
 	return errors.New("there is no kubeconfig, so the cluster is not known: set KUBECONFIG, or use --kubeconfig")
 }
 
-// clusterFlags are the flags that choose the cluster.
+// clusterFlags returns the flags that select the cluster.
 func (s *Session) clusterFlags() string {
 	var flags []string
 	for _, f := range []struct {
@@ -97,14 +99,14 @@ func (s *Session) clusterFlags() string {
 	return strings.Join(flags, " ")
 }
 
-// command is one of kubectl to copy, within a sentence.
+// command formats a kubectl command inside a sentence.
 func (s *Session) command(format string, args ...any) string {
 	return terminal.Look{Flags: s.clusterFlags()}.Command(fmt.Sprintf(format, args...))
 }
 
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// quoted is a word of a command to copy: a shell takes it as it is.
+// quoted quotes a word for the shell if necessary.
 func quoted(word string) string {
 	if plain.MatchString(word) {
 		return word
@@ -128,8 +130,8 @@ func (s *Session) client() (client.Client, error) {
 	return c, nil
 }
 
-// fleet reads what the manager decides from, and what people are shown beside that: what kubelets report about their hosts, and when
-// reboots were requested.
+// fleet reads what the manager decides from, plus what only people look at: what kubelets report
+// about their hosts, and when reboots were requested.
 func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	c, err := s.client()
 	if err != nil {
@@ -144,7 +146,7 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 		trimmed := snapshot.Trim(n, fleet.Shown...)
 		trimmed.Status.NodeInfo = n.Status.NodeInfo
 		if _, requested := v1alpha1.RebootRequested(n); requested {
-			trimmed.ManagedFields = n.ManagedFields // which report when
+			trimmed.ManagedFields = n.ManagedFields // shows when the request was written
 		}
 		nodes = append(nodes, *trimmed)
 	})
@@ -157,7 +159,7 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	return f, nil
 }
 
-// readManager reads the Lease of the manager, in whatever namespace it runs.
+// readManager reads the Lease of the manager in any namespace.
 func readManager(ctx context.Context, c client.Client) fleet.Manager {
 	var leases coordinationv1.LeaseList
 	err := c.List(ctx, &leases, client.MatchingFields{metav1.ObjectNameField: fleet.ManagerLease})
@@ -177,7 +179,8 @@ func (s *Session) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error)
 	return listing.Policies(ctx, c)
 }
 
-// fleetOf reads the fleet, and returns the names of the policies that arguments mean; none means all. Each must be there.
+// fleetOf reads the fleet, and returns the names of the policies in the arguments. It fails if one
+// does not exist.
 func (s *Session) fleetOf(ctx context.Context, arguments []string) (f fleet.Fleet, names []string, err error) {
 	if f, err = s.fleet(ctx); err != nil {
 		return f, nil, err

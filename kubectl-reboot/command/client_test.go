@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
-// TestRestConfig: no client of the plugin holds its requests back. 10,000 nodes are that many writes.
+// TestRestConfig tests that clients have no rate limit, because 10,000 nodes need as many writes.
 func TestRestConfig(t *testing.T) {
 	s := &Session{Config: genericclioptions.NewConfigFlags(false)}
 	s.Config.APIServer = new("https://api")
@@ -27,7 +27,8 @@ func TestRestConfig(t *testing.T) {
 	}
 }
 
-// TestShowsMore: 10,000 nodes have 33 heartbeats a second, which change nothing that is shown.
+// TestShowsMore tests that heartbeats do not redraw the screen. 10,000 nodes have 33 heartbeats a
+// second.
 func TestShowsMore(t *testing.T) {
 	trimmed := func(version string, conditions ...corev1.NodeCondition) *corev1.Node {
 		return snapshot.Trim(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: version}, Status: corev1.NodeStatus{Conditions: conditions}})
@@ -43,7 +44,8 @@ func TestShowsMore(t *testing.T) {
 	}
 }
 
-// TestNotInService_ANodeOfWindowsIsDone: no agent ever reports from it, so that --wait would never end.
+// TestNotInService_ANodeOfWindowsIsDone tests that --wait does not wait for Windows nodes, on which
+// no agent ever reports.
 func TestNotInService_ANodeOfWindowsIsDone(t *testing.T) {
 	node := fleettest.Node("n1", "w", func(n *corev1.Node) {
 		n.Labels[corev1.LabelOSStable], n.Status.Conditions = "windows", n.Status.Conditions[:1]
@@ -53,7 +55,7 @@ func TestNotInService_ANodeOfWindowsIsDone(t *testing.T) {
 	}
 }
 
-// A shell has to take what a command to copy names as it is, be it the name of a context with spaces.
+// A printed command must survive copying to a shell, even with a context name that has spaces.
 func TestQuoted_IsOneWordOfAShell(t *testing.T) {
 	for _, word := range []string{"prod", "arn:aws:eks:eu-central-1:1234:cluster/prod", "/home/me/.kube/config", "my cluster", "it's", "$HOME", "a;b", "`id`", "*"} {
 		printed, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+quoted(word)).Output()

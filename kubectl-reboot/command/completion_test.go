@@ -15,7 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// install puts the plugin where kubectl finds it: this test's own binary, and the name by which completion is asked for.
+// install creates the plugin and its completion program, both of which run this test binary, in a
+// folder for the PATH.
 func install() string {
 	GinkgoHelper()
 	self, err := os.Executable()
@@ -28,7 +29,7 @@ func install() string {
 	return folder
 }
 
-// kubectl runs the real one.
+// kubectl runs the real kubectl.
 func kubectl(folder string, args ...string) string {
 	GinkgoHelper()
 	command := exec.Command(filepath.Join(testenv.Assets(), "kubectl"), args...)
@@ -75,7 +76,7 @@ var _ = Describe("Completion", func() {
 	})
 })
 
-// completed is ok, but for what cobra reports of completion on standard error.
+// completed is like ok, but allows cobra's completion messages on standard error.
 func completed(args []string) string {
 	GinkgoHelper()
 	stdout, _, err := run(args)

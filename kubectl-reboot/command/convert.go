@@ -51,7 +51,7 @@ Without -f it reads the DaemonSets of the cluster; with it, a rendered manifest.
 	return cmd
 }
 
-// daemonSets reads them from a file, from standard input, or from the cluster.
+// daemonSets reads DaemonSets from a file, from standard input, or from the cluster.
 func daemonSets(ctx context.Context, s *Session, file string) ([]appsv1.DaemonSet, error) {
 	var manifest []byte
 	var err error
@@ -63,7 +63,7 @@ func daemonSets(ctx context.Context, s *Session, file string) ([]appsv1.DaemonSe
 			err = fmt.Errorf("reading standard input: %w", err)
 		}
 	default:
-		manifest, err = os.ReadFile(file) // its errors name the file
+		manifest, err = os.ReadFile(file) // the error names the file
 	}
 	if err != nil {
 		return nil, err
@@ -71,7 +71,8 @@ func daemonSets(ctx context.Context, s *Session, file string) ([]appsv1.DaemonSe
 	return kured.DaemonSets(manifest)
 }
 
-// readAll ends with the context, too. A read of a terminal does not.
+// readAll reads until the end of the input or of the context. A read from a terminal does not end
+// with the context by itself.
 func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
 	var all []byte
 	var err error

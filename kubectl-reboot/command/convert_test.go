@@ -45,7 +45,7 @@ var _ = Describe("convert kured", func() {
 
 	It("ends at an interrupt, also while it waits for standard input", func() {
 		ctx, interrupt := context.WithCancel(context.Background())
-		in, terminal := io.Pipe() // nobody types
+		in, terminal := io.Pipe() // an input without an end
 		DeferCleanup(terminal.Close)
 		done := make(chan error, 1)
 		go func() {

@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// mostLog is how many changes a dashboard remembers.
+// mostLog is the number of changes that a dashboard keeps.
 const mostLog = 50
 
 func dashboardCommand(s *Session) *cobra.Command {
@@ -44,7 +44,7 @@ It is served on 127.0.0.1 until Ctrl-C, below a path that nobody can guess. Open
 	return cmd
 }
 
-// serveDashboard shows the fleet to browsers until the context ends.
+// serveDashboard serves the dashboard until the context ends.
 func serveDashboard(ctx context.Context, s *Session, names []string, port uint16) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 	if err != nil {
@@ -60,14 +60,15 @@ func serveDashboard(ctx context.Context, s *Session, names []string, port uint16
 		served <- server.Serve(listener)
 	}()
 	err = followDashboard(ctx, stop, s, page, names, "http://"+listener.Addr().String()+page.Path())
-	_ = server.Close() // and with it the listener
+	_ = server.Close() // also closes the listener
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		return fmt.Errorf("serving: %w", ended)
 	}
 	return err
 }
 
-// followDashboard renders the fleet whenever it changes, and prints the address with the first page.
+// followDashboard renders the fleet whenever it changes, and prints the address after the first
+// rendering.
 func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboard.Server, names []string, address string) error {
 	view := dashboard.Options{Cluster: clusterName(s), Flags: s.clusterFlags(), Names: names, Zone: s.Zone, Live: true}
 	var before status.Status
@@ -99,7 +100,7 @@ func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboa
 	return cmp.Or(failed, err)
 }
 
-// clusterName names the cluster to people: the context and the API server.
+// clusterName returns the context and the API server as a name for the cluster.
 func clusterName(s *Session) string {
 	loader := s.Config.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()

@@ -13,7 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// browse runs a dashboard until the test ends. It gives the address, and what ends it and waits for that.
+// browse runs a dashboard until the test ends. It returns the address, and a function that ends the
+// dashboard and waits.
 func browse(args ...string) (address string, end func()) {
 	GinkgoHelper()
 	var out output

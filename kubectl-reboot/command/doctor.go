@@ -65,8 +65,8 @@ ClusterRole reboot-operator-doctor gives the rights for all checks.`,
 	return cmd
 }
 
-// readCluster reads what the doctor looks at. Without nodes and policies there is nothing to look at; what else cannot be read
-// is a finding.
+// readCluster reads everything that the doctor examines. It fails if nodes or policies cannot be
+// read. Everything else that cannot be read becomes a finding.
 func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 	f, err := s.fleet(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 			}
 		}
 	}
-	var leases coordinationv1.LeaseList // first: kubelets renew them, and they are compared with the instant of the fleet
+	var leases coordinationv1.LeaseList // read first, because kubelets renew them and they are compared with the time of the fleet
 	list(&leases, "the kubelets' Leases", []doctor.Check{doctor.Clocks}, client.InNamespace(corev1.NamespaceNodeLease))
 	is.Leases = leases.Items
 	var sets appsv1.DaemonSetList
@@ -107,7 +107,7 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 	return is, nil
 }
 
-// readRights asks the API server for the rights of the operator's ServiceAccounts.
+// readRights checks the permissions of the operator's ServiceAccounts.
 func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
 	for _, right := range is.NeededRights() {
 		resource, sub, _ := strings.Cut(right.Resource, "/")
@@ -128,7 +128,7 @@ func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
 	}
 }
 
-// readVersion asks the API server for its version, and reads its clock from the answer.
+// readVersion reads the version of the API server, and its clock from the Date header.
 func readVersion(s *Session, is *doctor.Cluster) error {
 	config, err := s.restConfig()
 	if err != nil {
@@ -139,7 +139,7 @@ func readVersion(s *Session, is *doctor.Cluster) error {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if err == nil {
-				served, _ = http.ParseTime(response.Header.Get("Date")) // zero: unknown
+				served, _ = http.ParseTime(response.Header.Get("Date")) // zero if unknown
 			}
 			return response, err
 		})
@@ -154,7 +154,7 @@ func readVersion(s *Session, is *doctor.Cluster) error {
 		return fmt.Errorf("asking the API server for its version: %w", err)
 	}
 	digits := func(text string) int {
-		n, _ := strconv.Atoi(strings.TrimRight(text, "+")) // 0: unknown
+		n, _ := strconv.Atoi(strings.TrimRight(text, "+")) // 0 if unknown
 		return n
 	}
 	if is.Major, is.Minor = digits(version.Major), digits(version.Minor); is.Major == 0 {

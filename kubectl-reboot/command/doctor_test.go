@@ -20,7 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 )
 
-// deployed makes a DaemonSet or a Deployment until the test ends.
+// deployed creates an object until the test ends.
 func deployed(object client.Object) {
 	GinkgoHelper()
 	Expect(api.Create(context.Background(), object)).To(Succeed())
@@ -34,7 +34,7 @@ func pods(labels map[string]string, image string) (*metav1.LabelSelector, corev1
 	}
 }
 
-// found runs the doctor and returns what it finds, by check.
+// found runs the doctor and returns its findings by check.
 func found(user func(*call), args ...string) map[doctor.Check][]doctor.Finding {
 	GinkgoHelper()
 	stdout, stderr, err := run(append([]string{"doctor", "-o", "json"}, args...), user)
@@ -94,7 +94,7 @@ var _ = Describe("doctor", Serial, func() {
 		}
 		deployed(lease)
 		by := found(wrapped(func(r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, "/daemonsets") { // takes a minute, in which the kubelet goes on
+			if strings.HasSuffix(r.URL.Path, "/daemonsets") { // takes a minute, in which the kubelet goes on renewing its Lease
 				lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(time.Minute)))
 				Expect(api.Update(context.Background(), lease)).To(Succeed())
 			}

@@ -24,13 +24,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
-// hostile sets a title, clears the screen, paints, goes up a line, turns letters round and begins a line of its own.
+// hostile sets a title, clears the screen, changes colors, moves the cursor up, reverses the text
+// direction and starts a new line.
 const hostile = "failed\x1b]0;owned\x07\x1b[2J\x1b[32mfine\x1b[0m\u009b1A\u202e\x7f\r\nn9 is next"
 
-// shown is what a person sees of it.
+// shown is hostile as people see it.
 const shown = "failed\uFFFD]0;owned\uFFFD\uFFFD[2J\uFFFD[32mfine\uFFFD[0m\uFFFD1A\uFFFD\uFFFD"
 
-// inColour shows on a wide terminal.
+// inColour runs the command in a wide terminal with colors.
 func inColour(c *call) {
 	c.screen = terminal.Live(c.out, terminal.Theme{Color: true}, func() (int, int) { return 500, 50 })
 }
@@ -40,7 +41,8 @@ var (
 	controls = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]|(?m)^ *n9 is next`)
 )
 
-// harmless calls the plugin in a pipe and in a terminal, and expects of both the hostile text and nothing that it wants.
+// harmless runs the command in a pipe and in a terminal, and expects the hostile text without any
+// effect in both.
 func harmless(args ...string) {
 	GinkgoHelper()
 	piped := ok(args...)
@@ -53,7 +55,7 @@ func harmless(args ...string) {
 	Expect(controls.FindAllString(themes.ReplaceAllString(painted, ""), -1)).To(BeEmpty(), "%q", painted)
 }
 
-// needsHostilely: the agent reports with a hostile message why the node needs a reboot.
+// needsHostilely makes the agent report a need with a hostile message.
 func (p *pool) needsHostilely(name string) {
 	GinkgoHelper()
 	c := testenv.Condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")

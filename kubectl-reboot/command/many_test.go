@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// begin starts a command that takes a while; what comes back is its output, and its end.
+// begin starts a long-running command, and returns its output and its end.
 func begin(args ...string) (*output, chan error) {
 	out, done := &output{}, make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())

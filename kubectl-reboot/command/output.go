@@ -21,12 +21,12 @@ const (
 	asWide = "wide"
 	asSVG  = "svg"
 	asHTML = "html"
-	// asTable is what is printed without -o, too.
+	// asTable is the default.
 	asTable = "table"
 	asCSV   = "csv"
 )
 
-// output is flag -o of commands that show something of the plugin's own.
+// output is the flag -o of commands that print their own types.
 type output struct{ format string }
 
 func (o *output) bind(cmd *cobra.Command, formats ...string) {
@@ -40,7 +40,7 @@ func (o *output) bind(cmd *cobra.Command, formats ...string) {
 	completeFlag(cmd, "output", oneOf(formats...))
 }
 
-// print prints a value for programs, or its lines for people.
+// print prints a value as JSON or YAML, or its lines for people.
 func (s *Session) print(o output, value any, lines func() []string) error {
 	var text []byte
 	var err error
@@ -62,7 +62,7 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 	return s.put(string(text))
 }
 
-// warning is the first line of every screen while no manager runs, and of those that cannot know.
+// warning returns the first lines of every screen if no manager runs, or if that is unknown.
 func (s *Session) warning(m fleet.Manager) []string {
 	text := m.Trouble(s.Clock.Now())
 	if text == "" {
@@ -72,7 +72,7 @@ func (s *Session) warning(m fleet.Manager) []string {
 	return append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), "")
 }
 
-// blocks are the lines of each policy.
+// blocks joins the lines of all policies.
 func blocks[T any](policies []T, lines func(T) []string) func() []string {
 	return func() []string {
 		if len(policies) == 0 {
@@ -93,7 +93,7 @@ func (s *Session) put(text string) error {
 	return nil
 }
 
-// look is how something is shown: in the terminal's width, or at any width in a pipe.
+// look describes the output: the width of the terminal, or no limit in a pipe.
 func (s *Session) look(o output) terminal.Look {
 	l := terminal.Look{Theme: s.Screen.Theme, Wide: o.format == asWide, Zone: s.Zone, Flags: s.clusterFlags()}
 	if s.Screen.Live {

@@ -45,7 +45,7 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 				}
 				r.pause.Until = &end
 			}
-			if w.selector != "" { // of nodes alone: one refusal is enough for all
+			if w.selector != "" { // nodes only, so that an invalid pause is refused once and not for every node
 				if err := r.fitsNodes(); err != nil {
 					return err
 				}
@@ -61,16 +61,16 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 	return cmd
 }
 
-// pausing is the pause that a call of pause writes.
+// pausing writes the pause of a pause command.
 type pausing struct {
 	session *Session
 	pause   v1alpha1.Pause
-	// all keeps a pause of a policy that lasts as long as the new one, with its reason.
+	// all keeps a policy's own pause, with its reason, if it lasts at least as long as the new one.
 	all bool
 	now time.Time
 }
 
-// policy writes spec.pause. It removes a spec.urgent.all that would ignore the pause.
+// policy writes spec.pause. It removes a spec.urgent.all that would bypass the pause.
 func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	done := "paused"
 	if r.pause.Until != nil {
@@ -96,7 +96,7 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	return done, nil
 }
 
-// fitsNodes refuses what the annotation of a node cannot hold.
+// fitsNodes refuses a pause that a node's annotation cannot express.
 func (r pausing) fitsNodes() error {
 	switch {
 	case r.pause.Until != nil:
@@ -107,7 +107,7 @@ func (r pausing) fitsNodes() error {
 	return nil
 }
 
-// node writes the reason as the value of the annotation.
+// node writes the reason to the annotation.
 func (r pausing) node(n *corev1.Node) (string, error) {
 	if err := r.fitsNodes(); err != nil {
 		return "", err
@@ -123,7 +123,7 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 	return "paused", nil
 }
 
-// instant reads --until: an instant, or how long from now. The API keeps whole seconds.
+// instant parses --until: a time, or a duration from now. The API stores whole seconds.
 func instant(text string, now time.Time) (metav1.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if d, notDuration := moment.Parse(text); notDuration == nil {
@@ -160,7 +160,7 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.now = s.Clock.Now()
 			r.pause = r.pause || w.all && !r.halt
-			if r.halt && w.selector != "" { // of nodes alone: one refusal is enough for all
+			if r.halt && w.selector != "" { // nodes only, so that the flag is refused once and not for every node
 				return errNoHalt
 			}
 			return w.each(cmd.Context(), args, find, byKind(r.node, r.policy))
@@ -176,7 +176,8 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 	return cmd
 }
 
-// resumption is what a call of resume ends. Neither pause nor halt: the one that is in force.
+// resumption ends what a resume command ends: the pause, the halt, or without flags whichever
+// applies.
 type resumption struct {
 	session     *Session
 	pause, halt bool
@@ -184,7 +185,7 @@ type resumption struct {
 	now         time.Time
 }
 
-// policy ends the pause and the halt that were read: the write is refused if there is another by then.
+// policy ends the pause and the halt that were read. The write fails if they have changed by then.
 func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	paused, halted := pauseOf(p, r.now), haltOf(p)
 	pause, halt := r.pause, r.halt
@@ -211,7 +212,7 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	return r.done(ended, left, halted != "" && halt), nil
 }
 
-// done states what was ended, and what is left.
+// done says what was ended, and what is left.
 func (r resumption) done(ended, left []string, haltEnded bool) string {
 	text := "resumed: "
 	switch {
@@ -234,7 +235,7 @@ func (r resumption) done(ended, left []string, haltEnded bool) string {
 	return text
 }
 
-// pauseOf describes the pause that is in force. Empty: none is.
+// pauseOf describes the pause in force, or returns "".
 func pauseOf(p *v1alpha1.RebootPolicy, now time.Time) string {
 	if !p.Spec.Pause.InForce(now) {
 		return ""
@@ -242,7 +243,7 @@ func pauseOf(p *v1alpha1.RebootPolicy, now time.Time) string {
 	return described("paused", p.Spec.Pause.Reason)
 }
 
-// haltOf describes the halt. Empty: the policy has not halted.
+// haltOf describes the halt, or returns "" if the policy has not halted.
 func haltOf(p *v1alpha1.RebootPolicy) string {
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted) {
 		return ""
@@ -271,7 +272,8 @@ func (r resumption) node(n *corev1.Node) (string, error) {
 	return "resumed" + r.unwritten(), nil
 }
 
-// unwritten reports that the end of a pause holds no reason.
+// unwritten returns a remark that the reason was not stored, because only the end of a halt stores
+// one.
 func (r resumption) unwritten() string {
 	if r.reason == "" {
 		return ""

@@ -21,13 +21,14 @@ import (
 
 var pools atomic.Int32
 
-// pool is a policy and its nodes, whose kubelets and agents it plays.
+// pool is a policy with its nodes, whose kubelets and agents the test plays.
 type pool struct {
 	policy string
 	nodes  []string
 }
 
-// newPool makes nodes that are Ready and need no reboot, and a policy over them that settles at once.
+// newPool creates Ready nodes that need no reboot, and a policy that selects them and settles at
+// once.
 func newPool(size int, options ...func(*v1alpha1.RebootPolicy)) *pool {
 	GinkgoHelper()
 	p := &pool{policy: fmt.Sprintf("pool%d", pools.Add(1))}
@@ -79,19 +80,20 @@ func (p *pool) patch(name string, patch map[string]any) {
 	Expect(testenv.PatchNode(context.Background(), api, v1alpha1.FieldOwnerAgent, name, patch)).To(Succeed())
 }
 
-// plays are writes of the node's agent, as soon as the protocol permits them: the manager writes the grant after the policy's status.
+// plays makes the writes of the node's agent as soon as the protocol allows them. The manager
+// writes the grant only after the policy's status.
 func (p *pool) plays(name string, moves ...agents.Move) {
 	GinkgoHelper()
 	Eventually(func() error { return agents.Play(context.Background(), api, node(name), moves...) }).Should(Succeed())
 }
 
-// needs: the agent reports that the node needs a reboot.
+// needs makes the agent report that the node needs a reboot.
 func (p *pool) needs(name string) {
 	GinkgoHelper()
 	p.plays(name, agents.Report(agents.Staged(time.Now())))
 }
 
-// waits until the manager has reported on the node what is expected.
+// expectPermitted waits until the manager reports the given condition on the node.
 func expectPermitted(name, want string) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -104,19 +106,19 @@ func expectPermitted(name, want string) {
 	}).Should(Equal(want))
 }
 
-// starts: the agent cordons and begins to drain.
+// starts makes the agent cordon and begin to drain.
 func (p *pool) starts(name string) {
 	GinkgoHelper()
 	p.plays(name, agents.Start(time.Now()))
 }
 
-// commits: the agent passes the point of no return.
+// commits makes the agent pass the point of no return.
 func (p *pool) commits(name string) {
 	GinkgoHelper()
 	p.plays(name, agents.Commit(time.Now()))
 }
 
-// waitsFor: the agent reports what its drain waits for.
+// waitsFor makes the agent report what its drain waits for.
 func (p *pool) waitsFor(name, report string) {
 	GinkgoHelper()
 	c := testenv.Condition(corev1.NodeDrainInProgress, "True", v1alpha1.EventDraining)
@@ -124,7 +126,7 @@ func (p *pool) waitsFor(name, report string) {
 	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{c}}})
 }
 
-// boots: the machine is up again, and its agent reports.
+// boots boots the machine, and makes its agent report.
 func (p *pool) boots(name string) {
 	GinkgoHelper()
 	p.plays(name, agents.Boot(name+"-boot-2"), agents.Report(agents.UpToDate(time.Now())))

@@ -47,7 +47,7 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 				return w.each(cmd.Context(), args, findNode, byKind(w.cancelRequest, nil))
 			case strings.TrimSpace(reason) == "":
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
-			case strings.EqualFold(reason, "false"): // as the value of the annotation it is no request
+			case strings.EqualFold(reason, "false"): // in the annotation, this value means that no reboot is requested
 				return fmt.Errorf("--reason %q asks for no reboot: give the reason in other words", reason)
 			case strings.HasPrefix(reason, v1alpha1.UrgentPrefix):
 				return fmt.Errorf("--reason begins with %s, which makes a request urgent: use --urgent, or give the reason in other words", v1alpha1.UrgentPrefix)
@@ -77,7 +77,7 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 	return cmd
 }
 
-// cancelRequest removes a request, by annotation or by label.
+// cancelRequest removes a request, whether it is an annotation or a label.
 func (w *writeOptions) cancelRequest(n *corev1.Node) (string, error) {
 	why, requested := v1alpha1.RebootRequested(n)
 	if !requested {
@@ -94,7 +94,7 @@ func (w *writeOptions) cancelRequest(n *corev1.Node) (string, error) {
 		done += "; its drain goes on: " + w.session.command("kubectl reboot abort %s", n.Name) + " stops it"
 	case protocol.PhaseRebooting:
 		done += "; its reboot has begun and cannot be stopped"
-	case protocol.PhaseAborted: // Nothing goes on.
+	case protocol.PhaseAborted: // nothing is in progress
 	}
 	return done, nil
 }
@@ -103,7 +103,8 @@ func findNode(ctx context.Context, c client.Client, argument string) (client.Obj
 	return get(ctx, c, &corev1.Node{}, bare(nodeKinds, argument)[0])
 }
 
-// requestUrgently refuses nodes whose policy does not allow it. A request that is there and not urgent becomes urgent.
+// requestUrgently skips nodes whose policy does not allow urgent requests. It turns an existing
+// request into an urgent one.
 func requestUrgently(ctx context.Context, w *writeOptions, arguments []string, reason string) error {
 	policies, err := w.session.policies(ctx)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package command is the command line of `kubectl reboot`: flags, what is read and written, and how it is printed.
+// Package command is the command line of `kubectl reboot`: its flags, its requests to the API
+// server, and its output.
 package command
 
 import (
@@ -28,33 +29,33 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// completer is how kubectl finds what completes a plugin's arguments.
+// completer is the program name under which kubectl looks for the completion of a plugin.
 const completer = "kubectl_complete-reboot"
 
-// Session is what all commands share.
+// Session is shared by all commands.
 type Session struct {
 	genericiooptions.IOStreams
 
-	// Config are kubectl's flags: --context, --kubeconfig and their like.
+	// Config holds kubectl's flags, such as --context and --kubeconfig.
 	Config *genericclioptions.ConfigFlags
 	// Clock is the only source of time.
 	Clock clock.WithTicker
-	// Zone is the one in which instants are shown.
+	// Zone is the time zone of the output.
 	Zone *time.Location
-	// Screen is what Out is: a terminal, or a pipe.
+	// Screen is the terminal or pipe behind Out.
 	Screen *terminal.Terminal
-	// Version is the plugin's.
+	// Version is the version of the plugin.
 	Version string
 
-	// manager is what the Lease said when the fleet was read last.
+	// manager is the state of the manager's Lease when the fleet was last read.
 	manager fleet.Manager
-	// rights states who has the rights that a command needs.
+	// rights says which role has the permissions that a command needs.
 	rights string
 }
 
-// Run runs the plugin with the arguments of the process, and prints its error.
+// Run runs the plugin with the given arguments, and prints its error.
 func Run(ctx context.Context, version string, args []string) error {
-	// What libraries log is not for the people who use a command.
+	// Users do not need the logs of libraries.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	s := &Session{
@@ -68,7 +69,7 @@ func Run(ctx context.Context, version string, args []string) error {
 // Run runs one command line, which begins with the program's name.
 func (s *Session) Run(ctx context.Context, args []string) error {
 	args = slices.Clone(args)
-	s.ErrOut = terminal.Colourless(s.ErrOut) // errors and warnings of the API server quote others, too
+	s.ErrOut = terminal.Colourless(s.ErrOut) // errors and warnings may quote untrusted text
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	if args[0] = cobra.ShellCompRequestCmd; name != completer {
 		args = args[1:]
@@ -92,7 +93,7 @@ Answers come from the planner that the manager runs, so there is one while no ma
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
-		Version:           buildOf(s).String(), // --version
+		Version:           buildOf(s).String(), // for --version
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(s.Out)
@@ -102,7 +103,7 @@ Answers come from the planner that the manager runs, so there is one while no ma
 	root.AddCommand(statusCommand(s), explainCommand(s), dashboardCommand(s), forecastCommand(s), windowsCommand(s), historyCommand(s), reportCommand(s), doctorCommand(s), checkCommand(s), requestCommand(s), pauseCommand(s), resumeCommand(s), abortCommand(s), cleanupCommand(s), convertCommand(s), versionCommand(s))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		if cmd.HasSubCommands() { // another word is an error: standard output becomes a policy, or a script
+		if cmd.HasSubCommands() { // an unknown command is an error, because standard output may be used as a policy or a script
 			cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
@@ -111,7 +112,7 @@ Answers come from the planner that the manager runs, so there is one while no ma
 	return root
 }
 
-// usage is cobra's, shorter: the flags that every command has are kubectl's.
+// usage is cobra's template, without the flags of kubectl that every command has.
 const usage = `Usage:{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND{{else}}
   {{.UseLine}}{{end}}{{if .HasExample}}
@@ -128,7 +129,7 @@ Flags:
 --kubeconfig, --context, --as and others choose the cluster and the user; kubectl options lists them.
 `
 
-// split takes joined errors apart. Each of them is a sentence.
+// split returns the parts of a joined error. Each of them is a sentence.
 func split(err error) []error {
 	var joined interface{ Unwrap() []error }
 	switch {
@@ -140,7 +141,7 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// explained adds what to do to errors whose text alone does not explain it.
+// explained adds what to do to errors whose text does not say it.
 func (s *Session) explained(err error) error {
 	var status apierrors.APIStatus
 	switch {
@@ -156,7 +157,7 @@ func (s *Session) explained(err error) error {
 	return err
 }
 
-// build is what the plugin was built from.
+// build describes how the plugin was built.
 type build struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
@@ -167,7 +168,7 @@ func buildOf(s *Session) build {
 	return build{Version: s.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 
-// String is the line that people read.
+// String formats the build as one line.
 func (b build) String() string {
 	return fmt.Sprintf("kubectl reboot %s (%s, %s)", b.Version, b.Go, b.Platform)
 }

@@ -58,7 +58,7 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
 	return cmd
 }
 
-// statusView shows the status of policies; no names: of all.
+// statusView shows the status of the named policies, or of all.
 type statusView struct {
 	output
 
@@ -66,7 +66,7 @@ type statusView struct {
 	names   []string
 }
 
-// watch shows the status again and again until the context ends.
+// watch shows the status until the context ends.
 func (v *statusView) watch(ctx context.Context) error {
 	screen := v.session.Screen
 	defer screen.Close()
@@ -90,7 +90,7 @@ func (v *statusView) watch(ctx context.Context) error {
 	})
 }
 
-// frame is the status in as many lines as the terminal has, and when it is of.
+// frame returns the status, with its time, cut to the height of the terminal.
 func (v *statusView) frame(is status.Status, trouble string) []string {
 	screen := v.session.Screen
 	width, height := screen.Size()
@@ -186,7 +186,7 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 	return s.print(o, tables, blocks(tables, func(t timetable.Timetable) []string { return t.Lines(s.look(o)) }))
 }
 
-// mostOpenings is the most that --next takes.
+// mostOpenings is the maximum of --next.
 const mostOpenings = 1000
 
 func windowsCommand(s *Session) *cobra.Command {
@@ -255,7 +255,8 @@ remembers, which is at most the last 20 of each. Nodes that are gone are remembe
 	return cmd
 }
 
-// anyKnown refuses names that are neither in the history nor those of nodes: they are mistakes.
+// anyKnown refuses names that are neither in the history nor names of nodes, because they must be
+// mistakes.
 func anyKnown(ctx context.Context, s *Session, attempts []history.Attempt, names []string) error {
 	c, err := s.client()
 	if err != nil {

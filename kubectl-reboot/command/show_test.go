@@ -149,7 +149,7 @@ var _ = Describe("forecast", func() {
 	It("shows who goes when, and who stays", func() {
 		p := newPool(3, func(p *v1alpha1.RebootPolicy) {
 			fleettest.Weeknights(p)
-			w := &p.Spec.Windows[0] // it never opens while the test runs
+			w := &p.Spec.Windows[0] // does not open while the test runs
 			w.Days, w.Start, w.TimeZone = nil, time.Now().UTC().Add(12*time.Hour).Format("15:04"), ""
 		})
 		for _, name := range p.nodes {
@@ -237,7 +237,7 @@ var _ = Describe("windows", func() {
 	})
 })
 
-// output is written to by a watch and read by its test.
+// output is a buffer that a watch writes and its test reads.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -34,7 +34,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// asPlugin makes this test's own binary the plugin, for kubectl to run.
+// asPlugin makes this test binary act as the plugin, so that kubectl can run it.
 const asPlugin = "REBOOT_OPERATOR_TEST_AS_PLUGIN"
 
 var (
@@ -42,7 +42,7 @@ var (
 	api client.Client
 	// admin is the kubeconfig of a cluster administrator.
 	admin string
-	// stopManager ends the manager that runs beside most tests.
+	// stopManager stops the manager that most tests use.
 	stopManager func()
 )
 
@@ -63,7 +63,7 @@ func TestCommand(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	ctrl.SetLogger(logr.Discard())
-	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
+	SetDefaultEventuallyTimeout(time.Minute) // enough for a busy machine
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	env = embedded.StartServerFor(GinkgoT())
 	scheme, err := controllers.Scheme()
@@ -75,7 +75,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() { stopManager() })
 })
 
-// startManager runs a manager the way main does; what it returns ends it, once.
+// startManager runs a manager like the main package does, and returns a function that stops it.
 func startManager() func() {
 	mgr, err := testenv.NewManager(env.Config(), (&controllers.Options{
 		MetricsAddr: "0", ProbeAddr: "0", LeaderElect: true, Namespace: metav1.NamespaceDefault,
@@ -95,7 +95,7 @@ func startManager() func() {
 	})
 }
 
-// kubeconfig writes one for a user of the API server, with two contexts.
+// kubeconfig writes the kubeconfig of a user, with two contexts.
 func kubeconfig(user clientcmdapi.AuthInfo) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
@@ -122,7 +122,7 @@ type call struct {
 	zone       *time.Location
 }
 
-// run calls the plugin as the administrator, in a pipe; edits change that.
+// run calls the plugin as the administrator with its output in a pipe, unless edits change that.
 func run(args []string, edits ...func(*call)) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
 	c := &call{kubeconfig: admin, context: context.Background, in: &bytes.Buffer{}, out: &out, screen: terminal.Pipe(&out), wire: &wire.Wire{}, name: "kubectl-reboot", zone: time.UTC}
@@ -160,12 +160,12 @@ func fails(args ...string) string {
 	return stderr
 }
 
-// until ends the call with a context.
+// until makes the call end with a context.
 func until(ctx context.Context) func(*call) {
 	return func(c *call) { c.context = func() context.Context { return ctx } }
 }
 
-// wrapped looks at every request.
+// wrapped calls look with every request.
 func wrapped(look func(*http.Request)) func(*call) {
 	return func(c *call) {
 		c.wire.Meddle(nil, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// waitOptions is flag --wait: it follows the nodes of what was written until they are done.
+// waitOptions is the flag --wait, which follows the affected nodes until they are done.
 type waitOptions struct {
 	on      bool
 	timeout time.Duration
@@ -32,7 +32,7 @@ func (w *waitOptions) bind(cmd *cobra.Command, until string, left status.Left) {
 	cmd.Flags().Var((*days)(&w.timeout), "timeout", "How long --wait waits, such as 2h or 1d; then it fails. 0: for ever.")
 }
 
-// days is a duration that may be written with days.
+// days is a duration that may have days.
 type days time.Duration
 
 // String implements pflag.Value.
@@ -60,10 +60,11 @@ func (w *waitOptions) check(format string) error {
 	return nil
 }
 
-// notDisrupted is for commands that begin no reboot: a node that nothing disrupts is done.
+// notDisrupted is for commands that start no reboots. A node is done if it is not disrupted.
 func notDisrupted(*corev1.Node, *plan.Node) string { return "" }
 
-// notInService is for commands after which nodes reboot: a node is done that needs no reboot, is Ready, and is not cordoned.
+// notInService is for commands after which nodes reboot. A node is done if it needs no reboot, is
+// Ready, and is not cordoned.
 func notInService(object *corev1.Node, n *plan.Node) string {
 	_, requested := v1alpha1.RebootRequested(object)
 	switch {
@@ -71,7 +72,7 @@ func notInService(object *corev1.Node, n *plan.Node) string {
 		return "requested"
 	case n.Required == corev1.ConditionTrue:
 		return "in need of a reboot"
-	case !n.Reports() && !n.Windows: // no agent reports from Windows
+	case !n.Reports() && !n.Windows: // Windows nodes have no agent
 		return "of unknown need"
 	case !n.Ready:
 		return "not Ready"
@@ -81,7 +82,8 @@ func notInService(object *corev1.Node, n *plan.Node) string {
 	return ""
 }
 
-// mayRead fails where policies or nodes cannot be listed: the watches would try again for ever, before there is anything to report.
+// mayRead fails if policies or nodes cannot be listed. The watches would retry forever and report
+// nothing.
 func (w *waitOptions) mayRead(ctx context.Context, c client.Client) error {
 	for _, list := range []client.ObjectList{&v1alpha1.RebootPolicyList{}, &corev1.NodeList{}} {
 		if err := c.List(ctx, list, client.Limit(1)); err != nil {
@@ -91,7 +93,7 @@ func (w *waitOptions) mayRead(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// follow reports progress until all nodes of what was written are done. An end before that is an error.
+// follow reports progress until all affected nodes are done. It is an error if it ends before.
 func (w *waitOptions) follow(ctx context.Context, s *Session, written []client.Object) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,7 +104,8 @@ func (w *waitOptions) follow(ctx context.Context, s *Session, written []client.O
 	var before status.Progress
 	var err error
 	over, troubled := false, ""
-	// A heartbeat, which is no change, may be what makes the view as new as the writes: it looks again by itself.
+	// The view may catch up with the writes through a heartbeat, which is not a change, so look
+	// again every second.
 	failed := watch(ctx, s, time.Second, func(f fleet.Fleet, trouble string) {
 		if trouble != "" && trouble != troubled {
 			s.Screen.Print(s.Screen.Theme.Line(trouble))
@@ -137,7 +140,9 @@ func (w *waitOptions) follow(ctx context.Context, s *Session, written []client.O
 	return fmt.Errorf("--wait ended before all were done: %s", before)
 }
 
-// nodes are those of what was written: nodes, those that policies govern, and those whose reboots they have granted. Not current: the view is older than the writes.
+// nodes returns the affected nodes: nodes that were written, nodes of policies that were written,
+// and nodes whose reboots these have granted. current is false if the view is older than the
+// writes.
 func (w *waitOptions) nodes(f fleet.Fleet, written []client.Object) (nodes map[string]bool, current bool, err error) {
 	nodes = map[string]bool{}
 	var gone []string
@@ -154,7 +159,7 @@ func (w *waitOptions) nodes(f fleet.Fleet, written []client.Object) (nodes map[s
 				nodes[n.Name] = true
 			}
 			for _, t := range f.Plan(p).Reboots {
-				if t.Node != nil { // also one that has left the policy since
+				if t.Node != nil { // even if it has left the policy since
 					nodes[t.Node.Name] = true
 				}
 			}

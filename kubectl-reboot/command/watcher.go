@@ -24,22 +24,23 @@ import (
 )
 
 const (
-	// calm is how long to wait for more changes: writes often come in groups.
+	// calm is the wait for more changes, because writes often come in groups.
 	calm = 100 * time.Millisecond
-	// mostTorn is how many views in a row are not shown because one watch is ahead of the other.
+	// mostTorn is the number of views in a row that are skipped because one watch is ahead of the
+	// other.
 	mostTorn = 10
-	// leasePace is the time between two looks at the manager's Lease.
+	// leasePace is the interval at which the manager's Lease is read.
 	leasePace = 5 * time.Second
 )
 
-// watch shows the fleet at first, after every change, and when time alone changes something. It also shows it after each period
-// without a change; 0: it does not. Changes come from two watches. It returns nil when the context ends.
+// watch shows the fleet at the start, after every change, when time alone changes something, and
+// after each period without a change unless every is 0. It returns nil when the context ends.
 func watch(ctx context.Context, s *Session, every time.Duration, show func(f fleet.Fleet, trouble string)) error {
 	w := &watcher{session: s, changed: make(chan struct{}, 1), failed: map[string]string{}}
 	if err := w.start(ctx); err != nil {
 		return err
 	}
-	w.session.manager = fleet.Manager{} // what is drawn has its own
+	w.session.manager = fleet.Manager{} // the drawn fleet has its own
 	for torn := 0; ctx.Err() == nil; {
 		f, err := w.fleet(ctx)
 		if err != nil {
@@ -57,7 +58,7 @@ func watch(ctx context.Context, s *Session, every time.Duration, show func(f fle
 	return nil
 }
 
-// untilNext is how long only an event can change anything; 0: for ever.
+// untilNext returns the time until something may change without an event, or 0 if nothing will.
 func untilNext(f fleet.Fleet, every time.Duration) time.Duration {
 	next := f.Next()
 	if next.IsZero() {
@@ -77,11 +78,11 @@ type watcher struct {
 	changed chan struct{}
 
 	mu sync.Mutex
-	// failed is what went wrong last, by what was asked for.
+	// failed holds the last error of each request path.
 	failed map[string]string
 
-	// live reads the manager's Lease, which changes every two seconds: a watch of it would wake for
-	// nothing.
+	// live reads the manager's Lease. It changes every two seconds, so a watch would wake up too
+	// often.
 	live    client.Client
 	manager fleet.Manager
 	readAt  time.Time
@@ -125,14 +126,15 @@ func (w *watcher) start(ctx context.Context) error {
 		}
 	}
 	go func() {
-		// It ends with the context and has no error of its own to report.
+		// It ends with the context and returns no other error.
 		_ = w.cache.Start(ctx)
 	}()
 	w.cache.WaitForCacheSync(ctx)
 	return nil
 }
 
-// showsMore reports whether an update is more than a heartbeat: what is kept of a Node has none.
+// showsMore reports whether an update is more than a heartbeat. The trimmed Nodes have no heartbeat
+// times.
 func showsMore(before, after any) bool {
 	was, isNode := before.(*corev1.Node)
 	is, stays := after.(*corev1.Node)
@@ -151,7 +153,8 @@ func (w *watcher) wake() {
 	}
 }
 
-// listen notes which requests fail. The watches retry by themselves, and do not report most failures.
+// listen records failing requests. The watches retry by themselves, and do not report most
+// failures.
 func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
@@ -159,7 +162,7 @@ func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
 		case r.Context().Err() != nil:
 		case err != nil:
 			w.note(r.URL.Path, err.Error())
-		case response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusGone: // expected: the watch begins again
+		case response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusGone: // expected: the watch starts over
 			w.note(r.URL.Path, response.Status)
 		default:
 			w.note(r.URL.Path, "")
@@ -168,13 +171,13 @@ func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// roundTripper is a transport of one function.
+// roundTripper makes a function an http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// note keeps what went wrong with a path; empty: nothing any more.
+// note records the error of a path, or its end if failure is empty.
 func (w *watcher) note(path, failure string) {
 	w.mu.Lock()
 	changed := w.failed[path] != failure
@@ -185,7 +188,7 @@ func (w *watcher) note(path, failure string) {
 	}
 }
 
-// trouble is why what is shown may be old; empty: it is not.
+// trouble says why the view may be outdated, or returns "".
 func (w *watcher) trouble() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,7 +217,8 @@ func (w *watcher) fleet(ctx context.Context) (fleet.Fleet, error) {
 	return f, nil
 }
 
-// wait waits for a change, and then for a moment of calm; or until so much time has passed, where it is not 0.
+// wait waits for a change and then until no more changes come, or at most for the given time unless
+// that is 0.
 func (w *watcher) wait(ctx context.Context, most time.Duration) {
 	var over <-chan time.Time
 	if most > 0 {

@@ -29,10 +29,10 @@ const (
 	dryRunServer = "server"
 )
 
-// patience is how often a write is tried again after a conflict: kubelets and the manager write nodes and policies, too.
+// patience limits the retries of a write after conflicts with kubelets and the manager.
 var patience = wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 0.1}
 
-// writeOptions is for the commands that edit nodes and policies: it selects, edits and prints them.
+// writeOptions is shared by the commands that edit nodes and policies.
 type writeOptions struct {
 	selection
 
@@ -41,19 +41,19 @@ type writeOptions struct {
 	print   *genericclioptions.PrintFlags
 	printer printers.ResourcePrinter
 	wait    waitOptions
-	// question asks whether to go on with as many objects as -l or --all select. Empty: nobody is
-	// asked.
+	// question is asked before writing to the objects that -l or --all selects. If it is empty,
+	// nothing is asked.
 	question string
 	yes      bool
 }
 
-// ask makes the command ask before it writes to all that -l or --all select.
+// ask makes the command ask before it writes to the objects that -l or --all selects.
 func (w *writeOptions) ask(cmd *cobra.Command, question string) {
 	w.question = question
 	cmd.Flags().BoolVarP(&w.yes, "yes", "y", false, "With -l or --all: do not ask.")
 }
 
-// confirm asks, unless --yes or a dry run says that there is nothing to ask.
+// confirm asks the question, unless --yes or a dry run makes it unnecessary.
 func (w *writeOptions) confirm(count int) error {
 	if w.question == "" || w.yes || w.named() || w.dryRun != dryRunNone {
 		return nil
@@ -63,7 +63,7 @@ func (w *writeOptions) confirm(count int) error {
 		what = message.Count(count, "policy", "policies")
 	}
 	fmt.Fprintf(w.session.ErrOut, w.question+" [y/N] ", what)
-	answer, _ := bufio.NewReader(w.session.In).ReadString('\n') // an error is no answer
+	answer, _ := bufio.NewReader(w.session.In).ReadString('\n') // an error counts as no
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return errors.New("nothing was written: answer y, or use --yes")
 	}
@@ -95,11 +95,12 @@ func (w *writeOptions) check() error {
 	return fmt.Errorf("--dry-run %q must be none, server or client", w.dryRun)
 }
 
-// edit changes an object, and reports in a phrase what was done. Where it leaves the object as it is, it reports why.
+// edit changes an object and describes the change in a phrase. If it does not change the object,
+// the phrase says why.
 type edit func(object client.Object) (done string, err error)
 
-// each edits the object of every argument, or those that are selected, also after one has failed. With --wait it then
-// follows what it wrote until it is done.
+// each edits the named or selected objects, and continues after an error. With --wait it then
+// follows the objects until they are done.
 func (w *writeOptions) each(ctx context.Context, arguments []string, find finder, e edit) error {
 	c, err := w.client()
 	if err != nil {
@@ -110,7 +111,7 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 			return err
 		}
 	}
-	objects := make([]client.Object, len(arguments)) // each is read when it is its turn
+	objects := make([]client.Object, len(arguments)) // each object is read just before its edit
 	if !w.named() {
 		if objects, err = w.objects(ctx, c); err != nil {
 			return err
@@ -143,7 +144,8 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 	return errors.Join(errs...)
 }
 
-// forEach does something to each of many objects, also after one has failed, and ends with the context.
+// forEach does something for each of many objects. It continues after an error, and stops when the
+// context ends.
 func forEach(ctx context.Context, many int, do func(i int) error) []error {
 	var errs []error
 	for i := range many {
@@ -155,7 +157,8 @@ func forEach(ctx context.Context, many int, do func(i int) error) []error {
 	return errs
 }
 
-// client writes in the plugin's name. With --dry-run=server the API server keeps nothing of what it writes.
+// client returns a client that writes in the plugin's name, or makes server-side dry runs with
+// --dry-run=server.
 func (w *writeOptions) client() (client.Client, error) {
 	c, err := w.session.client()
 	if err != nil {
@@ -168,10 +171,11 @@ func (w *writeOptions) client() (client.Client, error) {
 	return c, nil
 }
 
-// finder reads the object that an argument means.
+// finder reads the object of an argument.
 type finder func(ctx context.Context, c client.Client, argument string) (client.Object, error)
 
-// write edits an object by compare-and-swap: what was read is what is changed, or it is read and edited again.
+// write edits an object with optimistic concurrency. After a conflict it reads the object and edits
+// it again.
 func (w *writeOptions) write(ctx context.Context, c client.Client, object client.Object, e edit) (done string, err error) {
 	tried := false
 	err = retry.RetryOnConflict(patience, func() error {
@@ -197,13 +201,14 @@ func (w *writeOptions) write(ctx context.Context, c client.Client, object client
 	return done, nil
 }
 
-// printDone prints as kubectl does: a line such as "node/n4 paused (server dry run)", or the object.
+// printDone prints the result like kubectl: a line such as "node/n4 paused (server dry run)", or
+// the object.
 func (w *writeOptions) printDone(object client.Object, done string) error {
 	if w.dryRun != dryRunNone {
 		done += " (" + w.dryRun + " dry run)"
 	}
-	w.print.NamePrintFlags.Operation = terminal.Theme{}.Line(done) // it may quote what a node has for a reason
-	if w.printer == nil || *w.print.OutputFormat == "" {           // a line is printed for one object, and documents one after the other
+	w.print.NamePrintFlags.Operation = terminal.Theme{}.Line(done) // it may quote text from the node
+	if w.printer == nil || *w.print.OutputFormat == "" {           // the printer of lines is for one object, that of documents for all
 		scheme, _, err := kinds()
 		if err != nil {
 			return err
@@ -215,7 +220,8 @@ func (w *writeOptions) printDone(object client.Object, done string) error {
 	return w.printer.PrintObj(object, w.session.Out)
 }
 
-// byKind edits nodes and policies, each by its own function. policy is nil where only nodes are found.
+// byKind edits nodes and policies with their own functions. policy is nil if only nodes can be
+// found.
 func byKind(node func(*corev1.Node) (string, error), policy func(*v1alpha1.RebootPolicy) (string, error)) edit {
 	return func(object client.Object) (string, error) {
 		switch o := object.(type) {

@@ -19,10 +19,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
-// paused keeps the manager from granting anything.
+// paused keeps the manager from granting reboots.
 var paused = fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "test"} })
 
-// halted is a pool whose policy has halted: its only node has failed more often than it may, which the agent reports.
+// halted returns a pool whose policy has halted, because its only node has failed too often.
 func halted() *pool {
 	GinkgoHelper()
 	p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = new(int32(1)) }))
