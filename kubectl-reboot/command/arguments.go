@@ -169,8 +169,8 @@ func parseSelector(text string) (labels.Selector, error) {
 	return selector, nil
 }
 
-// objects returns the objects of -l or --all. It fails if there are none, because an empty
-// selection is almost always a mistake.
+// objects returns the objects of -l or --all. It fails on an empty selection, which is almost
+// always a mistake.
 func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Object, error) {
 	list, selector := s.everything, labels.Everything()
 	if s.selector != "" {

@@ -92,8 +92,8 @@ func (w *writeOptions) cleanNode(ctx context.Context, c client.Client, node *cor
 	return w.printDone(node, done)
 }
 
-// clean removes everything that the operator wrote to a Node, and lists it. It returns "" if there
-// was nothing.
+// clean removes everything that the operator wrote to a Node, and lists it. It returns "" if it
+// found nothing.
 func clean(n *corev1.Node) string {
 	var removed []string
 	note := func(what string, names []string) {

@@ -53,7 +53,7 @@ func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 }
 
 // restConfig returns the client configuration for the chosen cluster. Warnings of the API server go
-// to standard error, as in kubectl. There is no client-side rate limit: at the default of five
+// to standard error, as in kubectl. It sets no client-side rate limit: at the default of five
 // requests per second, writes to thousands of nodes would take too long.
 func (s *Session) restConfig() (*rest.Config, error) {
 	if err := s.hasKubeconfig(); err != nil {
@@ -69,7 +69,7 @@ func (s *Session) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// hasKubeconfig fails if there is no kubeconfig. Otherwise client-go would try localhost:8080, and
+// hasKubeconfig fails without a kubeconfig. Otherwise client-go would try localhost:8080, and
 // its error would be misleading.
 func (s *Session) hasKubeconfig() error {
 	if server := s.Config.APIServer; server != nil && *server != "" {

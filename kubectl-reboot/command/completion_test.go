@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// install creates the plugin and its completion program, both of which run this test binary, in a
+// install creates the plugin and its completion program, which both run this test binary, in a
 // folder for the PATH.
 func install() string {
 	GinkgoHelper()

@@ -176,7 +176,7 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 	return cmd
 }
 
-// resumption ends what a resume command ends: the pause, the halt, or without flags whichever
+// resumption ends what a resume command ends: the pause, the halt, or without flags the one that
 // applies.
 type resumption struct {
 	session     *Session

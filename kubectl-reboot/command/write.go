@@ -208,7 +208,7 @@ func (w *writeOptions) printDone(object client.Object, done string) error {
 		done += " (" + w.dryRun + " dry run)"
 	}
 	w.print.NamePrintFlags.Operation = terminal.Theme{}.Line(done) // it may quote text from the node
-	if w.printer == nil || *w.print.OutputFormat == "" {           // the printer of lines is for one object, that of documents for all
+	if w.printer == nil || *w.print.OutputFormat == "" {           // a new printer for every line, one printer for all documents
 		scheme, _, err := kinds()
 		if err != nil {
 			return err

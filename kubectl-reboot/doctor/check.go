@@ -15,13 +15,13 @@ import (
 // Candidate is a policy to check before it is applied.
 type Candidate struct {
 	Name string
-	// Refused is what the API server answers to it, and Expression what does not compile. Empty:
-	// nothing is wrong.
+	// Refused is the API server's error for the policy, and Expression an error of its expressions.
+	// Both are empty if nothing is wrong.
 	Refused, Expression string
 }
 
-// CheckPolicies finds what is wrong with policies of the fleet. Without nodes, what depends on them
-// is left out.
+// CheckPolicies finds problems of the candidates in the fleet. Without nodes it skips the checks
+// that need them.
 func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 	f := findings{all: []Finding{}}
 	for _, c := range candidates {
@@ -50,8 +50,8 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 	return Diagnosis{At: all.Now, Findings: f.all}
 }
 
-// selected finds a policy that selects no node, rings that have none, and nodes that another policy
-// selects with the same priority.
+// selected finds a policy that selects no nodes, empty rings, and nodes that another policy selects
+// with the same priority.
 func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts map[string][]string, f *findings) {
 	governed := all.Governed(p.Name)
 	if len(governed) == 0 && len(conflicts) == 0 {
@@ -66,8 +66,7 @@ func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts map[string][]
 	}
 }
 
-// rules finds rules of a drain that no pod reaches, because an earlier rule takes all of their
-// pods.
+// rules finds drain rules that never apply, because an earlier rule matches all their pods.
 func rules(p *v1alpha1.RebootPolicy, f *findings) {
 	all := p.Spec.DrainOrDefault().Rules
 	for i, later := range all {
@@ -82,8 +81,8 @@ func rules(p *v1alpha1.RebootPolicy, f *findings) {
 	}
 }
 
-// includes reports whether a selector has every requirement of another one, so that it selects no
-// pod which that does not.
+// includes reports whether narrow has every requirement of wide, so that it selects only pods that
+// wide selects.
 func includes(narrow, wide v1alpha1.LabelSelector) bool {
 	for key, value := range wide.MatchLabels {
 		if is, ok := narrow.MatchLabels[key]; !ok || is != value {
@@ -101,7 +100,7 @@ func includes(narrow, wide v1alpha1.LabelSelector) bool {
 	return true
 }
 
-// FindingLines is what was found, for people, and the sum.
+// FindingLines formats the findings and their number for people.
 func (r Diagnosis) FindingLines(l terminal.Look, checked int) []string {
 	var lines []string
 	for _, f := range r.Findings {

@@ -1,4 +1,4 @@
-// Package doctor finds what is wrong with an installation, from what was read of the cluster at one instant.
+// Package doctor finds problems of an installation in a snapshot of the cluster.
 package doctor
 
 import (
@@ -17,46 +17,48 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Check is one thing that is looked at.
+// Check is the name of a check.
 type Check string
 
 // The checks, in the order in which they are shown.
 const (
-	// Version is the version of the API server, and whether the manifests that are deployed fit it.
+	// Version checks the version of the API server, and that the deployed manifests fit it.
 	Version Check = "Version"
-	// Manager is whether the manager runs and acts on the policies as they are.
+	// Manager checks that the manager runs and acts on the current policies.
 	Manager Check = "Manager"
-	// Agents is whether each node has an agent that is Ready, of the manager's version.
+	// Agents checks that each node has a Ready agent of the manager's version.
 	Agents Check = "Agents"
-	// Rights is whether the ServiceAccounts of manager and agents may do what they have to.
+	// Rights checks that the ServiceAccounts of the manager and the agents have the permissions
+	// they need.
 	Rights Check = "Rights"
-	// Operators is which other programs of the cluster reboot nodes.
+	// Operators looks for other programs in the cluster that reboot nodes.
 	Operators Check = "Operators"
-	// Coordinators is which other programs reboot hosts, as the agents report.
+	// Coordinators looks for other programs that reboot hosts, as reported by the agents.
 	Coordinators Check = "Coordinators"
-	// Engines is whether each agent knows if its node needs a reboot.
+	// Engines checks that each agent knows whether its node needs a reboot.
 	Engines Check = "Engines"
-	// Policies is which nodes the policies select, and what stops a policy.
+	// Policies checks which nodes the policies select, and whether something stops a policy.
 	Policies Check = "Policies"
-	// Windows is whether the windows open, and are long enough for a reboot.
+	// Windows checks that the windows open, and are long enough for a reboot.
 	Windows Check = "Windows"
-	// Budgets is whether maxUnavailable and the PodDisruptionBudgets allow a reboot at all.
+	// Budgets checks that maxUnavailable and the PodDisruptionBudgets allow reboots at all.
 	Budgets Check = "Budgets"
-	// Gates is whether the gates can be asked.
+	// Gates checks that the gates can be queried.
 	Gates Check = "Gates"
-	// Clocks is whether the clocks of the nodes and of this machine agree with that of the API server.
+	// Clocks compares the clocks of the nodes and of this machine with that of the API server.
 	Clocks Check = "Clocks"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 const (
-	// Problem keeps nodes from being rebooted, or lets another program reboot them.
+	// Problem prevents reboots, or lets another program reboot nodes.
 	Problem Level = "Problem"
-	// Unchecked means that a check could not be made. It counts as a problem: it is not known that all is well.
+	// Unchecked means that a check could not run. It counts as a problem, because something may be
+	// wrong.
 	Unchecked Level = "Unchecked"
-	// Warning is worth a look, and may be meant so.
+	// Warning may be intended, but is worth a look.
 	Warning Level = "Warning"
 )
 
@@ -65,39 +67,40 @@ type Finding struct {
 	Check   Check  `json:"check"`
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
-	// Command fixes it, or shows more. Empty: the message states what to do.
+	// Command fixes the problem or shows more. It is empty if the message says what to do.
 	Command string `json:"command,omitempty"`
-	// Nodes are those it is about. Empty: it is about the whole cluster.
+	// Nodes lists the affected nodes. It is empty if the finding concerns the whole cluster.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// Cluster is what was read. What could not be read is missing, and in Unread.
+// Cluster holds what was read from the cluster. Unread has the errors for everything that is
+// missing.
 type Cluster struct {
 	Fleet fleet.Fleet
-	// Major and Minor are the version of the API server. 0: unknown.
+	// Major and Minor are the version of the API server, or 0 if unknown.
 	Major, Minor int
-	// ServerTime is the API server's clock at Fleet.Now. Zero: unknown.
+	// ServerTime is the API server's clock at Fleet.Now, or zero if unknown.
 	ServerTime  time.Time
 	DaemonSets  []appsv1.DaemonSet
 	Deployments []appsv1.Deployment
-	// AgentPods are the pods of the agents.
+	// AgentPods holds the pods of the agents.
 	AgentPods []corev1.Pod
-	// Leases are those that the kubelets renew.
+	// Leases holds the Leases that the kubelets renew.
 	Leases  []coordinationv1.Lease
 	Budgets []policyv1.PodDisruptionBudget
-	// Missing are the rights that a ServiceAccount of the operator should have and has not.
+	// Missing lists permissions that the operator's ServiceAccounts need but do not have.
 	Missing []Right
-	// Unread states why something could not be read, by the check that needs it.
+	// Unread has the error for what a check needs and could not be read.
 	Unread map[Check]error
 }
 
-// Diagnosis is all that was found.
+// Diagnosis is the result of all checks.
 type Diagnosis struct {
 	At       time.Time `json:"at"`
 	Findings []Finding `json:"findings"`
 }
 
-// checks are what is done for each check.
+// checks maps each check to its function.
 var checks = []struct {
 	check Check
 	find  func(Cluster, *findings)
@@ -116,7 +119,7 @@ var checks = []struct {
 	{Clocks, clocks},
 }
 
-// Examine makes every check. A check that misses something it needs is Unchecked.
+// Examine runs all checks. A check without the data that it needs is Unchecked.
 func Examine(c Cluster) Diagnosis {
 	f := findings{all: []Finding{}}
 	for _, k := range checks {
@@ -133,21 +136,22 @@ func Examine(c Cluster) Diagnosis {
 	return Diagnosis{At: c.Fleet.Now, Findings: f.all}
 }
 
-// findings takes what the checks find, one after the other.
+// findings collects the findings of the checks.
 type findings struct {
 	check Check
 	all   []Finding
 }
 
-// add takes a finding, and the command that fixes it or shows more. Without nodes it is about the whole cluster.
+// add adds a finding, with a command that fixes it or shows more. Without nodes it concerns the
+// whole cluster.
 func (f *findings) add(level Level, message, command string, nodes ...string) {
 	f.all = append(f.all, Finding{Check: f.check, Level: level, Message: message, Command: command, Nodes: nodes})
 }
 
-// letLook gives a user the rights to read everything.
+// letLook grants a user read access to everything that the doctor examines.
 const letLook = "kubectl create clusterrolebinding reboot-doctor --clusterrole=reboot-operator-doctor --user=USER"
 
-// About keeps what concerns one node: what is about it, and what is about the whole cluster.
+// About returns the findings that concern one node or the whole cluster.
 func (r Diagnosis) About(node string) Diagnosis {
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool {
 		return len(f.Nodes) > 0 && !slices.Contains(f.Nodes, node)
@@ -155,7 +159,7 @@ func (r Diagnosis) About(node string) Diagnosis {
 	return r
 }
 
-// Bad is how many findings are no mere warnings.
+// Bad returns the number of findings that are more than warnings.
 func (r Diagnosis) Bad() int {
 	bad := 0
 	for _, f := range r.Findings {
@@ -166,10 +170,10 @@ func (r Diagnosis) Bad() int {
 	return bad
 }
 
-// indent is the width of a mark and of a check's name.
+// indent is the width of the mark and the name of a check.
 const indent = 16
 
-// marks are what is there before a finding.
+// marks maps each level to the mark in front of a finding.
 var marks = map[Level]struct {
 	mark  string
 	style terminal.Style
@@ -177,7 +181,8 @@ var marks = map[Level]struct {
 	Problem: {"✗", terminal.Bad}, Unchecked: {"?", terminal.Bad}, Warning: {"!", terminal.Wait},
 }
 
-// Lines is the report for people: every check, what is wrong with a command that helps, and the sum.
+// Lines formats the report for people: every check, its problems with a command that helps, and a
+// summary.
 func (r Diagnosis) Lines(l terminal.Look) []string {
 	var lines []string
 	for _, k := range checks {
@@ -208,7 +213,7 @@ func (f Finding) lines(l terminal.Look) []string {
 	return lines
 }
 
-// sum is the last line.
+// sum formats the summary.
 func (r Diagnosis) sum() string {
 	bad := r.Bad()
 	if bad == 0 && len(r.Findings) == 0 {

@@ -28,7 +28,7 @@ import (
 
 const namespace = "reboot-operator-system"
 
-// installed is what a case changes, before the fleet is made of it.
+// installed is a cluster that a test case may change before it becomes a fleet.
 type installed struct {
 	doctor.Cluster
 
@@ -46,7 +46,7 @@ func template(part, image string, args ...string) corev1.PodTemplateSpec {
 	}}
 }
 
-// healthy is a cluster of two nodes in which nothing is wrong.
+// healthy returns a cluster of two nodes without problems.
 func healthy() *installed {
 	c := &installed{policies: []v1alpha1.RebootPolicy{Policy("workers", Weeknights)}, nodes: []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}}
 	c.Major, c.Minor, c.ServerTime = 1, 36, Now
@@ -97,12 +97,12 @@ func unreported(status corev1.ConditionStatus, message string) func(*corev1.Node
 	return Condition(v1alpha1.NodeRebootRequired, status, "any", time.Hour, message)
 }
 
-// TestExamine: each thing that can be wrong is found, once, and nothing else with it.
+// TestExamine tests that each problem gives exactly its own finding.
 func TestExamine(t *testing.T) {
 	const conflict = "locksmithd is active on this host and may reboot it at any time: systemctl mask --now locksmithd.service on the host, " + v1alpha1.CoordinatorAdvice + "."
 	cases := map[string]struct {
 		edit func(*installed)
-		// want is check, level, nodes and a part of the message of each finding.
+		// want holds the check, the level, the nodes and a part of the message of each finding.
 		want []string
 	}{
 		"nothing":             {func(*installed) {}, nil},
@@ -284,13 +284,13 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// forbidden is how the API server refuses somebody without the rights.
+// forbidden is the API server's error for a user without permission.
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", errors.New("no rights"))
 
-// linux is where config/agent runs agents.
+// linux is the node selector of config/agent.
 var linux = map[string]string{corev1.LabelOSStable: "linux"}
 
-// another adds a node of another system, which has no agent. The others are linux nodes.
+// another adds a node of another operating system, which has no agent. The other nodes run Linux.
 func another(c *installed, system string) {
 	c.nodes = append(c.nodes, Node("n3", system))
 	for i, system := range []string{"linux", "linux", system} {
@@ -299,19 +299,20 @@ func another(c *installed, system string) {
 	c.nodes[2].Status.Conditions = c.nodes[2].Status.Conditions[:1]
 }
 
-// plain gives the agents rights of their own.
+// plain gives the agents their own permissions.
 func plain(c *installed) {
 	c.DaemonSets[0].Spec.Template.Spec.Containers[0].Args = []string{"--host-root=/host", "--identity=serviceaccount"}
 }
 
-// everybody is a policy that selects every node.
+// everybody returns a policy that selects every node.
 func everybody() v1alpha1.RebootPolicy {
 	p := Policy("rival")
 	p.Spec.NodeSelector = nil
 	return p
 }
 
-// TestAbout: a node's own findings, and those about the whole cluster; only what is no warning is bad.
+// TestAbout tests that About returns findings of the node and of the whole cluster, and that Bad
+// does not count warnings.
 func TestAbout(t *testing.T) {
 	c := healthy()
 	c.AgentPods[0].Spec.Containers[0].Image = "old"
@@ -328,7 +329,7 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// TestExamine_AnotherNamespace: commands lead to the operator where it runs.
+// TestExamine_AnotherNamespace tests that commands use the namespace in which the operator runs.
 func TestExamine_AnotherNamespace(t *testing.T) {
 	c := healthy()
 	c.DaemonSets[0].Namespace, c.Deployments[0].Namespace = "node-ops", "node-ops"
@@ -347,7 +348,7 @@ func TestExamine_AnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestExamine_Helm: what Helm has installed is repaired by Helm.
+// TestExamine_Helm tests that an installation by Helm gets commands for Helm.
 func TestExamine_Helm(t *testing.T) {
 	const again = "helm upgrade reboots config/chart --namespace reboot-operator-system --reset-then-reuse-values"
 	byHelm := map[string]string{"meta.helm.sh/release-name": "reboots"}
@@ -374,7 +375,7 @@ func TestExamine_Helm(t *testing.T) {
 	}
 }
 
-// TestNeededRights: of the two identities an agent has one.
+// TestNeededRights tests that an agent needs the permissions of one of its two identities.
 func TestNeededRights(t *testing.T) {
 	verbs := func(c *installed) string {
 		var all []string
@@ -399,7 +400,8 @@ func TestNeededRights(t *testing.T) {
 	}
 }
 
-// TestExamine_RightsAreForThoseWhoLackThem: they are no remedy where the API server does not answer.
+// TestExamine_RightsAreForThoseWhoLackThem tests that more permissions are not suggested if the API
+// server does not answer.
 func TestExamine_RightsAreForThoseWhoLackThem(t *testing.T) {
 	for why, helps := range map[error]bool{forbidden: true, context.DeadlineExceeded: false, errors.New("forbidden.example.com does not answer"): false} {
 		c := healthy()
@@ -410,7 +412,8 @@ func TestExamine_RightsAreForThoseWhoLackThem(t *testing.T) {
 	}
 }
 
-// TestExamine_AFirstPolicy: a release has no files to apply.
+// TestExamine_AFirstPolicy tests that the advice needs no files, because a release has none to
+// apply.
 func TestExamine_AFirstPolicy(t *testing.T) {
 	c := healthy()
 	c.policies = nil

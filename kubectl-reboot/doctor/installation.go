@@ -26,16 +26,17 @@ const (
 	serverPart = "manager"
 )
 
-// helmRelease is the annotation that Helm gives to what it installs.
+// helmRelease is the annotation that Helm adds to everything it installs.
 const helmRelease = "meta.helm.sh/release-name"
 
-// The first minor versions of Kubernetes 1 that the operator runs on, and that have constrained impersonation.
+// The first minor versions of Kubernetes 1 that the operator supports, and that have constrained
+// impersonation.
 const (
 	oldest       = 31
 	impersonates = 36
 )
 
-// Agent is the DaemonSet of the agents; nil when there is none.
+// Agent returns the DaemonSet of the agents, or nil.
 func (c Cluster) Agent() *appsv1.DaemonSet {
 	i := slices.IndexFunc(c.DaemonSets, func(d appsv1.DaemonSet) bool { return isPart(d.Spec.Template.Labels, agentPart) })
 	if i < 0 {
@@ -44,7 +45,7 @@ func (c Cluster) Agent() *appsv1.DaemonSet {
 	return &c.DaemonSets[i]
 }
 
-// Manager is the Deployment of the manager; nil when there is none.
+// Manager returns the Deployment of the manager, or nil.
 func (c Cluster) Manager() *appsv1.Deployment {
 	i := slices.IndexFunc(c.Deployments, func(d appsv1.Deployment) bool { return isPart(d.Spec.Template.Labels, serverPart) })
 	if i < 0 {
@@ -53,8 +54,9 @@ func (c Cluster) Manager() *appsv1.Deployment {
 	return &c.Deployments[i]
 }
 
-// deploy is the command that deploys the operator again, the way that it is deployed. A release of Helm keeps its values and gets those
-// that are given. The Makefile finds out by itself who the agents can act as.
+// deploy returns the command that deploys the operator again in the way it was deployed. A Helm
+// release keeps its values and gets the given ones. The Makefile detects by itself which identity
+// the agents can use.
 func (c Cluster) deploy(values ...string) string {
 	var of metav1.ObjectMeta
 	if m := c.Manager(); m != nil {
@@ -76,7 +78,8 @@ func isPart(labels map[string]string, part string) bool {
 	return labels[nameLabel] == product && labels[partLabel] == part
 }
 
-// plain reports whether the agents act by rights of their own, as config/overlays/rbac-fallback has it.
+// plain reports whether the agents act with their own permissions, as in
+// config/overlays/rbac-fallback.
 func plain(agent *appsv1.DaemonSet) bool {
 	for _, container := range agent.Spec.Template.Spec.Containers {
 		if slices.Contains(container.Args, "--identity=serviceaccount") {
@@ -138,10 +141,10 @@ func agents(c Cluster, f *findings) {
 	}
 }
 
-// agentGrace is how long an agent may take to become Ready on a node that has become so.
+// agentGrace is the time that an agent may need to become Ready after its node.
 const agentGrace = time.Minute
 
-// withoutAgent are the nodes in service without an agent that is Ready.
+// withoutAgent returns the nodes in service without a Ready agent.
 func (c Cluster) withoutAgent() []string {
 	ready := map[string]bool{}
 	for i := range c.AgentPods {
@@ -161,8 +164,9 @@ func (c Cluster) withoutAgent() []string {
 	return missing
 }
 
-// wantsAgent reports whether a node is one for agents: a policy selects it, or nothing in their DaemonSet keeps them off it. A
-// nodeSelector names the systems that they run on; the manager writes an affinity where it brings agents to selected nodes only.
+// wantsAgent reports whether a node should have an agent: a policy selects it, or the DaemonSet
+// does not exclude it. A nodeSelector lists the supported operating systems. The manager writes an
+// affinity if it brings agents to selected nodes only.
 func (c Cluster) wantsAgent(n *plan.Node) bool {
 	agent := c.Agent()
 	switch {
@@ -179,7 +183,8 @@ func (c Cluster) wantsAgent(n *plan.Node) bool {
 	return agent.Spec.Template.Spec.Affinity == nil
 }
 
-// otherVersion finds agents that are not of the DaemonSet's image, and a DaemonSet whose image is not of the manager's tag.
+// otherVersion finds agents whose image differs from that of the DaemonSet, and a DaemonSet whose
+// image tag differs from that of the manager.
 func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 	want := imageOf(agent.Spec.Template.Spec, agentPart)
 	var old []string
@@ -204,7 +209,7 @@ func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 	}
 }
 
-// imageOf is the image of a container by its name, or of the only one.
+// imageOf returns the image of the named container, or of the only one.
 func imageOf(spec corev1.PodSpec, name string) string {
 	for _, container := range spec.Containers {
 		if container.Name == name || len(spec.Containers) == 1 {
@@ -214,7 +219,8 @@ func imageOf(spec corev1.PodSpec, name string) string {
 	return ""
 }
 
-// parts are the last part of an image's name, and its tag. No tag: it has none, or a digest.
+// parts returns the last part of an image's name, and its tag. The tag is empty if the image has
+// none or has a digest.
 func parts(image string) (name, tag string) {
 	image, _, digest := strings.Cut(path.Base(image), "@")
 	if name, tag, _ = strings.Cut(image, ":"); digest {
@@ -223,21 +229,22 @@ func parts(image string) (name, tag string) {
 	return name, tag
 }
 
-// Right is one that a ServiceAccount of the operator needs.
+// Right is a permission that a ServiceAccount of the operator needs.
 type Right struct {
-	// Namespace and Account are the ServiceAccount.
+	// Namespace and Account identify the ServiceAccount.
 	Namespace, Account string
 	Verb, Group        string
-	// Resource may have a subresource: nodes/status.
+	// Resource may have a subresource, such as nodes/status.
 	Resource string
-	// Name of the one object. Empty: all of them.
+	// Name is the name of a single object, or empty for all objects.
 	Name string
-	// In is the namespace in which it is needed. Empty: in all, or the resource has none.
+	// In is the namespace of the permission. It is empty for all namespaces and for cluster-scoped
+	// resources.
 	In string
 }
 
-// NeededRights are the rights without which manager and agents do nothing. They represent the roles that have them: a role
-// that is not bound lacks all of its rights.
+// NeededRights returns permissions without which the manager and the agents cannot work. Each of
+// them stands for the role that has it: a role that is not bound lacks all of its permissions.
 func (c Cluster) NeededRights() []Right {
 	const own = "reboot-operator.io"
 	var needed []Right

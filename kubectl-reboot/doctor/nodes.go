@@ -13,8 +13,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
-// has it in its report; one that does not has it in the message of RebootRequired.
+// coordinators finds nodes whose agents report another program that may reboot the host. If the
+// node needs a reboot, the program is in the agent's report, and otherwise in the message of
+// RebootRequired.
 func coordinators(c Cluster, f *findings) {
 	c.eachMessage(f, func(node *corev1.Node, _ *plan.Node) (message, command string) {
 		report, err := protocol.ParseAgentReport(node.Annotations)
@@ -33,7 +34,7 @@ func coordinators(c Cluster, f *findings) {
 	})
 }
 
-// engines finds the nodes of which it is not known whether they need a reboot.
+// engines finds nodes whose need for a reboot is unknown.
 func engines(c Cluster, f *findings) {
 	c.eachMessage(f, func(node *corev1.Node, n *plan.Node) (message, command string) {
 		switch {
@@ -48,7 +49,8 @@ func engines(c Cluster, f *findings) {
 	})
 }
 
-// agentLogs is the command that shows what agents log last, or where they are unknown, whether there are any.
+// agentLogs returns the command that shows the last log lines of the agents, or the agents
+// themselves if their DaemonSet is unknown.
 func (c Cluster) agentLogs() string {
 	agent := c.Agent()
 	if agent == nil {
@@ -57,8 +59,8 @@ func (c Cluster) agentLogs() string {
 	return "kubectl logs -n " + agent.Namespace + " -l " + partLabel + "=" + agentPart + " --tail=20"
 }
 
-// eachMessage finds a problem for each message, and the nodes that have it; the first of them gives the command. An empty message: the
-// node has none.
+// eachMessage adds one problem for each message, with all nodes that have it and the command of the
+// first of them. Nodes with an empty message have no problem.
 func (c Cluster) eachMessage(f *findings, about func(*corev1.Node, *plan.Node) (message, command string)) {
 	var messages []string
 	commands, nodes := map[string]string{}, map[string][]string{}
@@ -78,13 +80,15 @@ func (c Cluster) eachMessage(f *findings, about func(*corev1.Node, *plan.Node) (
 	}
 }
 
-// A kubelet renews its lease every 10 seconds, and the node controller calls the node lost after 40.
+// A kubelet renews its Lease every 10 seconds, and the node controller considers the node lost
+// after 40.
 const (
 	ahead  = 10 * time.Second
 	behind = 50 * time.Second
 )
 
-// clocks compares this machine's and the kubelets' clocks with the API server's. A window opens by the manager's clock.
+// clocks compares the clocks of this machine and the kubelets with that of the API server. Windows
+// open by the manager's clock.
 func clocks(c Cluster, f *findings) {
 	if c.ServerTime.IsZero() {
 		return
@@ -105,7 +109,7 @@ func clocks(c Cluster, f *findings) {
 	}
 }
 
-// beside states how far a clock is from another one.
+// beside formats the difference between two clocks.
 func beside(d time.Duration) string {
 	if d < 0 {
 		return (-d).Round(time.Second).String() + " behind"

@@ -10,17 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// operator is a program that reboots nodes from within the cluster, known by the last part of its images' names.
+// operator is a program that reboots nodes from within the cluster. It is recognized by the last
+// part of its image names.
 type operator struct {
 	name   string
 	images []string
-	// level is Warning for one that reboots nodes only where it is asked to.
+	// level is Warning for a program that only reboots nodes on request.
 	level Level
-	// first is what to do before it is deleted. Empty: nothing.
+	// first is what to do before the program is deleted, or empty.
 	first string
 }
 
-// known are the operators that reboot nodes of hosts this one serves.
+// known lists the operators that reboot nodes of the hosts that this one supports.
 var known = []operator{
 	{name: "kured", images: []string{"kured"}, level: Problem, first: "make a policy of its flags (kubectl reboot convert kured)"},
 	{name: "FLUO", images: []string{"flatcar-linux-update-operator"}, level: Problem, first: "see docs/migrate.md"},
@@ -32,7 +33,7 @@ var known = []operator{
 	{name: "system-upgrade-controller", images: []string{"system-upgrade-controller"}, level: Warning, first: "its Plans may drain and reboot nodes: see that none does"},
 }
 
-// operators looks at the DaemonSets and Deployments that have, or want, a pod.
+// operators checks the DaemonSets and Deployments that have or want a pod.
 func operators(c Cluster, f *findings) {
 	for i := range c.DaemonSets {
 		if d := &c.DaemonSets[i]; d.Status.DesiredNumberScheduled > 0 || d.Status.CurrentNumberScheduled > 0 || d.Status.ObservedGeneration < d.Generation {
@@ -46,7 +47,7 @@ func operators(c Cluster, f *findings) {
 	}
 }
 
-// addOperator adds a finding where the pods of a workload run a known operator.
+// addOperator adds a finding if the pods of a workload run a known operator.
 func (f *findings) addOperator(kind string, of metav1.ObjectMeta, pods corev1.PodSpec) {
 	i := slices.IndexFunc(known, func(o operator) bool { return o.runs(pods) })
 	if i < 0 {
@@ -60,8 +61,9 @@ func (f *findings) addOperator(kind string, of metav1.ObjectMeta, pods corev1.Po
 	f.add(o.level, message, fmt.Sprintf("kubectl delete %s -n %s %s", kind, of.Namespace, of.Name))
 }
 
-// runs reports whether a container has one of its images, whatever the registry and the tag, or its program in the command line. What
-// follows a flag may be its value, such as a namespace of that name.
+// runs reports whether a container has one of the operator's images, from any registry and with any
+// tag, or its program in the command line. A word after a flag is ignored, because it may be the
+// flag's value, such as a namespace of that name.
 func (o operator) runs(pods corev1.PodSpec) bool {
 	return slices.ContainsFunc(pods.Containers, func(c corev1.Container) bool {
 		before := ""

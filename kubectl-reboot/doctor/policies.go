@@ -17,7 +17,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// policies finds nodes that no policy selects or that several do, policies that select none, and what stops a policy.
+// policies finds nodes that no policy or several policies select, policies that select no nodes,
+// and whatever stops a policy.
 func policies(c Cluster, f *findings) {
 	if len(c.Fleet.Policies) == 0 {
 		f.add(Problem, "there is no RebootPolicy: no node is rebooted; a first one that fits is proposed by", "kubectl reboot status")
@@ -51,7 +52,7 @@ func policies(c Cluster, f *findings) {
 	}
 }
 
-// emptyRings finds the rings of a policy that have no node: later rings do not wait for them.
+// emptyRings finds rings without nodes. Later rings do not wait for them.
 func emptyRings(policy *v1alpha1.RebootPolicy, governed []*plan.Node, f *findings) {
 	rings, err := plan.RingsOf(policy)
 	if err != nil {
@@ -68,8 +69,8 @@ func emptyRings(policy *v1alpha1.RebootPolicy, governed []*plan.Node, f *finding
 	}
 }
 
-// level returns how bad a notice is, empty if another check finds the same, or if it is over in a
-// moment.
+// level returns the severity of a notice. It is empty if another check finds the same problem, or
+// if it passes in a moment.
 func level(n status.Notice) Level {
 	switch n.Kind {
 	case plan.AttentionConflict, plan.AttentionAgents, status.ManagerLags, status.ManagerDown, status.NoPolicy:
@@ -87,7 +88,7 @@ func level(n status.Notice) Level {
 	return Problem
 }
 
-// conflicts finds the nodes that several policies of the highest priority select.
+// conflicts finds nodes that several policies with the highest priority select.
 func conflicts(c Cluster, f *findings) {
 	c.eachMessage(f, func(_ *corev1.Node, n *plan.Node) (message, command string) {
 		rivals := c.Fleet.Governor.Govern(n).Rivals
@@ -105,7 +106,7 @@ func windows(c Cluster, f *findings) {
 	}
 }
 
-// windowsOf finds windows of a policy that never open, or that are too short.
+// windowsOf finds windows that never open, or that are too short.
 func windowsOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
 	s := all.Snapshot(p)
 	show := "kubectl reboot windows " + p.Name
@@ -123,7 +124,8 @@ func windowsOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
 	}
 }
 
-// budgets finds limits that allow nothing, ever: of policies, and PodDisruptionBudgets that no drain gets past.
+// budgets finds limits of policies that allow no reboots, and PodDisruptionBudgets that allow no
+// evictions.
 func budgets(c Cluster, f *findings) {
 	for i := range c.Fleet.Policies {
 		limitOf(c.Fleet, &c.Fleet.Policies[i], f)
@@ -136,7 +138,7 @@ func budgets(c Cluster, f *findings) {
 	}
 }
 
-// limitOf finds a policy whose limit allows nothing.
+// limitOf finds a policy whose limit allows no reboots.
 func limitOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
 	is := all.Plan(p)
 	if is.Limit > 0 || len(all.Governed(p.Name)) == 0 {
@@ -151,7 +153,7 @@ func limitOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
 		fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"concurrency":{"maxUnavailable":1}}}'`, limits.Name))
 }
 
-// allowsNothing reports whether a budget allows no eviction even while all of its pods are healthy.
+// allowsNothing reports whether a budget allows no evictions even if all its pods are healthy.
 func allowsNothing(b *policyv1.PodDisruptionBudget) bool {
 	s := b.Status
 	return s.ObservedGeneration >= b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods

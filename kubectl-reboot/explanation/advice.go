@@ -10,16 +10,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// Advice is what to do, and the command that does it or shows more. An empty Command: there is none.
+// Advice says what to do. Command does it or shows more, and is empty if no command can.
 type Advice struct {
 	Text    string `json:"text"`
 	Command string `json:"command,omitempty"`
 }
 
-// allPods shows the pods of a node, its agent among them, whatever their namespace.
+// allPods lists the pods of a node in all namespaces, including its agent.
 const allPods = "kubectl get pods -A --field-selector spec.nodeName=NODE"
 
-// waits is the advice for each reason to wait. NODE and POLICY represent their names.
+// waits is the advice for each reason to wait. NODE and POLICY are placeholders for names.
 var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonNoPolicy:             {"create a policy that selects the node, or fix a nodeSelector", "kubectl get rebootpolicies"},
 	v1alpha1.ReasonPolicyConflict:       {"let one policy select it, and all control-plane nodes; or raise the priority of the more specific one", "kubectl edit rbp POLICY"},
@@ -53,12 +53,13 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonDryRun:               {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
-// NoLimit is the advice for a node that waits for its turn where maxUnavailable is 0: no node's turn ever comes.
+// NoLimit is the advice for a node whose turn never comes, because maxUnavailable is 0.
 func NoLimit(policy string) Advice {
 	return Advice{"raise spec.concurrency.maxUnavailable, here or in the policy whose limit this one shares", "kubectl edit rbp " + policy}
 }
 
-// grantedAdvice is the advice for what may keep a granted reboot; others need nothing.
+// grantedAdvice is the advice for reasons that may hold up a granted reboot. Other reasons need
+// none.
 var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
 	v1alpha1.ReasonAgentSilent:      {"see whether the agent runs", allPods},
@@ -71,7 +72,7 @@ var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node; the reboot continues once it answers \"true\"", allPods},
 }
 
-// AdviceFor is what to do about a node that waits for a reason.
+// AdviceFor returns what to do about a node that waits for a reason.
 func AdviceFor(reason v1alpha1.Reason, node, policy string) Advice {
 	a := waits[reason]
 	if a.Text == "" {
@@ -80,15 +81,17 @@ func AdviceFor(reason v1alpha1.Reason, node, policy string) Advice {
 	return a.about(node, policy)
 }
 
-// maxPriority is the highest one that the API server takes.
+// maxPriority is the highest priority that the API server accepts.
 const maxPriority = 1_000_000
 
-// ties reports whether another policy with the same priority selects the node. Control-plane nodes of two policies are a conflict without.
+// ties reports whether another policy with the same priority selects the node. Control-plane nodes
+// of two policies are in conflict without a tie.
 func (p *Policy) ties() bool {
 	return p != nil && slices.ContainsFunc(p.Others, func(other Policy) bool { return other.Priority == p.Priority })
 }
 
-// rivals are the policies that select the node with one priority, empty if no other does.
+// rivals returns the policies that select the node with the same priority, or nil if no other one
+// does.
 func (p *Policy) rivals() []string {
 	names := []string{p.Name}
 	for _, other := range p.Others {
@@ -99,8 +102,8 @@ func (p *Policy) rivals() []string {
 	return names
 }
 
-// advise is the advice for an explained node. No policy has priority free, or a higher one.
-// specific is the policy of a conflict that should win, as it selects the fewest nodes.
+// advise returns the advice for an explained node. free is a priority that no policy has reached.
+// specific returns the policy that should win a conflict, because it selects the fewest nodes.
 func advise(e *Explanation, free int64, specific func(policies ...string) string) Advice {
 	policy := ""
 	if e.Policy != nil {
@@ -136,7 +139,7 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 	return Advice{"see whether the agent runs and what it logs", allPods}.about(e.Node, policy)
 }
 
-// about fills in the names.
+// about replaces the placeholders with names.
 func (a Advice) about(node, policy string) Advice {
 	a.Command = strings.NewReplacer("NODE", node, "POLICY", policy).Replace(a.Command)
 	return a

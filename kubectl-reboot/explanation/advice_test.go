@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// TestAdviceFor: every reason of docs/reasons.md for which a node waits comes with something to do.
+// TestAdviceFor tests that every reason to wait in docs/reasons.md has advice.
 func TestAdviceFor(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reasons.md")
 	if err != nil {
@@ -44,8 +44,8 @@ func TestAdviceFor(t *testing.T) {
 	}
 }
 
-// TestOf_TheMoreSpecificPolicyWins shows that the command for a conflict raises the policy that
-// selects fewer nodes, not the first.
+// TestOf_TheMoreSpecificPolicyWins tests that the command for a conflict raises the priority of the
+// policy that selects fewer nodes.
 func TestOf_TheMoreSpecificPolicyWins(t *testing.T) {
 	everything := Policy("all")
 	everything.Spec.NodeSelector = nil
@@ -57,7 +57,8 @@ func TestOf_TheMoreSpecificPolicyWins(t *testing.T) {
 	}
 }
 
-// TestOf_TheAdviceForAConflictEndsIt: a priority that another policy has already would make the next tie.
+// TestOf_TheAdviceForAConflictEndsIt tests that the suggested priority is new, because one that
+// another policy has would be the next tie.
 func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
 	prioritised := func(name string, priority int32) v1alpha1.RebootPolicy {
 		return Policy(name, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = priority }))
@@ -84,7 +85,8 @@ func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
 	}
 }
 
-// TestOf_NoPriorityBringsControlPlaneNodesTogether: the policies select different nodes, and do not tie.
+// TestOf_NoPriorityBringsControlPlaneNodesTogether tests policies that select different
+// control-plane nodes, so that they do not tie.
 func TestOf_NoPriorityBringsControlPlaneNodesTogether(t *testing.T) {
 	controlPlane := func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }
 	e := explain(t, policies(Policy("w"), Policy("other")), Node("n1", "w", controlPlane, Needs(time.Hour)), Node("n2", "other", controlPlane))
@@ -93,7 +95,7 @@ func TestOf_NoPriorityBringsControlPlaneNodesTogether(t *testing.T) {
 	}
 }
 
-// TestOf_NoTurnComesWhereTheLimitIsZero: to wait is no advice then.
+// TestOf_NoTurnComesWhereTheLimitIsZero tests that the advice is not to wait if the limit is zero.
 func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
 	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "wait;"} {
 		t.Run(limit, func(t *testing.T) {
@@ -106,7 +108,8 @@ func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
 	}
 }
 
-// TestOf_NothingIsDecidedBeforeTheLastGrantIsOver: where the manager has not released it yet, the explanation reports that.
+// TestOf_NothingIsDecidedBeforeTheLastGrantIsOver tests the explanation while the manager has not
+// released the last grant.
 func TestOf_NothingIsDecidedBeforeTheLastGrantIsOver(t *testing.T) {
 	replaced := Policy("w", Holds("n1", 7, time.Hour))
 	replaced.Status.Grants[0].NodeUID = "of-an-earlier-node"

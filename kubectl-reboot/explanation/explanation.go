@@ -1,4 +1,4 @@
-// Package explanation answers why one node is not rebooting, or how far its reboot is.
+// Package explanation says why one node is not rebooting, or how far its reboot is.
 package explanation
 
 import (
@@ -18,83 +18,86 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// Verdict is the answer in short.
+// Verdict is the short answer.
 type Verdict string
 
 const (
-	// NoNeed means nothing asks for a reboot.
+	// NoNeed means that the node needs no reboot.
 	NoNeed Verdict = "NoNeed"
-	// Unknown means it is not known whether a reboot is needed.
+	// Unknown means that the need for a reboot is unknown.
 	Unknown Verdict = "Unknown"
-	// Unanswered means a reboot is requested, and the agent has not answered.
+	// Unanswered means that a reboot is requested and the agent has not reacted.
 	Unanswered Verdict = "Unanswered"
-	// Waiting means a reboot is needed, and a check blocks it.
+	// Waiting means that a reboot is needed and a check blocks it.
 	Waiting Verdict = "Waiting"
-	// Due means a reboot is needed and nothing blocks it: the manager grants it with its next look.
+	// Due means that a reboot is needed and nothing blocks it, so the manager grants it in its next
+	// pass.
 	Due Verdict = "Due"
-	// InProgress means the reboot is granted and not over.
+	// InProgress means that the reboot is granted and not over.
 	InProgress Verdict = "InProgress"
 )
 
-// Explanation is everything about one node's reboot.
+// Explanation explains the state of one node's reboot.
 type Explanation struct {
 	Node    string    `json:"node"`
 	At      time.Time `json:"at"`
 	Verdict Verdict   `json:"verdict"`
-	// Request is a request for a reboot that is not answered by a reboot yet. Nil: there is none.
+	// Request is an open request for a reboot, or nil.
 	Request *Request `json:"request,omitempty"`
-	// Reason and Message are the reason and its sentence, as in condition RebootPermitted.
+	// Reason and Message are those of condition RebootPermitted.
 	Reason  v1alpha1.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
-	// Until is when the reason falls by itself. Zero: it needs an action.
+	// Until is the time when the reason ends by itself, or zero if it needs an action.
 	Until time.Time `json:"until,omitzero"`
-	// Need is what the agent reports: the node's condition RebootRequired.
+	// Need is the node's condition RebootRequired, as the agent reports it.
 	Need Condition `json:"need"`
-	// Deadline is when spec.deadline of the policy ends for the need. Zero: it has none.
+	// Deadline is the end of spec.deadline for this need, or zero if the policy has none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Policy   *Policy   `json:"policy,omitempty"`
-	// Slots names who uses up maxUnavailable, where that is what the node waits for.
+	// Slots says who uses up maxUnavailable, if the node waits for that.
 	Slots string `json:"slots,omitempty"`
-	// Checks are all checks in their order. None: the node needs no reboot, or has its grant.
+	// Checks lists all checks in order. It is empty if the node needs no reboot or has its grant.
 	Checks   []Check       `json:"checks,omitempty"`
 	Reboot   *fleet.Reboot `json:"reboot,omitempty"`
 	Timeline []Moment      `json:"timeline,omitempty"`
 	Advice   Advice        `json:"advice"`
-	// Manager is what the manager has written on the node, where that is not what its planner reports now.
+	// Manager is what the manager wrote to the node, if that differs from what its planner says
+	// now.
 	Manager *Condition `json:"manager,omitempty"`
 }
 
 // Request is a request by annotation or label.
 type Request struct {
-	// Reason is its text.
+	// Reason is the text of the request.
 	Reason string `json:"reason,omitempty"`
-	// At is when it was written. Zero: the API server does not know.
+	// At is the time of the request, or zero if the API server does not know it.
 	At time.Time `json:"at,omitzero"`
 }
 
-// Policy is which policy answers for the node: the one that granted its reboot, or governs it, or is the first of rivals.
+// Policy is the policy responsible for the node: the one that granted its reboot, or governs it, or
+// is the first of those in conflict.
 type Policy struct {
 	Name     string `json:"name"`
 	Priority int32  `json:"priority"`
-	// Others are the other policies that select the node. They have no others themselves.
+	// Others lists the other policies that select the node, without their own Others.
 	Others []Policy `json:"others,omitempty"`
 }
 
-// Check is how one check went.
+// Check is the result of one check.
 type Check struct {
 	Name   v1alpha1.Reason `json:"name"`
 	Result plan.Result     `json:"result"`
-	// Message states why the check passed, or why it did not.
+	// Message says why the check passed or failed.
 	Message string `json:"message,omitempty"`
 }
 
-// Condition is what a condition of the node reports.
+// Condition is a condition of the node.
 type Condition struct {
-	// Status is True, False or Unknown; empty where the condition is not there.
+	// Status is True, False or Unknown, or empty if the condition is missing.
 	Status  corev1.ConditionStatus `json:"status,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
 	Message string                 `json:"message,omitempty"`
-	// Since is the last transition of condition RebootRequired. Zero: it is another condition.
+	// Since is the last transition of condition RebootRequired, and zero for other conditions.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -136,8 +139,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	return e, nil
 }
 
-// agentMissing is the condition of the policy that governs a node, where that reports nodes without an agent that works and the node is
-// one of them. It may be one where it comes after those that a status names. Nil: it is not.
+// agentMissing returns the AgentsReady condition of the governing policy if the node may lack a
+// working agent, or else nil. The status names only the first such nodes, so a node that sorts
+// after them may be one too.
 func agentMissing(policy *v1alpha1.RebootPolicy, node string) *metav1.Condition {
 	if policy == nil || policy.Status.Agents == nil {
 		return nil
@@ -150,10 +154,11 @@ func agentMissing(policy *v1alpha1.RebootPolicy, node string) *metav1.Condition 
 	return meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady)
 }
 
-// LastGrantRemains is why nothing is decided about a node that needs a reboot.
+// LastGrantRemains explains why the planner has no decision about a node that needs a reboot.
 const LastGrantRemains = "the manager has not taken in that its last grant is over"
 
-// correct puts right what the planner alone would report of a node that runs Windows, has just been rebooted, or waits for a slot.
+// correct adjusts the planner's answer for nodes that run Windows, have just been rebooted, or wait
+// for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
 	switch {
 	case f.Manager.Down(f.Now) && e.Verdict != NoNeed && !node.Windows:
@@ -171,7 +176,8 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 	}
 }
 
-// freePriority is the priority above those of all policies: one of the others' would be the next tie.
+// freePriority returns a priority above those of all policies. An existing priority would cause the
+// next tie.
 func freePriority(policies []v1alpha1.RebootPolicy) int64 {
 	highest := int64(math.MinInt32)
 	for i := range policies {
@@ -194,7 +200,7 @@ func verdict(answer plan.Explanation, n *plan.Node) Verdict {
 	return Unknown
 }
 
-// requestOf is a request as it was made; nil where there is none. The API server remembers when an annotation or a label was written.
+// requestOf returns the request on a node, or nil. Its time comes from managedFields.
 func requestOf(node *corev1.Node) *Request {
 	why, requested := v1alpha1.RebootRequested(node)
 	if !requested {
@@ -236,7 +242,8 @@ func checksOf(outcomes []plan.Outcome) []Check {
 	return checks
 }
 
-// differs is what the manager has written, unless it is what its planner reports now or a write of it is due anyway.
+// differs returns what the manager wrote if that is not what its planner says now, unless an update
+// is due anyway.
 func differs(answer plan.Explanation, n *plan.Node) *Condition {
 	is, want := Condition{}, answer.Decision
 	if c := n.Permitted; c != nil {

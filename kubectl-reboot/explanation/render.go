@@ -14,10 +14,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// indent is how far what belongs to a heading is moved in, and the width of a fact's name.
+// indent is the indentation of everything below a heading, and the width of a fact's name.
 const indent = 10
 
-// Lines is the explanation for people: the answer first, then what it rests on.
+// Lines formats the explanation for people: first the answer, then the facts behind it.
 func (e Explanation) Lines(l terminal.Look) []string {
 	var head []string
 	if e.Request != nil {
@@ -41,7 +41,7 @@ func (r *Request) text(now time.Time, zone *time.Location) string {
 	return text
 }
 
-// headlines are the answers. The headline of a granted reboot also has its phase.
+// headlines maps each verdict to its headline. That of a granted reboot also has its phase.
 var headlines = map[Verdict]struct {
 	text  string
 	style terminal.Style
@@ -69,7 +69,7 @@ func (e Explanation) headline(l terminal.Look) string {
 	return l.Theme.Paint(terminal.Strong, e.Node) + " " + l.Theme.Paint(h.style, h.text) + suffix
 }
 
-// facts are what the answer rests on, each with its name.
+// facts formats the facts behind the answer, each with its name.
 func (e Explanation) facts(l terminal.Look) []string {
 	var lines []string
 	fact := func(name, text string) {
@@ -101,7 +101,7 @@ func (e Explanation) facts(l terminal.Look) []string {
 	return lines
 }
 
-// deadline is the instant, and how far off it is or how long ago it was. Empty: there is none.
+// deadline formats the deadline with the distance from now, or returns "" if there is none.
 func deadline(due, now time.Time, zone *time.Location) string {
 	switch {
 	case due.IsZero():
@@ -112,7 +112,7 @@ func deadline(due, now time.Time, zone *time.Location) string {
 	return moment.At(due, now, zone) + ", " + moment.Span(now.Sub(due)) + " ago: the node is past it"
 }
 
-// untilLabel is what comes at the end of a reason's time, or a reboot's.
+// untilLabel returns the label for the end of a reason or of a reboot's phase.
 func (e Explanation) untilLabel() string {
 	switch {
 	case e.Reboot == nil:
@@ -156,7 +156,7 @@ func need(n Condition, now time.Time, zone *time.Location) string {
 	return text
 }
 
-// marks are how a check went.
+// marks maps each result of a check to its mark.
 var marks = map[plan.Result]struct {
 	mark  string
 	style terminal.Style
@@ -186,7 +186,7 @@ func (e Explanation) checks(l terminal.Look) []string {
 	return lines
 }
 
-// timeline marks where now is.
+// timeline formats the timeline and marks the present in it.
 func (e Explanation) timeline(l terminal.Look) []string {
 	if len(e.Timeline) == 0 {
 		return nil
@@ -207,7 +207,7 @@ func (e Explanation) timeline(l terminal.Look) []string {
 	return lines
 }
 
-// manager shows what the manager has written, where it differs.
+// manager shows what the manager wrote, if it differs.
 func (e Explanation) manager(l terminal.Look) []string {
 	if e.Manager == nil {
 		return nil

@@ -17,12 +17,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
-// permitted is what the manager has written.
+// permitted sets the condition that the manager writes.
 func permitted(status corev1.ConditionStatus, reason v1alpha1.Reason, message string) func(*corev1.Node) {
 	return Condition(v1alpha1.NodeRebootPermitted, status, string(reason), time.Hour, message)
 }
 
-// explain explains node n1 of the pool w.
+// explain explains node n1 of pool w.
 func explain(t *testing.T, policies []v1alpha1.RebootPolicy, nodes ...corev1.Node) explanation.Explanation {
 	t.Helper()
 	e, err := explanation.Of(fleet.New(policies, nodes, Now), "n1")
@@ -32,7 +32,7 @@ func explain(t *testing.T, policies []v1alpha1.RebootPolicy, nodes ...corev1.Nod
 	return e
 }
 
-// few keeps some checks: the files are about how they look, and need not change with every new one.
+// few keeps only some checks, so that golden files do not change with every new check.
 func few(e explanation.Explanation) explanation.Explanation {
 	keep := []v1alpha1.Reason{"NoPolicy", "PolicyConflict", "NodePaused", "WindowClosed", "BackingOff", "BudgetExhausted", "DryRun"}
 	e.Checks = slices.DeleteFunc(e.Checks, func(c explanation.Check) bool { return !slices.Contains(keep, c.Name) })
@@ -116,7 +116,8 @@ func TestLines(t *testing.T) {
 	terminaltest.Golden(t, "colour", wide.Lines(terminal.Look{Zone: Berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
 }
 
-// TestOf_TheAgentMayBeMissing: a status names at most five of the nodes whose agents do not work.
+// TestOf_TheAgentMayBeMissing tests nodes that the status does not name, because it names at most
+// five.
 func TestOf_TheAgentMayBeMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		named          []string
@@ -146,7 +147,8 @@ func TestOf_TheAgentMayBeMissing(t *testing.T) {
 	})
 }
 
-// TestOf_NoPolicyEndsTheReboot: it is back, needs no reboot any more, and stays cordoned until a policy selects it.
+// TestOf_NoPolicyEndsTheReboot tests a node that is back and needs no reboot, but stays cordoned
+// until a policy selects it.
 func TestOf_NoPolicyEndsTheReboot(t *testing.T) {
 	e := explain(t, nil, Node("n1", "w", Granted("gone", 7, 3*time.Minute), Progressed(7, protocol.PhaseRebooting, 2*time.Minute), Booted(20*time.Second)))
 	if e.Verdict != explanation.Waiting || e.Reason != v1alpha1.ReasonNoPolicy || e.Advice != explanation.AdviceFor(v1alpha1.ReasonNoPolicy, "n1", "") {
@@ -154,7 +156,8 @@ func TestOf_NoPolicyEndsTheReboot(t *testing.T) {
 	}
 }
 
-// TestOf_TheLastRebootEnded: also where a later grant has taken the place of its own on the Node.
+// TestOf_TheLastRebootEnded tests the end of a reboot whose grant on the Node was replaced by a
+// later one.
 func TestOf_TheLastRebootEnded(t *testing.T) {
 	w := Policy("w", Holds("n1", 7, time.Minute))
 	w.Status.History = []v1alpha1.PastReboot{
@@ -172,7 +175,7 @@ func TestOf_TheLastRebootEnded(t *testing.T) {
 	}
 }
 
-// TestLines_ANeedOfUnknownAge: a condition without its last transition is shown without an instant.
+// TestLines_ANeedOfUnknownAge tests a condition without a transition time.
 func TestLines_ANeedOfUnknownAge(t *testing.T) {
 	undated := func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.Time{} }
 	lines := explain(t, policies(Policy("w")), Node("n1", "w", Needs(time.Hour), undated)).Lines(terminal.Look{Zone: Berlin})

@@ -11,13 +11,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Moment is something that happened to the node, or will.
+// Moment is an event in the past or future of the node.
 type Moment struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
 }
 
-// timeline is what the node's record shows, first things first. What lies after the explanation's instant is to come.
+// timeline returns the events of the node's record in order. Those after the time of the
+// explanation are expected.
 func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *plan.Node, reboot *plan.Reboot) []Moment {
 	var moments []Moment
 	add := func(at time.Time, format string, args ...any) {
@@ -64,7 +65,7 @@ func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
 	}
 }
 
-// addEnd adds the end of the reboot that the progress is of, where a later grant has taken the place of its own.
+// addEnd adds the end of the reported reboot if a later grant has replaced its grant.
 func addEnd(add addMoment, policy *v1alpha1.RebootPolicy, n *plan.Node) {
 	if policy == nil || n.Grant == nil || n.Grant.Seq == n.Progress.Seq {
 		return
@@ -97,7 +98,7 @@ func addProgress(add addMoment, n *plan.Node, granted bool) {
 	}
 }
 
-// comes is what happens at the end of a reboot's or a reason's time.
+// comes describes what happens at the end of a reason or of a reboot's phase.
 func comes(e *Explanation) string {
 	switch {
 	case e.Reboot == nil:

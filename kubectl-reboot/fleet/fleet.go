@@ -1,4 +1,5 @@
-// Package fleet is all that decides about reboots at one instant, looked at by the planner that the manager runs.
+// Package fleet holds everything that decides about reboots at one instant, as seen by the planner
+// of the manager.
 package fleet
 
 import (
@@ -15,22 +16,22 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Fleet is the policies and nodes of a cluster at one instant.
+// Fleet holds the policies and nodes of a cluster at one instant.
 type Fleet struct {
-	// Now is that instant, by the clock of whoever asks.
+	// Now is the instant, by the caller's clock.
 	Now time.Time
-	// Policies are all policies, by name.
+	// Policies holds all policies, sorted by name.
 	Policies []v1alpha1.RebootPolicy
-	// Governor knows which of them governs which node.
+	// Governor knows which policy governs which node.
 	Governor plan.Governor
-	// Manager is what the Lease of the manager says. The zero value was not looked at.
+	// Manager is the state of the manager's Lease. The zero value means that it was not read.
 	Manager Manager
 
 	nodes []corev1.Node
 	views []*plan.Node
 }
 
-// New is the fleet of these policies and nodes.
+// New returns a fleet of policies and nodes.
 func New(policies []v1alpha1.RebootPolicy, nodes []corev1.Node, now time.Time) Fleet {
 	policies, nodes = slices.Clone(policies), slices.Clone(nodes)
 	slices.SortFunc(policies, func(a, b v1alpha1.RebootPolicy) int { return cmp.Compare(a.Name, b.Name) })
@@ -40,8 +41,7 @@ func New(policies []v1alpha1.RebootPolicy, nodes []corev1.Node, now time.Time) F
 	}
 }
 
-// With returns the fleet as it would be with these policies applied. The status of one that is
-// there stays.
+// With returns the fleet as if these policies were applied. Existing policies keep their status.
 func (f Fleet) With(policies []v1alpha1.RebootPolicy) Fleet {
 	all := slices.Clone(f.Policies)
 	for _, p := range policies {
@@ -55,7 +55,7 @@ func (f Fleet) With(policies []v1alpha1.RebootPolicy) Fleet {
 	return New(all, f.nodes, f.Now)
 }
 
-// Policy is the policy of a name; nil when there is none.
+// Policy returns the named policy, or nil.
 func (f Fleet) Policy(name string) *v1alpha1.RebootPolicy {
 	i := slices.IndexFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 	if i < 0 {
@@ -64,7 +64,7 @@ func (f Fleet) Policy(name string) *v1alpha1.RebootPolicy {
 	return &f.Policies[i]
 }
 
-// Node is the node of a name, as the API server has it and as decisions look at it; nil when there is none.
+// Node returns the named node as the API server and as the planner sees it, or nil.
 func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 	i, found := slices.BinarySearchFunc(f.views, name, func(n *plan.Node, name string) int { return cmp.Compare(n.Name, name) })
 	if !found {
@@ -73,18 +73,19 @@ func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 	return &f.nodes[i], f.views[i]
 }
 
-// Views are all nodes as decisions look at them, by name.
+// Views returns all nodes as the planner sees them, sorted by name.
 func (f Fleet) Views() []*plan.Node { return f.views }
 
-// Plan is what is decided about a policy.
+// Plan returns the decisions for a policy.
 func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Of(f.Snapshot(policy)) }
 
-// Snapshot is what the manager would decide from; a nil policy represents the nodes that none governs.
+// Snapshot returns the input of the manager's decisions. A nil policy stands for the nodes that no
+// policy governs.
 func (f Fleet) Snapshot(policy *v1alpha1.RebootPolicy) plan.Snapshot {
 	return snapshot.Of(policy, f.Policies, f.views, f.Now)
 }
 
-// Governed are the nodes that a policy governs, by name.
+// Governed returns the nodes that a policy governs, sorted by name.
 func (f Fleet) Governed(policy string) []*plan.Node {
 	var governed []*plan.Node
 	for _, n := range f.views {
@@ -95,8 +96,8 @@ func (f Fleet) Governed(policy string) []*plan.Node {
 	return governed
 }
 
-// MostSpecific returns the policy of these that selects the fewest nodes, the first by name of
-// several.
+// MostSpecific returns the one of the policies that selects the fewest nodes. Ties go to the first
+// name.
 func (f Fleet) MostSpecific(policies ...string) string {
 	count := map[string]int{}
 	for _, n := range f.views {
@@ -107,10 +108,12 @@ func (f Fleet) MostSpecific(policies ...string) string {
 	return slices.MinFunc(policies, func(a, b string) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
 }
 
-// Silent is how many nodes of the cluster no agent has reported for, where one could run.
+// Silent returns the number of nodes for which no agent has ever reported, although one could run
+// there.
 func (f Fleet) Silent() int { return silent(f.views) }
 
-// Unknown is how many governed nodes may or may not need a reboot. No agent has reported, or the manager sees that none works any more.
+// Unknown returns the number of governed nodes whose need is unknown, because no agent has reported
+// or the manager sees none working.
 func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 	unknown := silent(f.Governed(policy.Name))
 	if agents := policy.Status.Agents; agents != nil {
@@ -119,8 +122,8 @@ func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 	return unknown
 }
 
-// AgentMissing reports whether the manager sees no agent that works on a node, or none at all. What the last one has reported stays on
-// the Node.
+// AgentMissing reports whether the manager sees no working agent on the node, or none at all. The
+// last report stays on the Node in this case.
 func AgentMissing(agents *v1alpha1.AgentsStatus, node string) bool {
 	return agents != nil && agents.Missing > 0 && (agents.Ready == 0 || slices.Contains(agents.Nodes, node))
 }
@@ -134,16 +137,16 @@ func silent(nodes []*plan.Node) (n int) {
 	return n
 }
 
-// Ungoverned is what is decided about the nodes that no policy governs.
+// Ungoverned returns the decisions for the nodes that no policy governs.
 func (f Fleet) Ungoverned() []plan.Decision { return plan.Ungoverned(f.Governor, f.views) }
 
-// Torn reports whether a grant is on a node and in no ledger. It is mostly a sign that the nodes are newer than the policies, as the
-// two are watched separately.
+// Torn reports whether a node has a grant that is in no ledger. Usually this means that the nodes
+// are newer than the policies, because the two are watched separately.
 func (f Fleet) Torn() bool {
 	return slices.ContainsFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return len(f.Plan(&p).Adopted) > 0 })
 }
 
-// Next is the earliest instant at which time alone changes what is decided. Zero: none.
+// Next returns the earliest time at which a decision changes without an event, or zero.
 func (f Fleet) Next() time.Time {
 	var next time.Time
 	for i := range f.Policies {
@@ -152,34 +155,37 @@ func (f Fleet) Next() time.Time {
 	return next
 }
 
-// Reboot is one granted reboot, for people.
+// Reboot describes one granted reboot for people.
 type Reboot struct {
 	Node string `json:"node"`
-	// Number is the grant's.
+	// Number is the sequence number of the grant.
 	Number int64 `json:"number"`
-	// Phase is how far it is, as the planner calls it.
+	// Phase is the phase of the reboot in the planner.
 	Phase plan.RebootState `json:"phase"`
-	// Since is when the phase began.
+	// Since is the beginning of the phase.
 	Since time.Time `json:"since"`
-	// Reason and Message are the planner's.
+	// Reason and Message come from the planner.
 	Reason  v1alpha1.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
-	// Until is when time alone changes something: a deadline, or the end of settling. Zero: none.
+	// Until is the next time at which something changes by itself, such as a deadline or the end of
+	// settling, or zero.
 	Until time.Time `json:"until,omitzero"`
-	// Drain is what the agent reports of its drain: the pods in the way, each with its PodDisruptionBudget. Once they have left, it is the
-	// volumes that are waited for. Empty: it reports nothing, or the phase is not Draining.
+	// Drain is what the agent reports about its drain: first the remaining pods with their
+	// PodDisruptionBudgets, then the volumes. It is empty without a report and in other phases.
 	Drain string `json:"drain,omitempty"`
-	// Hooks are the hooks of the node that have not approved, and Answer is the command that
-	// answers for the first of them by hand.
+	// Hooks lists the hooks that have not approved. Answer is a command that approves the first of
+	// them by hand.
 	Hooks  []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
 	Answer string                   `json:"answer,omitempty"`
-	// DrainUntil is when drain.timeout ends the drain. Zero: none is under way, or it is over or overdue.
+	// DrainUntil is the time when drain.timeout ends the drain, or zero if none is in progress or
+	// it is overdue.
 	DrainUntil time.Time `json:"drainUntil,omitzero"`
-	// Overdue reports that a deadline has passed; the slot is kept.
+	// Overdue means that a deadline has passed. The reboot keeps its slot.
 	Overdue bool `json:"overdue,omitempty"`
 }
 
-// Note states what the phase does not: why it is overdue, what the drain waits for, or the planner's message. Empty: nothing.
+// Note returns what the phase does not say: why the reboot is overdue, what the drain waits for, or
+// the planner's message. It may be empty.
 func (r Reboot) Note() string {
 	switch {
 	case r.Overdue:
@@ -192,10 +198,10 @@ func (r Reboot) Note() string {
 	return r.Message
 }
 
-// Shown are the conditions of a Node that people are shown beside those that decisions look at.
+// Shown lists the node conditions that are only for people, in addition to those used in decisions.
 var Shown = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained}
 
-// RebootOf is a granted reboot of a plan, for people. The Node must be there.
+// RebootOf describes a granted reboot of a plan. Its Node must exist.
 func (f Fleet) RebootOf(t plan.Reboot) Reboot {
 	shown := Reboot{
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
@@ -210,7 +216,8 @@ func (f Fleet) RebootOf(t plan.Reboot) Reboot {
 	return shown
 }
 
-// drain is what the agent reports of a drain, and when drain.timeout ends it. Zero: it is over, or overdue.
+// drain returns the agent's report about a drain, and the time when drain.timeout ends it, or zero
+// if it is over or overdue.
 func (f Fleet) drain(t plan.Reboot) (report string, until time.Time) {
 	if t.FailedAt.IsZero() {
 		until = t.DrainUntil

@@ -15,7 +15,7 @@ import (
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
-// TestRebootOf: each phase, and since when.
+// TestRebootOf tests each phase and its beginning.
 func TestRebootOf(t *testing.T) {
 	hooks := Annotated(v1alpha1.AnnotationHooks, protocol.HookPhase{
 		Policy: "w", Seq: 7, BootID: "n1-boot-1", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/ok"}, At: Ago(50 * time.Second),
@@ -69,7 +69,7 @@ func TestRebootOf(t *testing.T) {
 	}
 }
 
-// TestRebootOf_Draining: what the agent reports of its drain, and when drain.timeout ends it.
+// TestRebootOf_Draining tests the agent's report about its drain, and when drain.timeout ends it.
 func TestRebootOf_Draining(t *testing.T) {
 	const waits, volumes = "The drain waits for default/db-0 (PodDisruptionBudget db).", "The pods have left. The reboot waits for disk."
 	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*corev1.Node) {
@@ -120,7 +120,7 @@ func TestRebootOf_Draining(t *testing.T) {
 	}
 }
 
-// TestFleet: what is found by name, what is not, and which nodes no policy governs.
+// TestFleet tests lookups by name, and which nodes no policy governs.
 func TestFleet(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w"), Policy("a", Weeknights)}, []corev1.Node{Node("n2", "w"), Node("n1", "none", Needs(0))}, Now)
 	if f.Policy("nowhere") != nil || f.Policy("w").Name != "w" {
@@ -144,7 +144,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestFleet_Silent: of nodes without a report those count on which an agent could run.
+// TestFleet_Silent tests that only nodes on which an agent could run count as silent.
 func TestFleet_Silent(t *testing.T) {
 	silent := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
 	windows := func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = string(corev1.Windows) }
@@ -154,7 +154,7 @@ func TestFleet_Silent(t *testing.T) {
 	}
 }
 
-// TestFleet_Next: the earliest change of any policy counts, wherever it is in the list.
+// TestFleet_Next tests that the earliest change of any policy counts, wherever it is in the list.
 func TestFleet_Next(t *testing.T) {
 	early := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Windows = []v1alpha1.Window{{Name: "early", Start: "18:00", Duration: metav1.Duration{Duration: time.Hour}}}
@@ -170,7 +170,8 @@ func TestFleet_Next(t *testing.T) {
 	}
 }
 
-// TestFleet_Torn: a grant that no ledger has is adopted by the planner, and may be a sign that one watch is ahead.
+// TestFleet_Torn tests a grant that is in no ledger. The planner adopts it, but one watch may just
+// be ahead.
 func TestFleet_Torn(t *testing.T) {
 	n := []corev1.Node{Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0))}
 	if f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, 0))}, n, Now); f.Torn() {

@@ -13,15 +13,15 @@ import (
 const ManagerLease = "reboot-operator-manager"
 
 const (
-	// renewedWithin is how old the last renewal of a manager that runs may be. It renews every two
-	// seconds, by a clock that may differ from ours.
+	// renewedWithin is the maximum age of the Lease of a running manager. It renews the Lease every
+	// two seconds, by a clock that may differ from ours.
 	renewedWithin = time.Minute
-	// releasedWithin is how long no manager may hold the Lease: another one takes over within
-	// seconds.
+	// releasedWithin is the maximum time without a holder of the Lease. Another manager takes over
+	// within seconds.
 	releasedWithin = 10 * time.Second
 )
 
-// Manager is what the Lease says about the manager.
+// Manager is the state of the manager as its Lease shows it.
 type Manager struct {
 	known   bool
 	unread  error
@@ -29,8 +29,8 @@ type Manager struct {
 	renewed time.Time
 }
 
-// ManagerOf reads the Leases of that name, of which the latest counts. An error is why they could
-// not be read.
+// ManagerOf evaluates the Leases with the manager's name. The latest one counts. err is the error
+// of reading them.
 func ManagerOf(leases []coordinationv1.Lease, err error) Manager {
 	m := Manager{known: true, unread: err}
 	for _, lease := range leases {
@@ -44,8 +44,8 @@ func ManagerOf(leases []coordinationv1.Lease, err error) Manager {
 	return m
 }
 
-// Trouble says that no manager runs, or that nobody knows, and what follows from it. It is empty if
-// a manager runs, or if the Lease was not looked at.
+// Trouble says that no manager runs, or that this is unknown, and what follows from it. It is empty
+// if a manager runs, or if the Lease was not read.
 func (m Manager) Trouble(now time.Time) string {
 	const follows = ": no reboot begins, and no node comes back into service by itself"
 	switch age := now.Sub(m.renewed); {
@@ -61,5 +61,5 @@ func (m Manager) Trouble(now time.Time) string {
 	return ""
 }
 
-// Down reports whether no manager runs, as far as is known.
+// Down reports whether no manager runs. It is false if that is unknown.
 func (m Manager) Down(now time.Time) bool { return m.unread == nil && m.Trouble(now) != "" }

@@ -1,11 +1,12 @@
-// Package fleettest makes policies and nodes for tests. Its functions are named after what happens to them.
+// Package fleettest builds policies and nodes for tests. Its functions are named after what happens
+// to them.
 package fleettest
 
 import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // the zones, built in
+	_ "time/tzdata" // time zones
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 // Now is a Monday afternoon in Berlin, before the windows of the week.
 var Now = time.Date(2026, 11, 23, 15, 48, 0, 0, time.UTC)
 
-// Berlin is the zone of most windows and readers.
+// Berlin is the time zone of most windows and readers.
 var Berlin = berlin()
 
 func berlin() *time.Location {
@@ -29,10 +30,11 @@ func berlin() *time.Location {
 	return zone
 }
 
-// PoolLabel is what Policy selects by.
+// PoolLabel is the label by which Policy selects nodes.
 const PoolLabel = "example.com/pool"
 
-// Policy selects the pool of its name, one node at a time, at any hour; the manager has seen it.
+// Policy returns a policy that selects the pool of its name and reboots one node at a time, at any
+// hour. The manager has seen it.
 func Policy(name string, options ...func(*v1alpha1.RebootPolicy)) v1alpha1.RebootPolicy {
 	p := v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
@@ -45,14 +47,14 @@ func Policy(name string, options ...func(*v1alpha1.RebootPolicy)) v1alpha1.Reboo
 	return p
 }
 
-// AtMost is maxUnavailable, as users write it.
+// AtMost sets maxUnavailable.
 func AtMost(value string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.Parse(value))}
 	}
 }
 
-// Weeknights is a window from Monday to Thursday, 22:00 to 4:00 in Berlin.
+// Weeknights adds a window from Monday to Thursday, 22:00 to 4:00 in Berlin.
 func Weeknights(p *v1alpha1.RebootPolicy) {
 	p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 		Name: "weeknights", Days: []v1alpha1.Day{"Mon", "Tue", "Wed", "Thu"}, Start: "22:00",
@@ -65,12 +67,13 @@ func Spec(edit func(*v1alpha1.RebootPolicySpec)) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { edit(&p.Spec) }
 }
 
-// Halted is a policy that has stopped by itself.
+// Halted makes the policy halted.
 func Halted(message string) func(*v1alpha1.RebootPolicy) {
 	return reports(v1alpha1.ConditionHalted, metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, message)
 }
 
-// WriteRefused: the API server refuses what the manager writes about a granted reboot.
+// WriteRefused makes the policy report that the API server refuses its writes about a granted
+// reboot.
 func WriteRefused(message string) func(*v1alpha1.RebootPolicy) {
 	return reports(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonNodeWriteRefused, message)
 }
@@ -81,7 +84,7 @@ func reports(kind string, status metav1.ConditionStatus, reason v1alpha1.Reason,
 	}
 }
 
-// Holds puts an entry into the ledger, which was given so long ago.
+// Holds adds a ledger entry of a given age.
 func Holds(node string, seq int64, ago time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Status.Seq = max(p.Status.Seq, seq)
@@ -89,7 +92,7 @@ func Holds(node string, seq int64, ago time.Duration) func(*v1alpha1.RebootPolic
 	}
 }
 
-// Node is a node of a pool on its first boot, Ready for a day, that needs no reboot.
+// Node returns a node of a pool on its first boot. It has been Ready for a day and needs no reboot.
 func Node(name, pool string, options ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{PoolLabel: pool}, Annotations: map[string]string{}},
@@ -103,7 +106,7 @@ func Node(name, pool string, options ...func(*corev1.Node)) corev1.Node {
 	return n
 }
 
-// Condition sets a condition that has lasted for so long.
+// Condition sets a condition of a given age.
 func Condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string, ago time.Duration, message ...string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		c := corev1.NodeCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: Ago(ago)}
@@ -120,12 +123,12 @@ func Condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	}
 }
 
-// Needs is a node whose engine has asked for a reboot so long ago.
+// Needs makes the node need a reboot for a given time.
 func Needs(ago time.Duration) func(*corev1.Node) {
 	return Condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", ago, "Flatcar 4459.2.1 is staged; 4459.2.0 runs")
 }
 
-// NotReady is a node whose kubelet is silent.
+// NotReady makes the kubelet silent.
 func NotReady(n *corev1.Node) {
 	Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", time.Minute)(n)
 }
@@ -135,7 +138,7 @@ func Annotated(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[key] = value }
 }
 
-// Granted shows the node a grant of a policy, given so long ago.
+// Granted adds a grant of a policy, of a given age.
 func Granted(policy string, seq int64, ago time.Duration) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		g := protocol.Grant{Policy: policy, Seq: seq, BootID: boot(n.Name, 1), State: protocol.GrantActive, At: Ago(ago), Need: v1alpha1.ReasonUpdateStaged}
@@ -143,7 +146,8 @@ func Granted(policy string, seq int64, ago time.Duration) func(*corev1.Node) {
 	}
 }
 
-// Progressed is how far the agent is with a grant, since so long ago; it cordoned the node.
+// Progressed sets the agent's progress with a grant, of a given age. The agent has cordoned the
+// node.
 func Progressed(seq int64, phase protocol.Phase, ago time.Duration, edit ...func(*protocol.Progress)) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		p := protocol.Progress{Seq: seq, Phase: phase, BootID: boot(n.Name, 1), Cordoned: phase != protocol.PhaseAborted, At: Ago(ago)}
@@ -155,7 +159,7 @@ func Progressed(seq int64, phase protocol.Phase, ago time.Duration, edit ...func
 	}
 }
 
-// Booted is a node that came up on its second boot, Ready and reported by its agent so long ago.
+// Booted makes the node Ready on its second boot, as its agent reported some time ago.
 func Booted(ago time.Duration) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		n.Status.NodeInfo.BootID = boot(n.Name, 2)
@@ -167,10 +171,10 @@ func Booted(ago time.Duration) func(*corev1.Node) {
 
 func boot(node string, number int) string { return node + "-boot-" + string(rune('0'+number)) }
 
-// Ago is an instant before Now.
+// Ago returns a time before Now.
 func Ago(ago time.Duration) metav1.Time { return metav1.NewTime(Now.Add(-ago)) }
 
-// AgentsMissing: the manager sees no agent that works on some nodes, and one on another.
+// AgentsMissing makes the manager see no working agent on the given nodes, and one on another node.
 func AgentsMissing(nodes ...string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		missing := int32(len(nodes))
