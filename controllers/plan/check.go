@@ -10,45 +10,50 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Blocked is why a node may not be rebooted now: the reason, and a message a user can act on.
+// Blocked is the reason that a node may not be rebooted now, with a message that a user can act on.
 type Blocked struct {
 	Reason  v1alpha1.Reason
 	Message string
-	// Until is the instant at which it ends by itself; zero: it needs an action.
+	// Until is the time when the block ends by itself, or zero if somebody has to act.
 	Until time.Time
 
-	// check is the reason that names the check which blocks; view.first sets it.
+	// check is the reason of the check that blocks, which may differ from Reason. view.first sets
+	// it.
 	check v1alpha1.Reason
-	// stallsAt is when people are told who uses the limit up. stalledBy is the share about which they are, and stalledSince is since when.
+	// stallsAt is the time to report the nodes that use up the limit without a reboot. After that,
+	// stalledBy is the share that they use up, and stalledSince the time when the wait began.
 	stallsAt, stalledSince time.Time
 	stalledBy              *share
-	// shortLived: it ends within seconds, and is not written on nodes.
+	// shortLived is true if the block ends within seconds. Such a block is not written on nodes.
 	shortLived bool
 }
 
-// check is one step of the fixed order: it passes, or states why a node may not be rebooted now.
+// check is one step of the fixed order. It passes, or returns why a node may not be rebooted now.
 type check struct {
-	// reason is the check's in docs/reasons.md. Mostly the nodes that it blocks show the same one.
+	// reason is the check's entry in docs/reasons.md. Most nodes that it blocks show the same
+	// reason.
 	reason v1alpha1.Reason
-	// passed is the message where the check passes without anything being ignored; otherwise see overruled.
+	// passed is the message if the check passes without ignoring anything. Otherwise overruled
+	// returns the message.
 	passed string
-	// blocks returns nil where the check passes.
+	// blocks returns nil if the check passes.
 	blocks func(v view, n *Node) *Blocked
 }
 
-// view is what a check looks at beside the node. A check changes nothing of it.
+// view holds everything that a check reads besides the node. Checks do not change it.
 type view struct {
 	*fleet
 
-	// slots are those that are taken so far; nil except in the checks of turn.
+	// slots are the slots taken so far. They are nil except in the checks of turn.
 	slots *slots
-	// ahead is the first node in the order that waits for another domain; nil: none does.
+	// ahead is the first node in the order that waits for another domain, or nil.
 	ahead *Node
-	// unfinished is what the node's ring waits for in an earlier one. Nil: nothing.
+	// unfinished is the earlier ring's unfinished work that the node's ring waits for, or nil.
 	unfinished *Blocked
 }
 
-// lasting are the checks that hold until the agent has begun, in their fixed order; the first that blocks gives the reason.
+// lasting lists the checks that apply until the agent begins, in their fixed order. The first one
+// that blocks gives the reason.
 var lasting = []check{
 	{v1alpha1.ReasonNodePaused, "the node is not paused", nodePaused},
 	{v1alpha1.ReasonInvalid, "the policy's spec can be acted on", policyInvalid},
@@ -66,19 +71,21 @@ var lasting = []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentBlocks},
 }
 
-// untilBegun are the checks that cancel a grant which the agent has not begun to use. A gate that is being asked for the
-// first time does not: a new leader has no answer.
+// untilBegun lists the checks that cancel a grant before the agent begins to use it. A gate that
+// has not answered yet does not cancel: a new leader has no answers.
 var untilBegun = append(slices.Clip(lasting), ofPodsAndGates(blockingPod, gateUnreachable)...)
 
-// beforeGrant are the checks before a grant. RecordUnreadable is one check in two parts: an unreadable progress blocks new grants alone.
-// Of the checks of single nodes, gates come last: they are asked only for nodes that nothing else blocks.
+// beforeGrant lists the checks before a grant. RecordUnreadable is one check in two parts:
+// unreadable progress blocks only new grants. Gates come last among the checks of single nodes,
+// because they are queried only for nodes that nothing else blocks.
 var beforeGrant = slices.Concat(lasting, []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	{v1alpha1.ReasonBackingOff, "no earlier attempt holds the node back", backingOff},
 	{v1alpha1.ReasonRingWaits, "the earlier rings of spec.rings are done, or there are none", ringWaits},
 }, ofPodsAndGates(blockingPodOrUnknown, gateUnknown))
 
-// ofPodsAndGates are the checks of the pods on the node and of gates. An answer that is missing blocks a new grant, and cancels none.
+// ofPodsAndGates returns the checks of the pods on the node and of gates. A missing answer blocks a
+// new grant but cancels none.
 func ofPodsAndGates(blockingPod, unreachable func(v view, n *Node) *Blocked) []check {
 	return []check{
 		{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
@@ -89,7 +96,8 @@ func ofPodsAndGates(blockingPod, unreachable func(v view, n *Node) *Blocked) []c
 	}
 }
 
-// turn are the checks of nodes that have passed all others, one node after the other: each depends on which nodes were chosen before.
+// turn lists the checks for nodes that have passed all others. They run node by node, because each
+// depends on the nodes chosen before.
 var turn = []check{
 	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", controlPlaneGuard},
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
@@ -99,10 +107,10 @@ var turn = []check{
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 
-// inOrder are all checks before a grant.
+// inOrder lists all checks before a grant.
 var inOrder = slices.Concat(beforeGrant, turn)
 
-// places are the numbers of the checks in the order, from 1 on, by their reasons.
+// places numbers the checks in their order, from 1, by reason.
 var places = func() map[v1alpha1.Reason]int {
 	all := map[v1alpha1.Reason]int{}
 	for i, c := range inOrder {
@@ -111,7 +119,8 @@ var places = func() map[v1alpha1.Reason]int {
 	return all
 }()
 
-// Where those checks begin that look at pods, at gates, and at which nodes were chosen before, and of these those that block all nodes.
+// These are the places at which groups of checks begin: checks of pods, checks of gates, checks
+// that depend on the nodes chosen before, and checks that block all nodes.
 var (
 	podChecks   = places[v1alpha1.ReasonUndrainablePod]
 	gateChecks  = places[v1alpha1.ReasonAlertFiring]
@@ -119,10 +128,10 @@ var (
 	fleetChecks = places[v1alpha1.ReasonSpacing]
 )
 
-// reaches reports whether all checks before a place have passed. Nil: all checks have.
+// reaches reports whether all checks before a place have passed. For nil, all checks have.
 func (o *Blocked) reaches(place int) bool { return o == nil || places[o.check] >= place }
 
-// first is why the first check that does not pass blocks the node; nil: all pass.
+// first returns the first check that blocks the node, or nil if all pass.
 func (v view) first(checks []check, n *Node) *Blocked {
 	for _, c := range checks {
 		if o := c.blocks(v, n); o != nil {
@@ -134,7 +143,8 @@ func (v view) first(checks []check, n *Node) *Blocked {
 	return nil
 }
 
-// maxPauseReason bounds, in bytes, what a node's pause reports. That of a policy may be as long.
+// maxPauseReason is the limit, in bytes, of a node's pause reason in messages. It is the same as
+// for a policy's pause reason.
 const maxPauseReason = 256
 
 func nodePaused(_ view, n *Node) *Blocked {
@@ -159,7 +169,7 @@ func policyInvalid(v view, n *Node) *Blocked {
 			others = append(others, s.Policy)
 		}
 	}
-	if len(others) > 0 { // it fails closed: nobody knows what its owner wanted to hold back
+	if len(others) > 0 { // fail closed: nobody knows which nodes its owner wanted to hold back
 		o.Message += fmt.Sprintf("; policy %s selects the node too, and governs it only once this one is deleted or has a lower spec.priority", others[0])
 	}
 	return o
@@ -206,7 +216,8 @@ func nodeUnavailable(_ view, n *Node) *Blocked {
 	return nil
 }
 
-// agentReports is the check for one reason of the agent, which reports its reasons in the order of the checks.
+// agentReports returns the check for one of the agent's reasons. The agent reports its reasons in
+// the order of the checks.
 func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 	return func(v view, n *Node) *Blocked {
 		if o := agentBlocks(v, n); o != nil && o.Reason == reason {
@@ -216,8 +227,8 @@ func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 	}
 }
 
-// agentBlocks is the first reason of the agent that the policy does not ignore. The agent knows no policy before it has a grant, so it also reports what this
-// policy may ignore.
+// agentBlocks returns the agent's first reason that the policy does not ignore. The agent knows no
+// policy before it has a grant, so it also reports reasons that this policy ignores.
 func agentBlocks(v view, n *Node) *Blocked {
 	for _, o := range n.BlockedBy {
 		if ignoredBy(v.Policy, o.Reason) == "" {
@@ -227,7 +238,8 @@ func agentBlocks(v view, n *Node) *Blocked {
 	return nil
 }
 
-// ignoredBy is the field of spec.reboot that ignores a reason of the agent. Empty: the reason counts.
+// ignoredBy returns the field of spec.reboot that ignores a reason of the agent, or "" if the
+// reason counts.
 func ignoredBy(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) string {
 	reboot := policy.Spec.RebootOrDefault()
 	switch {
@@ -261,7 +273,7 @@ func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {
 	return &Blocked{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// until is why a node is blocked, and when that ends by itself.
+// until sets when the block ends by itself.
 func (o *Blocked) until(at time.Time) *Blocked {
 	o.Until = at
 	return o
@@ -269,16 +281,18 @@ func (o *Blocked) until(at time.Time) *Blocked {
 
 func list(names []string) string { return strings.Join(names, ", ") }
 
-// someOf names the first few: an event has a kilobyte for its note, and a fleet thousands of names.
+// someOf lists the first few names. An event's note is limited to a kilobyte, and a fleet may have
+// thousands of nodes.
 func someOf[T ~string](names []T) string { return message.Names(names, maxNames) }
 
-// FallsWithOthers reports whether the node waits for other nodes alone: for its ring, or its turn.
+// FallsWithOthers reports whether the node waits only for other nodes: for an earlier ring, or for
+// its turn.
 func (o *Blocked) FallsWithOthers() bool {
 	return o.check == v1alpha1.ReasonRingWaits || o.reaches(turnChecks)
 }
 
-// FallsWithTime reports whether what blocks the node ends by itself. What is left of a window only shrinks, but the next window
-// comes.
+// FallsWithTime reports whether the block ends by itself. WindowTooShort counts: the time left only
+// shrinks, but another window comes.
 func (o *Blocked) FallsWithTime() bool {
 	return !o.Until.IsZero() || o.Reason == v1alpha1.ReasonWindowTooShort
 }

@@ -14,92 +14,103 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Snapshot is everything a decision about one policy looks at, taken at one instant.
+// Snapshot is everything that a decision about one policy reads, taken at one instant.
 type Snapshot struct {
 	Now time.Time
-	// Policy is the policy to decide about; its status is the ledger as last read.
+	// Policy is the policy to decide about. Its status is the ledger as last read.
 	Policy *v1alpha1.RebootPolicy
-	// Ledger is the policy whose ledger has the entries of this one, as LedgerOf finds it. Nil: its own.
+	// Ledger is the policy whose ledger holds this policy's entries, as LedgerOf finds it, or nil
+	// if it is the policy's own.
 	Ledger *v1alpha1.RebootPolicy
 	// Governor knows every policy of the cluster.
 	Governor Governor
-	// Nodes are all nodes of the cluster, in any order: a node may be in the ledger and selected by another policy by now. They
-	// are shared with other snapshots: do not change them.
+	// Nodes are all nodes of the cluster, in any order: a node in the ledger may be governed by
+	// another policy now. They are shared with other snapshots, so do not change them.
 	Nodes []*Node
 	// Window is the state of the policy's windows at Now.
 	Window window.State
-	// Schedule gives it at any other instant; no plan looks at it, a forecast does.
+	// Schedule returns the state of the windows at any other time. Only forecasts use it.
 	Schedule window.Schedule
-	// WindowInvalid states what is wrong with windows or blackouts; then nothing is granted.
+	// WindowInvalid says what is wrong with windows or blackouts. If it is set, nothing is granted.
 	WindowInvalid string
-	// GatesInvalid states which expression of gates.objects does not compile; then nothing is granted.
+	// GatesInvalid names the expression of gates.objects that does not compile. If it is set,
+	// nothing is granted.
 	GatesInvalid string
-	// Gates are what the policy's gates reported last. One that is missing has not been asked, or not lately.
+	// Gates are the last results of the policy's gates. A gate is missing if it was not queried
+	// lately.
 	Gates []v1alpha1.GateStatus
-	// Agents are the pods of the agents. Nil: they have not been read yet.
+	// Agents are the pods of the agents, or nil if they have not been read yet.
 	Agents *Agents
-	// Refused are the last answers of the API server to writes about granted reboots that it refused, by node.
+	// Refused are the writes about granted reboots that the API server refused last, by node.
 	Refused map[string]Refusal
-	// RebootInterval is how long a node is back in service before another reboot of it may be granted. 0: no time.
+	// RebootInterval is the least time between a node's return to service and its next grant. 0
+	// means no limit.
 	RebootInterval time.Duration
-	// Unread are the nodes that could not be read live, where that is what releases an entry: they keep their slots.
+	// Unread are the nodes that could not be read live although only that would release their
+	// entries. They keep their slots.
 	Unread map[string]bool
 }
 
-// fleet is a snapshot sorted into what one policy has to do with each node.
+// fleet is a snapshot sorted by what one policy has to do with each node.
 type fleet struct {
 	Snapshot
 	name string
-	// byName are the nodes that are asked for by their names: those in the ledger, with a grant that is outstanding, and in
-	// conflicts. Only a few of several thousand nodes.
+	// byName are the nodes that are looked up by name: those in the ledger, with an outstanding
+	// grant, or in a conflict. They are few.
 	byName map[string]*Node
-	// governed are the nodes this policy governs, without those at rest and in no order. There may be thousands, so only what is reported
-	// of them is put in order.
+	// governed are the nodes that this policy governs, except those at rest, in no order. There may
+	// be thousands, so only the reported ones are sorted.
 	governed []*Node
-	// selected are all nodes that this policy governs, with those at rest; agents counts their agents.
+	// selected are all nodes that this policy governs, including those at rest. agents counts their
+	// agents.
 	selected []*Node
 	agents   agentCount
-	// conflicts are nodes that this policy and its rivals select, by node name.
+	// conflicts are the nodes that several policies of the same priority select, this one among
+	// them. The values are those policies.
 	conflicts map[string][]string
-	// withheld are nodes that this policy selects and an invalid one of higher priority governs, by the name of that one.
+	// withheld are the nodes that this policy selects but an invalid policy of higher priority
+	// governs, by the name of that policy.
 	withheld map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
 	controlPlane []*Node
-	// entries are those of this policy in its ledger, and inEntry the names of their nodes. orphans are the nodes with a grant that is
-	// outstanding and that the ledger has lost.
+	// entries are this policy's entries in its ledger, and inEntry the names of their nodes.
+	// orphans are the nodes with an outstanding grant that the ledger has lost.
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
 	orphans []*Node
 	// inLedger are the names of the nodes with an entry of any policy in the same ledger.
 	inLedger map[string]bool
-	// limited is what else the limit counts.
+	// limited holds what else the limit counts.
 	limited limited
-	// unlisted are nodes with an outstanding grant that names this policy, in no ledger of its own, which it does not select. It
-	// sees each to its end, and none of them costs it a slot.
+	// unlisted are nodes with an outstanding grant of this policy that neither its ledger nor its
+	// selector has. The policy finishes or cancels each, and none of them takes a slot.
 	unlisted []*Node
-	// numbers are those that records may have. believedFrom is when the first record of the future is believed, whoever governs its node:
-	// its grant may be this policy's. Zero: there is none.
+	// numbers tells which grant numbers are credible. believedFrom is the time when the first
+	// record dated in the future becomes credible, on any node, because its grant may be this
+	// policy's. It is zero if no record is.
 	numbers      numbers
 	believedFrom time.Time
-	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy, where it has one beside that.
+	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is this policy's own
+	// maxUnavailable if it has one besides the shared limit, or nil.
 	limit int32
 	own   *int32
-	// rings are those of spec.rings.
+	// rings are the rings of spec.rings.
 	rings ringed
-	// gates are those that are asked.
+	// gates are the gates to query.
 	gates []policyGate
-	// invalid states what is wrong with the spec; admission should have refused it, and nothing is granted. Empty: nothing is.
+	// invalid says what is wrong with the spec, or is empty. Admission should have refused such a
+	// spec, and nothing is granted.
 	invalid string
 	halt    Halt
-	// reserve is how much of a window has to be left to begin a reboot.
+	// reserve is the time that must be left in a window to begin a reboot.
 	reserve  time.Duration
 	pods     podCheck
 	attempts attempts
-	// run is what the hooks of the run mean.
+	// run holds the state of the run's hooks.
 	run runHooks
 }
 
-// newFleet is the fleet of a snapshot. A nil halt is computed from all nodes of the snapshot.
+// newFleet sorts a snapshot. If halt is nil, it is computed from all nodes of the snapshot.
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
@@ -140,7 +151,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	return f
 }
 
-// reboots are the granted reboots of the ledger, in its order.
+// reboots returns the granted reboots, in the order of the ledger.
 func (f *fleet) reboots() []Reboot {
 	reboots := slices.Grow([]Reboot(nil), len(f.entries))
 	for _, e := range f.entries {
@@ -149,7 +160,7 @@ func (f *fleet) reboots() []Reboot {
 	return reboots
 }
 
-// reboot decides about one entry.
+// reboot decides what to do about one entry.
 func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
 	t := tracker{f: f, Reboot: Reboot{Entry: f.dated(e), Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
 	t.track()
@@ -159,10 +170,11 @@ func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
 	return t.Reboot
 }
 
-// paused reports whether the policy's pause is in force, and not ignored by spec.urgent.all.
+// paused reports whether the policy is paused and spec.urgent.all does not override that.
 func (f *fleet) paused() bool { return f.Policy.Spec.PausedAt(f.Now) }
 
-// windowState is status.window: a halt and a pause come before windows.
+// windowState returns status.window. A halt takes precedence over a pause, and a pause over
+// windows.
 func (f *fleet) windowState() v1alpha1.WindowState {
 	switch {
 	case f.halt.Halted:
@@ -215,7 +227,8 @@ func (f *fleet) add(n *Node) {
 	}
 }
 
-// govern counts a node that this policy governs, and keeps one of which there may be more to report.
+// govern counts a node that this policy governs, and keeps it if there may be something to report
+// about it.
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected = append(f.selected, n)
 	f.agents.add(n, held)
@@ -224,8 +237,9 @@ func (f *fleet) govern(n *Node, held bool) {
 	}
 }
 
-// answersFor reports whether this policy has to see an outstanding grant to its end. The policy that gave it has to. Where that is not
-// known any more, the one that governs the node has to. Otherwise the node would never release its slot.
+// answersFor reports whether this policy has to finish an outstanding grant. That is the task of
+// the policy that gave it. If that is unknown or no longer exists, it falls to the policy that
+// governs the node. Otherwise the node would never release its slot.
 func (f *fleet) answersFor(n *Node, g Governance) bool {
 	if n.Grant != nil && (n.Grant.Policy == f.name || f.Governor.knows(n.Grant.Policy)) {
 		return n.Grant.Policy == f.name
@@ -233,14 +247,14 @@ func (f *fleet) answersFor(n *Node, g Governance) bool {
 	return g.Policy == f.name
 }
 
-// selects reports whether this policy selects the node, whichever policy governs it. A policy that is being deleted, which
-// governs nothing, selects its nodes until it is gone.
+// selects reports whether this policy selects the node, even if another policy governs it. A policy
+// that is being deleted governs nothing but selects its nodes until it is gone.
 func (f *fleet) selects(n *Node) bool {
 	selector, err := f.Policy.Spec.NodeSelector.Selector()
 	return err == nil && selector.Matches(labels.Set(n.Labels))
 }
 
-// scale reads maxUnavailable, once all nodes are counted.
+// scale computes the limits in nodes, once all nodes are counted.
 func (f *fleet) scale() (err error) {
 	if f.limited.elsewhere {
 		f.limit, err = Limit(f.Policy.Spec.MaxUnavailableOrDefault(), len(f.selected))
@@ -256,7 +270,8 @@ func (f *fleet) scale() (err error) {
 	return err
 }
 
-// sharedLimit is the limit of the ledger. That of a ledger which the spec does not name any more stays as it is.
+// sharedLimit returns the limit of the ledger. If the spec no longer names that ledger, its limit
+// stays as it is.
 func (f *fleet) sharedLimit() int32 {
 	if f.Ledger != nil && f.limited.elsewhere {
 		return f.Ledger.Status.Limit
@@ -264,13 +279,14 @@ func (f *fleet) sharedLimit() int32 {
 	return f.limit
 }
 
-// held reports whether the node is in the middle of a reboot, under this policy or another.
+// held reports whether the node is in the middle of a reboot, under any policy.
 func (f *fleet) held(n *Node) bool {
 	return n.Outstanding() || f.inLedger[n.Name]
 }
 
-// keepsBusy reports whether a node with a grant keeps its domain busy. One that another policy governs does not: only the limit is shared.
-// The same goes for one that came here in its reboot, and that the policy which granted it reports as lost.
+// keepsBusy reports whether a node with a grant keeps its domain busy. A node that another policy
+// governs does not: only the limit is shared. Neither does a node that moved to this policy during
+// its reboot, once the granting policy reports it as lost.
 func (f *fleet) keepsBusy(n *Node) bool {
 	if f.inEntry[n.Name] || slices.Contains(f.orphans, n) {
 		return true
@@ -280,10 +296,10 @@ func (f *fleet) keepsBusy(n *Node) bool {
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 
-// entry is the ledger entry that an outstanding record should have.
+// entry returns the ledger entry that an outstanding record should have.
 func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry { return f.tagged(n.Entry(n.Name), n) }
 
-// entryOf is the entry of a node in the policy's ledger. The zero entry: it has none.
+// entryOf returns the node's entry in the policy's ledger, or the zero entry.
 func (f *fleet) entryOf(n *Node) (entry v1alpha1.LedgerEntry) {
 	if i := slices.IndexFunc(f.entries, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); i >= 0 {
 		entry = f.entries[i]
@@ -291,14 +307,14 @@ func (f *fleet) entryOf(n *Node) (entry v1alpha1.LedgerEntry) {
 	return entry
 }
 
-// tagged is an entry of the node with what this policy's ledger has beside the record.
+// tagged adds to the node's entry what the ledger holds besides the record: policy and ring.
 func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *Node) v1alpha1.LedgerEntry {
 	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)
 	return f.dated(e)
 }
 
-// dated is an entry whose time is now where it is further ahead than any clock may be: no deadline could count from it. The clock of the
-// leader that wrote it was ahead.
+// dated sets the entry's time to now if it is too far in the future: the clock of the leader that
+// wrote it was ahead, and no deadline could count from it.
 func (f *fleet) dated(e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
 	if e.At.Sub(f.Now) > clockAhead {
 		e.At = metav1.NewTime(f.Now)
@@ -308,7 +324,7 @@ func (f *fleet) dated(e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
 
 func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
 
-// maxUptime is what annotation max-uptime of a governed node should be.
+// maxUptime returns the wanted value of annotation max-uptime of a governed node.
 func (f *fleet) maxUptime(n *Node) string {
 	if most := MaxUptime(&f.Policy.Spec, n.Name); most > 0 {
 		return most.String()
@@ -316,7 +332,8 @@ func (f *fleet) maxUptime(n *Node) string {
 	return ""
 }
 
-// annotationsUntil is until when the autoscaler annotations stay on a node whose grant is over. Zero: the grant has left none.
+// annotationsUntil returns when the autoscaler annotations are removed from a node whose grant is
+// over, or zero if the grant has left none.
 func (f *fleet) annotationsUntil(n *Node) time.Time {
 	g := n.Grant
 	if g == nil || len(g.Annotations) == 0 {
@@ -329,5 +346,5 @@ func (f *fleet) annotationsUntil(n *Node) time.Time {
 	return ended.Add(f.Policy.Spec.AutoscalerGraceOrDefault())
 }
 
-// instant writes a time the way people read it in a status, in the zone of the policy's first window.
+// instant formats a time for status messages, in the time zone of the policy's first window.
 func (s Snapshot) instant(t time.Time) string { return timing.InstantIn(t, s.Schedule.Zone()) }

@@ -13,84 +13,97 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// ControlPlaneLabels are those of control-plane nodes, with any value. They are the common one since Kubernetes 1.20, the one before
-// it, that of RKE1, and that of etcd members on k3s and RKE2. Those may have no other. Managed clusters have no such nodes.
+// ControlPlaneLabels are the labels of control-plane nodes, with any value: the standard one since
+// Kubernetes 1.20, its predecessor, the one of etcd members on k3s and RKE2, and the one of RKE1.
+// Nodes may have only one of them. Managed clusters have no such nodes.
 var ControlPlaneLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
 	"node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane",
 }
 
-// Node is what a decision looks at on a Node.
+// Node holds what decisions read of a Node.
 type Node struct {
 	Name   string
 	Labels map[string]string
-	// ResourceVersion is what a write that must not miss another one carries. Taints are the node's, of anybody.
+	// ResourceVersion guards writes that must not miss a concurrent one. Taints are all taints of
+	// the node.
 	ResourceVersion string
 	Taints          []corev1.Taint
-	// OS, OSGroup and OSVersion are what the node runs, as its agent labels it; each may be empty.
+	// OS, OSGroup and OSVersion describe the node's system, from the agent's labels. Each may be
+	// empty.
 	OS, OSGroup, OSVersion string
 	// ControlPlane is true on nodes with one of ControlPlaneLabels.
 	ControlPlane bool
-	// Windows is true on nodes that run it, by their labels. No agent can run there, so no policy selects them.
+	// Windows is true on nodes whose labels say that they run Windows. The agent cannot run there,
+	// so no policy selects them.
 	Windows bool
 
-	// Ready is condition Ready=True, and ReadySince its last transition. Unknown counts as not Ready.
+	// Ready is true if condition Ready is True, and ReadySince is its last transition. Unknown
+	// counts as not Ready.
 	Ready      bool
 	ReadySince time.Time
-	// Deleting is true on a Node that is being deleted, or that an autoscaler is about to delete: Deleter, empty otherwise.
+	// Deleting is true if the Node is being deleted, or an autoscaler is about to delete it.
+	// Deleter names that autoscaler, and is empty otherwise.
 	Deleting bool
 	Deleter  string
 	Cordoned bool
-	// BootID is what the kubelet reports, and OtherBoot what the agent's last report is of, where that is another boot. No agent begins
-	// under a grant before its first report in the boot, nor under one that names another boot than it sees. Empty: it is not, or unknown.
+	// BootID is the boot ID that the kubelet reports. OtherBoot is the boot ID of the agent's last
+	// report if it differs, and empty otherwise. An agent does not begin before its first report in
+	// the boot, or under a grant for another boot than it sees.
 	BootID, OtherBoot string
-	// Pending is the effect of the pending taint: NoSchedule where there are two. Empty: the node carries none.
+	// Pending is the effect of the node's pending taint, or empty if it has no such taint. If there
+	// are two, it is NoSchedule.
 	Pending corev1.TaintEffect
 
-	// Required is the agent's condition RebootRequired; empty when no agent reports.
+	// Required is the status of the agent's condition RebootRequired, or empty if no agent reports.
 	Required       corev1.ConditionStatus
 	RequiredReason v1alpha1.Reason
 	RequiredSince  time.Time
-	// Maintenance is the agent's condition MaintenanceInProgress=True: the agent set it with the point of no return, and has not
-	// reported since the boot. MaintenanceSince is its last transition, so after the boot the agent's first report.
+	// Maintenance is true while the agent's condition MaintenanceInProgress is True: from the point
+	// of no return to the agent's first report after the boot. MaintenanceSince is its last
+	// transition, so after the boot it is the time of that report.
 	Maintenance      bool
 	MaintenanceSince time.Time
 
-	// Planned is condition MaintenancePlanned of the manager's as it is; nil when there is none. PlannedByOthers: another program
-	// has set it to True.
+	// Planned is the manager's condition MaintenancePlanned, or nil. PlannedByOthers is true if
+	// another program has set that condition to True.
 	Planned         *corev1.NodeCondition
 	PlannedByOthers bool
-	// Permitted is the manager's own condition as it is; nil when there is none.
+	// Permitted is the manager's condition RebootPermitted, or nil.
 	Permitted *corev1.NodeCondition
-	// Failed is the manager's condition RebootFailed as it is; nil when there is none.
+	// Failed is the manager's condition RebootFailed, or nil.
 	Failed *corev1.NodeCondition
 
 	Paused bool
-	// Urgent: the request for a reboot is urgent, and UrgentReason is why.
+	// Urgent is true if the request for a reboot is urgent, and UrgentReason says why.
 	Urgent       bool
 	UrgentReason string
 	BlockedBy    []protocol.Blocker
 	protocol.Record
 
-	// Annotations hold the answers of hooks, the reason of a pause, when the host booted and how long it may be up.
+	// Annotations hold the answers of hooks, the reason of a pause, the time of the boot, and the
+	// maximum uptime.
 	Annotations map[string]string
-	// MaxUptime is annotation max-uptime as it is; empty when there is none.
+	// MaxUptime is annotation max-uptime, or empty.
 	MaxUptime string
 
-	// Preflight is the manager's request about pods as it is; empty when there is none. PreflightReport is the agent's answer to
-	// one; nil when there is none that can be read.
+	// Preflight is the manager's request about pods, or empty. PreflightReport is the agent's
+	// answer to a request, or nil if missing or unreadable.
 	Preflight       string
 	PreflightReport *protocol.PreflightReport
 
-	// Unreadable states what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
+	// Unreadable says which annotation of the record cannot be parsed, and why. It is empty if all
+	// can.
 	Unreadable string
-	// reportedBack is when the agent reported first after the last granted reboot. Zero: it did not, or another maintenance has begun since.
+	// reportedBack is the time of the agent's first report after the last granted reboot. It is
+	// zero if the agent has not reported, or if another maintenance has begun since.
 	reportedBack time.Time
-	// incredible: the record has a number that no policy has given, or a time of the future.
+	// incredible is true if the record has a number that no policy has given, or a time in the
+	// future.
 	incredible bool
 }
 
-// NodeOf reads what a decision looks at. Nothing in it can fail: an unreadable record is no permission.
+// NodeOf reads a Node. It cannot fail: an unreadable record permits nothing.
 func NodeOf(node *corev1.Node) Node {
 	n := Node{
 		Name:   node.Name,
@@ -124,7 +137,7 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 	for i := range conditions {
 		c := &conditions[i]
 		if *c != v1alpha1.NodeCondition(conditions, c.Type) {
-			continue // There is a worse one of the same type.
+			continue // another condition of the same type is worse
 		}
 		switch c.Type {
 		case corev1.NodeReady:
@@ -149,7 +162,8 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 	}
 }
 
-// transition is zero where the time is beyond what RFC 3339 can write: no status takes one of the year 10000.
+// transition returns the condition's last transition, or zero for years after 9999: RFC 3339 cannot
+// write them, so no status accepts them.
 func transition(c *corev1.NodeCondition) time.Time {
 	if t := c.LastTransitionTime.Time; t.UTC().Year() <= v1alpha1.LastYear {
 		return t
@@ -157,7 +171,8 @@ func transition(c *corev1.NodeCondition) time.Time {
 	return time.Time{}
 }
 
-// validReason is empty where a grant could not name it: a grant with such a need would be unreadable, and published again and again.
+// validReason returns the reason, or "" if a grant cannot hold it. A grant with an invalid reason
+// would be unreadable, and published again and again.
 func validReason(reason string) v1alpha1.Reason {
 	if r := v1alpha1.Reason(reason); r.IsValid() {
 		return r
@@ -187,7 +202,8 @@ func (n *Node) readRecord(annotations map[string]string) {
 	}
 }
 
-// bootID is empty where it is longer than a ledger takes: the API server would refuse the whole status for that entry. Linux has 36 bytes.
+// bootID returns the boot ID, or "" if it is too long for a ledger entry: the API server would
+// refuse the whole status. On Linux it has 36 bytes.
 func bootID(reported string) string {
 	if len(reported) > v1alpha1.MaxBootIDBytes {
 		return ""
@@ -195,16 +211,16 @@ func bootID(reported string) string {
 	return reported
 }
 
-// Reports reports whether the agent has reported if the node needs a reboot.
+// Reports reports whether the agent has reported that the node needs a reboot or does not.
 func (n *Node) Reports() bool {
 	return n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
 }
 
-// NeedsReboot reports whether the agent reports it. Unknown is never a need.
+// NeedsReboot reports whether the agent says that the node needs a reboot. Unknown does not count.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 
-// rebootedAt is when the node was back from its last granted reboot. A newer grant hides its end; the agent's first report after it does not go.
-// Zero: it had none.
+// rebootedAt returns when the node was back from its last granted reboot, or zero if it had none. A
+// newer grant hides the end of the last one, but the time of the agent's first report stays.
 func (n *Node) rebootedAt() time.Time {
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
 		return g.At.Time
@@ -212,13 +228,15 @@ func (n *Node) rebootedAt() time.Time {
 	return n.reportedBack
 }
 
-// served reports whether the node was rebooted since it needs a reboot: the need has survived that, as where a sentinel does.
+// served reports whether the node has been rebooted since it began to need a reboot. Some needs
+// survive a reboot: a sentinel file that stays, for example.
 func (n *Node) served() bool {
 	at := n.rebootedAt()
 	return !at.IsZero() && !at.Before(n.RequiredSince)
 }
 
-// WaitsSince is since when the node has waited for a reboot: since it needs one, or since its last reboot did not end that.
+// WaitsSince returns the time since which the node has waited for a reboot: since it needs one, or
+// since its last reboot did not end the need.
 func (n *Node) WaitsSince() time.Time {
 	if n.served() {
 		return n.rebootedAt()
@@ -226,7 +244,8 @@ func (n *Node) WaitsSince() time.Time {
 	return n.RequiredSince
 }
 
-// needSince is WaitsSince for the ledger. Zero: it is unknown, or of a clock that was never set.
+// needSince returns WaitsSince for the ledger, or zero if it is unknown or comes from a clock that
+// was never set.
 func (n *Node) needSince() metav1.Time {
 	since := n.WaitsSince()
 	if since.UTC().Year() < v1alpha1.FirstYear {
@@ -235,15 +254,17 @@ func (n *Node) needSince() metav1.Time {
 	return metav1.NewTime(since)
 }
 
-// Unavailable reports whether the node is down for reasons of its own, and uses maxUnavailable.
+// Unavailable reports whether the node is down, cordoned or being deleted, and so counts against
+// maxUnavailable even without a reboot.
 func (n *Node) Unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
 
 func isControlPlane(labels map[string]string) bool {
 	return slices.ContainsFunc(ControlPlaneLabels, func(key string) bool { _, ok := labels[key]; return ok })
 }
 
-// atRest reports whether nothing is to be done or written about a node that is not held, now or later. It is in service, needs no
-// reboot, and shows nothing of one, except how long it may be up. Most nodes are, most of the time.
+// atRest reports whether a node without a grant needs no action or write, now or later: it is in
+// service, needs no reboot, and shows no trace of one except its maximum uptime. Most nodes are at
+// rest most of the time.
 func (n *Node) atRest(maxUptime string) bool {
 	if n.NeedsReboot() || n.Unavailable() || n.showsAnswer() {
 		return false
@@ -252,7 +273,8 @@ func (n *Node) atRest(maxUptime string) bool {
 	return !differs
 }
 
-// showsAnswer reports whether the node shows something of the manager that is for nodes that need a reboot.
+// showsAnswer reports whether the node still shows what the manager writes on nodes that need a
+// reboot.
 func (n *Node) showsAnswer() bool {
 	return n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != ""
 }
@@ -263,17 +285,17 @@ func (n *Node) failed() bool {
 	return p != nil && p.Phase == protocol.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
 }
 
-// failedTry reports whether the last attempt in this boot was a try of a closed budget that failed.
+// failedTry reports whether the last attempt in this boot failed and was a try of a closed budget.
 func (n *Node) failedTry() bool { return n.failed() && n.Progress.FailedTry() }
 
-// Failing reports whether the record shows an attempt that was given up or cancelled. Such a node backs off, and may count as a
-// failure of the policy.
+// Failing reports whether the record shows an attempt that was given up or cancelled. Such a node
+// backs off, and may count as a failure of the policy.
 func (n *Node) Failing() bool {
 	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
 }
 
-// reportedLost reports whether the node shows that it is lost. It did not come back in time from its reboot, or went down in its drain
-// and did not end it in time.
+// reportedLost reports whether the node's condition says that it is lost: it did not come back from
+// its reboot in time, or went down during its drain and did not finish it in time.
 func (n *Node) reportedLost() bool {
 	p := n.Permitted
 	if p == nil || p.Status != corev1.ConditionTrue || n.Ready && !n.In(n.GrantSeq(), protocol.PhaseRebooting) {
@@ -287,7 +309,7 @@ func (n *Node) reportedLost() bool {
 	return false
 }
 
-// hookRefused reports whether the last grant was given back because of a before-hook.
+// hookRefused reports whether a before-hook ended the last grant.
 func (n *Node) hookRefused() bool {
 	g := n.Grant
 	return g != nil && g.State == protocol.GrantCancelled && g.BootID == n.BootID &&
@@ -300,14 +322,15 @@ func (n *Node) silent() bool {
 	return g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent
 }
 
-// crashed reports whether the last grant ended because its host was rebooted without it, which did not end the need.
+// crashed reports whether the host was rebooted without the last grant, and that did not end the
+// need.
 func (n *Node) crashed() bool {
 	g := n.Grant
 	return g != nil && g.State != protocol.GrantFinished && g.BootID != n.BootID && n.RequiredSince.Before(g.At.Time)
 }
 
-// downSince returns since when the node has been down for a reason of its own, or the zero time if that is unknown. The node controller
-// taints a cordoned node, and notes when.
+// downSince returns the time since which the node has been unavailable without a reboot, or zero if
+// unknown. For a cordoned node it is the time that the node controller noted in its taint.
 func (n *Node) downSince() time.Time {
 	switch {
 	case n.Deleting:

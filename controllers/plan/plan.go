@@ -1,16 +1,17 @@
 // Package plan decides which nodes may be rebooted now, and why each other node may not.
 //
-// It is pure: a Snapshot goes in, a Plan comes out, and the same snapshot always gives the same plan. It has no client,
-// no context, no clock and no logger; a linter proves it. Conditions, status, events and metrics are views of a Plan.
+// It is pure: a Snapshot goes in, a Plan comes out, and the same snapshot always gives the same
+// plan. It has no client, context, clock or logger; a linter proves it. Conditions, status, events
+// and metrics are views of a Plan.
 //
-// A plan names three kinds of writes, and the order in which they may happen is what keeps the limit:
+// A plan names three kinds of writes. Their order keeps the limit:
 //
-//	begin hooks, publish, cancel, finish  on Nodes: only for entries that are in the ledger already
+//	begin hooks, publish, cancel, finish  on Nodes: only for entries that are already in the ledger
 //	grant, adopt, withdraw, release       in the ledger (policy status), in one compare-and-swap
 //	conditions and node markers           on Nodes: reports, which permit nothing
 //
-// The caller applies the first kind, plans again, applies the second, plans again, until a plan has nothing left to do.
-// docs/design.md shows the states of one granted reboot.
+// The caller applies the first kind, plans again, applies the second, plans again, and so on until
+// nothing is left to do. docs/design.md shows the states of one granted reboot.
 package plan
 
 import (
@@ -24,107 +25,122 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Plan is everything decided about one policy from one snapshot.
+// Plan is everything that is decided about one policy from one snapshot.
 type Plan struct {
-	// Limit is maxUnavailable in nodes: the smaller one where the policy shares a limit and has one of its own.
+	// Limit is maxUnavailable in nodes. If the policy shares a limit and has its own, it is the
+	// smaller one.
 	Limit int32
-	// SharedLimit is that of the ledger's policy, in nodes of all policies that share it.
+	// SharedLimit is the limit of the ledger's policy. It counts the nodes of all policies that
+	// share it.
 	SharedLimit int32
-	// SharedWith are the policies that the limit counts, with this one, in order. Nil: this one alone.
+	// SharedWith are the policies that share the limit, including this one, sorted. It is nil if
+	// there is only this one.
 	SharedWith []string
-	// Unshared is why the policy has no limit to share. Empty: it has one, or needs none.
+	// Unshared says why spec.concurrency.shared cannot be used. It is empty if it can, or is not
+	// set.
 	Unshared string
 	// Seq is the ledger's sequence number after this plan.
 	Seq int64
-	// InLedgerOf is the policy whose ledger has the entries. Empty: it is this one's own.
+	// InLedgerOf is the policy whose ledger holds the entries, or empty for the policy's own
+	// ledger.
 	InLedgerOf string
 	// Others are entries of other policies in the same ledger.
 	Others []v1alpha1.LedgerEntry
-	// Reboots are the granted reboots and what is to be done about each, in the order of the ledger.
+	// Reboots are the granted reboots and the next action for each, in the order of the ledger.
 	Reboots []Reboot
-	// Unlisted are reboots under a grant that names this policy, on nodes that neither its ledger nor its selector has. They are cancelled
-	// or finished like Reboots, but take no slot and count as no failure. By node name.
+	// Unlisted are reboots under a grant of this policy on nodes that neither its ledger nor its
+	// selector has, by node name. They are cancelled or finished like Reboots, but take no slot and
+	// do not count as failures.
 	Unlisted []Reboot
-	// Granted and Adopted are new entries for the ledger; Adopted ones are on Nodes already.
+	// Granted and Adopted are new entries for the ledger. Adopted ones already have a grant on
+	// their Node.
 	Granted, Adopted []v1alpha1.LedgerEntry
-	// Decisions are, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
+	// Decisions are the wanted RebootPermitted conditions of the nodes that this policy answers
+	// for, by node name.
 	Decisions []Decision
-	// Markers are those of nodes that should show something else, in the order of the nodes' turns.
+	// Markers are the markers of nodes that show the wrong ones, in the order in which the nodes
+	// take turns.
 	Markers []Markers
 
-	// Window sums up windows, pause and halt.
+	// Window is status.window: windows, pause and halt in one word.
 	Window  v1alpha1.WindowState
 	Counts  v1alpha1.NodeCounts
 	Blocked []v1alpha1.BlockedNodes
-	// Versions are what the nodes run.
+	// Versions counts the OS versions that the nodes run.
 	Versions []v1alpha1.SystemVersions
-	// Agents is what is known of the nodes' agents. Nil: nothing yet.
+	// Agents reports on the nodes' agents, or is nil while their pods have not been read.
 	Agents *AgentsHealth
-	// Deadlines is what is known of the nodes' deadlines. Nil: the policy has none.
+	// Deadlines reports on the nodes' deadlines, or is nil if the policy has none.
 	Deadlines *DeadlinesHealth
 	Halt      Halt
-	// Invalid states what is wrong with the spec; then nothing is granted.
+	// Invalid says what is wrong with the spec. If it is set, nothing is granted.
 	Invalid string
-	// Conflicts are nodes that this policy and its rivals select, by node name.
+	// Conflicts are the nodes that several policies of the same priority select, this one among
+	// them. The values are those policies.
 	Conflicts map[string][]string
-	// Withheld are nodes that this policy selects and an invalid one of higher priority governs, by the name of that one.
+	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
+	// governs, by the name of that policy.
 	Withheld map[string][]string
-	// Contested is one of Conflicts, if possible one that needs a reboot.
+	// Contested is one node of Conflicts, if possible one that needs a reboot.
 	Contested string
-	// Holders names who uses the budget, and Unavailable those of them that use it up without a
+	// Holders lists the nodes that use slots. Unavailable are those that use them up without a
 	// grant.
 	Holders     string
 	Unavailable []Unavailable
-	// Failures are the attempts that failed, of nodes that still need their reboot.
+	// Failures are the failed attempts on nodes that still need their reboot.
 	Failures []Failure
 	// Silent are the nodes in service that do not report whether they need a reboot, by name.
 	Silent []string
-	// Stall reports nodes that use the limit up without being rebooted. Nil: none do, or not for long.
+	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
 	Stall *Stall
-	// WaitsForGates reports that a node waits for its gates or its turn alone, so the gates must be asked.
+	// WaitsForGates is true if a node waits only for gates or its turn, so that gates must be
+	// queried.
 	WaitsForGates bool
-	// Gates are what status.gates should be.
+	// Gates is the wanted status.gates.
 	Gates []v1alpha1.GateStatus
-	// RunHooks is how far the run is after the plan, in status.run.hooks. Nil: no run with hooks goes on. A stage that begins has no
-	// instant yet.
+	// RunHooks is the wanted status.run.hooks, or nil if no run with hooks is under way. A stage
+	// that begins has no time yet.
 	RunHooks *v1alpha1.RunHooks
-	// RunMoves reports whether RunHooks differ from those of the status.
+	// RunMoves reports whether RunHooks differs from the status.
 	RunMoves bool
-	// RunWaits states which hooks of the run are waited for. Empty: none.
+	// RunWaits says which hooks of the run have not approved yet, or is empty.
 	RunWaits string
-	// OldestPending is since when the longest-waiting node has needed its reboot; zero: none waits.
+	// OldestPending is the time since which the longest-waiting node has needed its reboot, or zero
+	// if none waits.
 	OldestPending time.Time
-	// Next is the instant at which time alone changes the answer; zero: never.
+	// Next is the next time at which the plan changes by itself, or zero if it does not.
 	Next time.Time
 
-	// notes: another policy's ledger has to know how far a reboot is, or since when. The policy's own does with the next write of its status.
+	// notes is true if another policy's ledger has to record how far a reboot is, or since when.
+	// The policy's own ledger is written with its status anyway.
 	notes bool
-	// learned: Seq has grown by what is on Nodes, and the ledger must know before more can be adopted.
+	// learned is true if Seq has grown because of grants on Nodes. The ledger has to record that
+	// before more grants can be adopted.
 	learned bool
 }
 
-// Of decides about one policy.
+// Of makes the plan for one policy.
 func Of(s Snapshot) Plan { return Begin(s).Complete() }
 
-// WithBlocked is Of, and beside the plan why each node waits, by its name.
+// WithBlocked returns the plan, and for each node that waits, by name, the reason.
 func WithBlocked(s Snapshot) (Plan, map[string]*Blocked) {
 	d := Begin(s)
 	return d.Complete(), d.waiting
 }
 
-// Draft is a plan that has been begun. It belongs to one snapshot: after a write, begin another one.
+// Draft is a plan in the making. It belongs to one snapshot: after a write, begin a new one.
 type Draft struct {
 	f *fleet
 
 	plan  Plan
 	slots *slots
-	// lent: slots were taken for nodes that go next, and are not granted yet.
+	// lent is true if slots were taken for nodes that go next but are not granted yet.
 	lent bool
-	// waiting is why each node waits, by its name.
+	// waiting holds the reason that each node waits, by the node's name.
 	waiting map[string]*Blocked
 }
 
-// Begin decides about the granted reboots alone.
+// Begin decides only about the granted reboots.
 func Begin(s Snapshot) *Draft {
 	f := newFleet(s, nil)
 	reboots := f.reboots()
@@ -150,10 +166,10 @@ func Begin(s Snapshot) *Draft {
 	return d
 }
 
-// InProgress is what a draft has before it is complete: of the plan, the Reboots, the Unlisted and what holds for all nodes.
+// InProgress returns the plan before Complete: only Reboots, Unlisted and what concerns all nodes.
 func (d *Draft) InProgress() Plan { return d.plan }
 
-// Complete also decides about the nodes that wait. Call it once.
+// Complete adds the decisions about the nodes that wait. Call it once.
 func (d *Draft) Complete() Plan {
 	d.adopt()
 	d.slots = slotsOf(d.f, d.plan.Reboots)
@@ -161,7 +177,7 @@ func (d *Draft) Complete() Plan {
 	p := &d.plan
 	p.RunHooks = d.nextRun()
 	if d.lent {
-		d.slots = slotsOf(d.f, d.plan.Reboots) // the slots that were given away are free again
+		d.slots = slotsOf(d.f, d.plan.Reboots) // free the slots that were lent
 	}
 	p.RunMoves = !sameStage(d.f.Policy.Status.Run, p.RunHooks)
 	if p.RunHooks != nil && d.f.run.waits != nil {
@@ -179,10 +195,11 @@ func (d *Draft) Complete() Plan {
 	return d.plan
 }
 
-// UnderWay are the Reboots and the Unlisted.
+// UnderWay returns the Reboots and the Unlisted.
 func (p *Plan) UnderWay() []Reboot { return slices.Concat(p.Reboots, p.Unlisted) }
 
-// Entries are all of the ledger after the plan, also of other policies: in one order, whichever policy's plan it is.
+// Entries returns all entries of the ledger after the plan, including those of other policies.
+// Their order is the same in every policy's plan.
 func (p *Plan) Entries() []v1alpha1.LedgerEntry {
 	if len(p.Others) == 0 {
 		return p.Ledger()
@@ -192,7 +209,7 @@ func (p *Plan) Entries() []v1alpha1.LedgerEntry {
 	return entries
 }
 
-// Ledger is the list of the policy's entries after the plan.
+// Ledger returns the policy's entries after the plan.
 func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 	var ledger []v1alpha1.LedgerEntry
 	for _, t := range p.Reboots {
@@ -203,29 +220,31 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 	return slices.Concat(ledger, p.Adopted, p.Granted)
 }
 
-// StatusMoves reports whether the ledger, or how far the hooks of the run are, differs after the plan: either is written before the
-// next plan.
+// StatusMoves reports whether the plan changes the ledger or the stage of the run's hooks. Such a
+// change has to be written before the next plan.
 func (p *Plan) StatusMoves() bool { return p.RunMoves || p.LedgerChanges() }
 
-// LedgerChanges reports whether the ledger differs after the plan.
+// LedgerChanges reports whether the plan changes the ledger.
 func (p *Plan) LedgerChanges() bool {
 	withdraws := func(t Reboot) bool { return t.Action == WithdrawGrant }
 	return p.learned || p.notes || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)
 }
 
-// Waiting are the decisions about nodes that must wait, whether the ledger can be written or not.
+// Waiting returns the decisions about nodes that must wait. They hold even if the ledger cannot be
+// written.
 func (p *Plan) Waiting() []Decision {
 	return slices.DeleteFunc(slices.Clone(p.Decisions), func(d Decision) bool { return d.Status != corev1.ConditionFalse })
 }
 
-// Released are the reboots whose entries leave the ledger.
+// Released returns the reboots whose entries leave the ledger.
 func (p *Plan) Released() []Reboot {
 	return slices.DeleteFunc(slices.Clone(p.Reboots), func(t Reboot) bool { return t.Action != ReleaseEntry })
 }
 
-// adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the status was lost.
-// One that the agent has not begun is withdrawn, and so cancelled. The API server refuses new numbers above the limit. What does not
-// fit is adopted once the ledger has learned its number, and counts against the budget until then.
+// adopt takes outstanding grants back into a ledger that has lost them: when a new leader has read
+// the Nodes, or when the status was wiped. A grant that the agent has not begun is withdrawn, and
+// so cancelled. The API server refuses new numbers above the limit, so what does not fit is adopted
+// once the ledger has recorded its number. Until then it counts against the limit.
 func (d *Draft) adopt() {
 	p := &d.plan
 	before, entries := d.f.Holder().Status.Seq, len(p.Others)+len(d.f.entries)-len(p.Released())
@@ -241,7 +260,7 @@ func (d *Draft) adopt() {
 	}
 }
 
-// grant chooses among the nodes that need a reboot, and states why each other one waits.
+// grant chooses among the nodes that need a reboot, and records why each other one waits.
 func (d *Draft) grant() {
 	sees := view{fleet: d.f, slots: d.slots}
 	for i, ring := range d.f.rings.split(d.f.governed) {
@@ -269,8 +288,8 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 	for _, n := range candidates {
 		o := sees.first(turn, n)
 		if o.reaches(fleetChecks) {
-			// Its turn has come. What keeps all nodes from being granted may block it still. The next node is judged as if this one were down,
-			// and keeps what it reports.
+			// The node is next, but a check that blocks all nodes may still block it. The nodes
+			// after it are judged as if it were down, and keep their reports.
 			d.slots.take(n.Name, d.f.rings.Of(n), d.f.domain(n))
 			d.lent = d.lent || o != nil
 		}
@@ -287,7 +306,8 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 	}
 }
 
-// rebootOf is the reboot of the node that is not over, also where the ledger has to take it back first.
+// rebootOf returns the node's reboot unless it is over, even if the ledger still has to take it
+// back.
 func (d *Draft) rebootOf(node string) *Reboot {
 	for _, t := range d.plan.UnderWay() {
 		if t.Entry.Node == node && t.Action != ReleaseEntry {

@@ -11,11 +11,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Action is what is to be done next about one entry of the ledger.
+// Action is the next action for one entry of the ledger.
 type Action string
 
 const (
-	// Wait for the agent, or for time to pass.
+	// Wait means to wait for the agent or for time to pass.
 	Wait Action = "Wait"
 	// PublishGrant writes the grant on the Node.
 	PublishGrant Action = "Publish"
@@ -36,35 +36,40 @@ const (
 // WritesNode reports whether the action writes the Node.
 func (a Action) WritesNode() bool { return a != Wait && a != WithdrawGrant && a != ReleaseEntry }
 
-// Reboot is one granted reboot: where it is, and what is to be done next about it.
+// Reboot is one granted reboot: how far it is, and the next action.
 type Reboot struct {
 	Entry v1alpha1.LedgerEntry
 	// Node is nil when the Node object is gone.
 	Node   *Node
 	Action Action
-	// Reason and Message describe where it is, or why it is cancelled.
+	// Reason and Message describe its state, or why it is cancelled.
 	Reason  v1alpha1.Reason
 	Message string
-	// Stage is the one whose hooks BeginHooks asks.
+	// Stage is the stage whose hooks BeginHooks starts.
 	Stage v1alpha1.HookStage
-	// FailedAt is when the reboot overran its deadline; zero: it did not. The slot is kept all the same.
+	// FailedAt is the time when the reboot missed its deadline, or zero if it did not. It keeps its
+	// slot.
 	FailedAt time.Time
-	// Until is the instant at which time alone changes the answer; zero: none.
+	// Until is the next time at which the answer changes by itself, or zero.
 	Until time.Time
-	// DrainUntil is when drain.timeout ends the drain: earlier than Until, by when the agent must have answered. Zero: the
-	// phase is not Draining.
+	// DrainUntil is the time when drain.timeout ends the drain, or zero outside Draining. Until is
+	// later: by then the agent must have answered.
 	DrainUntil time.Time
-	// NeedsGates reports whether nothing but the gates, or nothing at all, cancels a grant that the agent has not begun to use.
+	// NeedsGates reports whether the gates decide about the grant: the agent has not begun, and no
+	// earlier check cancels it.
 	NeedsGates bool
-	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
+	// Refused is the API server's answer if it refused the write that Action needs, and empty
+	// otherwise.
 	Refused string
-	// takesPods is what NoteTaint notes.
+	// takesPods is the value that NoteTaint records.
 	takesPods bool
-	// crowdedOut is why it is cancelled for want of room. Nil: it is not, or for another reason.
+	// crowdedOut says why the limit leaves no slot for the reboot, or is nil if it is not cancelled
+	// for that.
 	crowdedOut *Blocked
 }
 
-// backAt is when the rebooted node was back in service. Zero: it is not, or the grant ended in another way.
+// backAt returns when the rebooted node was back in service, or zero if it is not, or if the grant
+// ended in another way.
 func (t Reboot) backAt() time.Time {
 	if t.Node == nil || !t.Node.Finished(t.Entry.Seq) {
 		return time.Time{}
@@ -77,7 +82,8 @@ func (t Reboot) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, protocol.PhaseRebooting)
 }
 
-// lost reports whether the node did not come back in time from its reboot, or went down in its drain and overran it.
+// lost reports whether the node did not come back from its reboot in time, or went down during its
+// drain and did not finish it in time.
 func (t Reboot) lost() bool {
 	return !t.FailedAt.IsZero() && (t.Rebooting() || t.Node != nil && !t.Node.Ready)
 }
@@ -85,12 +91,12 @@ func (t Reboot) lost() bool {
 // begun reports whether the agent has used the grant.
 func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 
-// Begin is the phase of hooks that BeginHooks begins.
+// Begin returns the phase of hooks that BeginHooks writes.
 func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) protocol.HookPhase {
 	return protocol.BeginHooks(t.Entry, policy.Name, t.Node.BootID, t.Stage, policy.Spec.HooksOrDefault().Of(t.Stage), now)
 }
 
-// Note returns the phase of hooks with what NoteTaint notes. Hooks that have begun stay.
+// Note returns the phase of hooks that NoteTaint writes. Hooks that have begun stay.
 func (t Reboot) Note(policy *v1alpha1.RebootPolicy, now time.Time) protocol.HookPhase {
 	phase := protocol.BeginHooks(t.Entry, policy.Name, t.Node.BootID, v1alpha1.HooksAfter, nil, now)
 	if t.Node.Hooks.Covers(phase) {
@@ -100,37 +106,39 @@ func (t Reboot) Note(policy *v1alpha1.RebootPolicy, now time.Time) protocol.Hook
 	return phase
 }
 
-// CancelMessage is what a grant that is cancelled reports beside its reason.
+// CancelMessage returns the message of a cancelled grant.
 func (t Reboot) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
 
-// RebootState is how far a granted reboot is: the same in kubectl reboot and in the label phase of metrics.
+// RebootState is the progress of a granted reboot, as shown by kubectl reboot and in the label
+// phase of metrics.
 type RebootState string
 
-// The states, in the order in which a reboot goes through them.
+// These are the states, in the order in which a reboot goes through them.
 const (
-	// StateGranted means it is in the ledger, and the agent has not begun.
+	// StateGranted means that the reboot is in the ledger and the agent has not begun.
 	StateGranted RebootState = "Granted"
-	// StateHooks means that before the drain or after the boot, hooks are waited for.
+	// StateHooks means that hooks before the drain or after the boot have not approved yet.
 	StateHooks RebootState = "Hooks"
-	// StateDraining means the node is cordoned and its pods are leaving.
+	// StateDraining means that the node is cordoned and its pods are leaving.
 	StateDraining RebootState = "Draining"
-	// StateRebooting means the agent has passed the point of no return.
+	// StateRebooting means that the agent has passed the point of no return.
 	StateRebooting RebootState = "Rebooting"
-	// StateBooted means the boot ID is new, and the node is not Ready, its agent has not reported, or a
-	// startup taint keeps pods off it.
+	// StateBooted means that the boot ID is new, but the node is not Ready, its agent has not reported,
+	// or a startup taint keeps pods off it.
 	StateBooted RebootState = "Booted"
-	// StateSettling means the node is back and must stay so for reboot.settle.
+	// StateSettling means that the node is back and must stay so for reboot.settle.
 	StateSettling RebootState = "Settling"
-	// StateAborted means the attempt is over without a reboot; the ledger follows.
+	// StateAborted means that the attempt is over without a reboot. The entry is about to leave the
+	// ledger.
 	StateAborted RebootState = "Aborted"
 )
 
-// State is how far the reboot is, and since when. The Node must be there.
+// State returns how far the reboot is, and since when. The Node must exist.
 func (t Reboot) State() (RebootState, time.Time) {
 	n := t.Node
 	p := n.Progress
 	switch {
-	case t.Action == BeginHooks: // what is on the node is of an earlier phase
+	case t.Action == BeginHooks: // the Node still shows an earlier phase
 		return StateHooks, t.Entry.At.Time
 	case n.Hooks != nil && n.Hooks.Seq == t.Entry.Seq && hooked(t.Reason):
 		return StateHooks, n.Hooks.At.Time
@@ -152,10 +160,11 @@ func hooked(reason v1alpha1.Reason) bool {
 	return reason == v1alpha1.ReasonWaitingForHook || reason == v1alpha1.ReasonHookFailed || reason == v1alpha1.ReasonHookTimedOut
 }
 
-// appears reports whether the node is shown its grant for the first time.
+// appears reports whether the node is about to see its grant for the first time.
 func (t Reboot) appears() bool { return t.Action == PublishGrant && !t.Rebooting() }
 
-// cancelWhere cancels a grant that the node has not been shown yet, where there is no room for it.
+// cancelWhere cancels a grant that the node has not seen yet, if o is set: the limit leaves no slot
+// for it.
 func (t Reboot) cancelWhere(o *Blocked) Reboot {
 	if o != nil && t.appears() {
 		t.Action, t.Reason, t.Message, t.crowdedOut = CancelGrant, o.Reason, o.Message, o
@@ -163,8 +172,9 @@ func (t Reboot) cancelWhere(o *Blocked) Reboot {
 	return t
 }
 
-// Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted, and
-// whether there is room, is as the plan has it: all nodes together decide that. The zero Reboot: the ledger does not hold the entry.
+// Again decides about one entry again, from a newer reading of its node, which is nil if the Node
+// does not exist. Whether the policy has halted and whether there is room stay as planned, because
+// that depends on all nodes. It returns the zero Reboot if the ledger does not hold the entry.
 func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 	s.Nodes = nil
 	if n != nil {
@@ -188,17 +198,18 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 	return Reboot{}
 }
 
-// Refusal is the answer with which the API server refused a write about a granted reboot. An admission policy or a webhook
-// may refuse the writes to one Node alone.
+// Refusal is an answer of the API server that refused a write about a granted reboot. An admission
+// policy or a webhook may refuse the writes to a single Node.
 type Refusal struct {
 	Answer string
-	// Since is when the first of the writes in a row was refused, and At when Answer came.
+	// Since is the time of the first refusal in a row, and At the time of Answer.
 	Since, At time.Time
-	// Removed reports that the API server accepts the grant and another program removes it from the Node again. No other write is refused.
+	// Removed is true if the API server accepts the grant but another program removes it from the
+	// Node again.
 	Removed bool
 }
 
-// text is the answer in one line of bounded length.
+// text returns the answer in one line of bounded length.
 func (r Refusal) text() string { return message.Shorten(maxMessage, r.Answer) }
 
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due, and a message about them.
@@ -222,7 +233,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 	return nodes, message
 }
 
-// keepsSlot states how long a node on which nothing can be written keeps its slot.
+// keepsSlot says how long a node that refuses all writes keeps its slot.
 func (t Reboot) keepsSlot() string {
 	switch {
 	case t.Action == WithdrawGrant:

@@ -11,18 +11,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A policy with concurrency.shared has its entries in the ledger of the policy that it names: one compare-and-swap decides about the
-// slots of both. Entries stay in their ledger until they end, whatever the spec names meanwhile. The policy grants nothing in another
-// one until then.
+// A policy with concurrency.shared keeps its entries in the ledger of the policy that it names, so
+// one compare-and-swap decides about the slots of both. If the spec changes, entries stay in their
+// ledger until they end, and the policy grants nothing in another ledger until then.
 
-// listed is an entry of a ledger.
+// listed identifies an entry of a ledger.
 type listed struct {
 	ledger, node string
 	seq          int64
 }
 
-// share notes whose limit counts for a policy, or why none does. One level is enough: a policy whose limit is shared may not share
-// another one's.
+// share records whose limit counts for a policy, or why none does. Sharing has one level: a policy
+// whose limit is shared may not share another policy's.
 func (g *Governor) share(p *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy) {
 	name := p.Spec.Shared()
 	if name == "" {
@@ -42,7 +42,8 @@ func (g *Governor) share(p *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPol
 	}
 }
 
-// SharedWith are the policies that one limit counts, with the one that has it, in order; nil: only the policy itself.
+// SharedWith returns the names of all policies that share the policy's limit, including the policy
+// that has it, sorted. It returns nil if the policy shares with nobody.
 func (g Governor) SharedWith(policy string) []string {
 	limit := cmp.Or(g.shares[policy], policy)
 	var all []string
@@ -59,8 +60,8 @@ func (g Governor) SharedWith(policy string) []string {
 	return all
 }
 
-// Sharing is for a forecast. A policy counts against the limit of the ledger that has its entries, also where its spec names another
-// one by now.
+// Sharing returns a Governor for a forecast, in which the policy counts against the limit of the
+// ledger that holds its entries, even if its spec already names another policy.
 func (g Governor) Sharing(policy, ledger string) Governor {
 	g.shares = maps.Clone(g.shares)
 	delete(g.shares, policy)
@@ -70,8 +71,8 @@ func (g Governor) Sharing(policy, ledger string) Governor {
 	return g
 }
 
-// OwnerOf is the policy that has to see an entry of a ledger to its end. It is the one that granted or, where that is gone, the one
-// with the ledger.
+// OwnerOf returns the policy that has to finish the reboot of a ledger entry: the one that granted
+// it, or the one with the ledger if that policy no longer exists.
 func (g Governor) OwnerOf(ledger string, e v1alpha1.LedgerEntry) string {
 	if g.knows(e.Policy) {
 		return e.Policy
@@ -79,8 +80,8 @@ func (g Governor) OwnerOf(ledger string, e v1alpha1.LedgerEntry) string {
 	return ledger
 }
 
-// LedgerOf is the policy whose ledger has the entries of a policy. It is the one in which entries are left although the spec names
-// another, or the one that it names. Nil: its own.
+// LedgerOf returns the policy whose status holds the entries of a policy: one that still has open
+// entries, or else the one that its spec names. It returns nil if that is the policy itself.
 func (g Governor) LedgerOf(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy) *v1alpha1.RebootPolicy {
 	var is *v1alpha1.RebootPolicy
 	named := cmp.Or(g.shares[policy.Name], policy.Name)
@@ -97,7 +98,7 @@ func (g Governor) LedgerOf(policy *v1alpha1.RebootPolicy, policies []v1alpha1.Re
 	return is
 }
 
-// Holder is the policy whose ledger has the entries.
+// Holder returns the policy whose ledger holds the entries.
 func (s Snapshot) Holder() *v1alpha1.RebootPolicy {
 	if s.Ledger != nil {
 		return s.Ledger
@@ -105,23 +106,25 @@ func (s Snapshot) Holder() *v1alpha1.RebootPolicy {
 	return s.Policy
 }
 
-// Owns reports whether an entry of the ledger is the policy's own.
+// Owns reports whether an entry of the ledger belongs to the policy.
 func (s Snapshot) Owns(e v1alpha1.LedgerEntry) bool {
 	return s.Governor.OwnerOf(s.Holder().Name, e) == s.Policy.Name
 }
 
-// limited is all that one limit counts beside the nodes of the policy that is decided about.
+// limited holds what one limit counts besides the nodes of the policy that is decided about.
 type limited struct {
-	// with are the policies, in order; nil: the policy alone.
+	// with are the policies that share the limit, sorted, or nil if the policy shares with nobody.
 	with []string
-	// most is the limit as written.
+	// most is the limit as the user wrote it.
 	most intstr.IntOrString
-	// ledger is the name of the policy whose ledger it is, and elsewhere reports that the spec names another one.
+	// ledger is the name of the policy that has the ledger. elsewhere is true if the spec already
+	// names another one.
 	ledger    string
 	elsewhere bool
-	// own and others are the entries of the ledger: of the policy, and of those beside it.
+	// own are the policy's entries in the ledger, and others those of the policies that share it.
 	own, others []v1alpha1.LedgerEntry
-	// selected is how many nodes the other policies govern, and down are those of them that are unavailable, and why.
+	// selected is the number of nodes that the other policies govern. down are the unavailable ones
+	// among them, with the cause.
 	selected int
 	down     map[string]string
 }
@@ -140,7 +143,7 @@ func limitedOf(s Snapshot) limited {
 	return l
 }
 
-// tag is the policy that an entry names: none in its own ledger.
+// tag returns the policy name to write into an entry, or "" in the policy's own ledger.
 func (l *limited) tag(policy string) string {
 	if l.ledger == policy {
 		return ""
@@ -148,7 +151,8 @@ func (l *limited) tag(policy string) string {
 	return policy
 }
 
-// add counts a node of another policy, or of several that are rivals. A percentage is of those that one policy governs.
+// add counts a node of another policy, or of several in conflict. Percentages count only nodes that
+// one policy governs.
 func (l *limited) add(n *Node, g Governance, inLedger bool) {
 	if g.Policy != "" {
 		l.selected++
@@ -160,7 +164,7 @@ func (l *limited) add(n *Node, g Governance, inLedger bool) {
 	}
 }
 
-// sharedPolicyNotFound keeps a policy from granting that has no limit to share.
+// sharedPolicyNotFound blocks all nodes if the policy has no limit to share.
 func sharedPolicyNotFound(v view, _ *Node) *Blocked {
 	if why := v.Governor.unshared[v.name]; why != "" {
 		return blocked(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", v.name, why)
@@ -168,7 +172,7 @@ func sharedPolicyNotFound(v view, _ *Node) *Blocked {
 	return nil
 }
 
-// otherLedger keeps new entries out of every ledger until those in one that the spec does not name any more have ended.
+// otherLedger blocks new entries while entries remain in a ledger that the spec no longer names.
 func (l *limited) otherLedger(policy string) *Blocked {
 	if !l.elsewhere {
 		return nil
@@ -177,7 +181,7 @@ func (l *limited) otherLedger(policy string) *Blocked {
 		"before spec.concurrency counts as it is now", policy, l.ledger)
 }
 
-// of names the policies whose nodes one limit counts together. Empty: there is one.
+// of names the policies whose nodes the limit counts together, or returns "" if there is only one.
 func (l *limited) of() string {
 	if l.with == nil {
 		return ""
@@ -185,7 +189,8 @@ func (l *limited) of() string {
 	return " of policies " + list(l.with) + " together"
 }
 
-// replaced reports whether another policy, or this one in another ledger, sees the grant that the node shows to its end.
+// replaced reports whether the grant that the node shows belongs to another policy, or to this one
+// in another ledger.
 func (g Governor) replaced(n *Node, policy, ledger string) bool {
 	if n.Grant.Policy == policy {
 		return g.inOther(n, ledger)
@@ -193,13 +198,13 @@ func (g Governor) replaced(n *Node, policy, ledger string) bool {
 	return g.knows(n.Grant.Policy)
 }
 
-// inOther reports whether another ledger has the grant that the node shows.
+// inOther reports whether another ledger holds the grant that the node shows.
 func (g Governor) inOther(n *Node, ledger string) bool {
 	is := n.Grant
 	return is != nil && is.LedgerName() != ledger && g.entries[listed{is.LedgerName(), n.Name, is.Seq}]
 }
 
-// take counts what other policies have down, or are about to.
+// take counts the nodes of other policies that are down or about to go down.
 func (l *limited) take(s *share) {
 	maps.Copy(s.used, l.down)
 	for _, e := range l.others {

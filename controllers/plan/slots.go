@@ -15,8 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Limit is maxUnavailable in nodes. A percentage of the selected nodes rounds down, to at least 1 and at most MaxGrants; 0
-// and 0% allow none. What cannot be read allows none either.
+// Limit returns maxUnavailable in nodes. A percentage of the selected nodes rounds down, to at
+// least 1 and at most MaxGrants. 0, 0% and unreadable values allow none.
 func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 	if maxUnavailable.Type == intstr.Int {
 		return max(maxUnavailable.IntVal, 0), nil
@@ -31,25 +31,28 @@ func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 	return int32(min(max(selected*percent/100, 1), v1alpha1.MaxGrants)), nil
 }
 
-// holdsGrant is why a node uses the budget that is being rebooted, by whichever policy.
+// holdsGrant is the cause in share.used for nodes that hold a grant, of any policy.
 const holdsGrant = "holds a grant"
 
-// share is how many nodes may still go down, of all or of one ring.
+// share is the number of nodes that may be down at once, in the whole fleet or in one ring.
 type share struct {
 	limit int
-	// full states that every slot is taken, and none that there is no slot. They name no node: who holds the slots changes with
-	// every reboot, and the message would with it, on every waiting node. The policy's status names them.
+	// full is the message if every slot is taken, and none the message if maxUnavailable is 0. They
+	// name no node: the holders change with every reboot, and the messages of all waiting nodes
+	// would change with them. The policy's status names the holders.
 	full, none string
-	// used are the nodes that are down or going down: in the ledger, adopted, or unavailable for reasons of their own.
+	// used are the nodes that are down or going down, with the cause: in the ledger, adopted, or
+	// unavailable for another reason.
 	used map[string]string
-	// granted is how many of them are entries of the ledger.
+	// granted is the number of them that are in the ledger.
 	granted int
-	// heldBy are the nodes that use the share up and that nobody reboots. heldSince is when they have done so; zero if that is unknown.
+	// heldBy are the nodes that use up the share without a reboot. heldSince is the time since
+	// which they do, or zero if unknown.
 	heldBy    []string
 	heldSince time.Time
 }
 
-// forItsTurn begins the message of a node that waits for others.
+// forItsTurn is the beginning of the message of a node that waits for others.
 const forItsTurn = "waiting for its turn: "
 
 // all returns the shares of the policy, its shared limit and its rings.
@@ -61,7 +64,8 @@ func (s *slots) all() []*share {
 	return slices.AppendSeq(shares, maps.Values(s.rings))
 }
 
-// shareOf is a share in which no slot is taken: maxUnavailable in nodes and as it is written, and of which nodes.
+// shareOf returns a share without any slot taken. most is maxUnavailable as the user wrote it, and
+// of says which nodes it counts.
 func shareOf(limit int32, most intstr.IntOrString, of string) *share {
 	return &share{
 		limit: int(limit), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
@@ -69,17 +73,18 @@ func shareOf(limit int32, most intstr.IntOrString, of string) *share {
 	}
 }
 
-// slots are those of maxUnavailable, while nodes are chosen.
+// slots are the slots of maxUnavailable while nodes are chosen.
 type slots struct {
 	share
 
-	// own is the share of the policy, where it has a maxUnavailable beside the limit that it shares. Nil: it has none.
+	// own is the share of the policy's own maxUnavailable, or nil if it has none besides the shared
+	// limit.
 	own *share
-	// rings are the shares of the rings of spec.rings that have a maxUnavailable of their own, by number.
+	// rings are the shares of the rings that set maxUnavailable, by the ring's number.
 	rings map[int]*share
-	// domains are those in which nodes are being rebooted.
+	// domains are the topology domains in which nodes are being rebooted.
 	domains map[string]bool
-	// lastBack is when the last rebooted node was back in service. Zero: none was.
+	// lastBack is the time when the last rebooted node was back in service, or zero if none was.
 	lastBack time.Time
 }
 
@@ -97,7 +102,7 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	for _, n := range f.governed {
 		s.count(n, f.rings.Of(n))
 	}
-	for name := range f.conflicts { // the policy selects it as its rivals do: for each of them it is down
+	for name := range f.conflicts { // each of the rivals counts the node
 		s.count(f.byName[name], f.rings.Of(f.byName[name]))
 	}
 	s.lastBack = lastBack(f)
@@ -122,8 +127,9 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	return s
 }
 
-// lastBack is when the last rebooted node was back in service, by the status, or by the Nodes where the status was lost. Zero: none was, or
-// nothing depends on it.
+// lastBack returns when the last rebooted node was back in service. It reads the status, and the
+// Nodes in case the status was lost. It returns the zero time if none was, or if the policy has no
+// spacing.
 func lastBack(f *fleet) time.Time {
 	if f.Policy.Spec.Spacing() == 0 {
 		return time.Time{}
@@ -137,7 +143,7 @@ func lastBack(f *fleet) time.Time {
 	return last
 }
 
-// of are the shares that a node of the ring takes from.
+// of returns the shares that a node of the ring takes a slot from.
 func (s *slots) of(ring int) []*share {
 	all := []*share{&s.share}
 	if s.own != nil {
@@ -149,7 +155,7 @@ func (s *slots) of(ring int) []*share {
 	return all
 }
 
-// count counts a node of the ring, if it is down or going down.
+// count counts a node of the ring if it is down or going down.
 func (s *slots) count(n *Node, ring int) {
 	if n.Outstanding() {
 		s.use(n.Name, ring, holdsGrant)
@@ -179,16 +185,16 @@ func (s *slots) take(node string, ring int, domain string) {
 	s.domains[domain] = true
 }
 
-// never reports whether nodes of the ring have no slot to wait for.
+// never reports whether nodes of the ring can never get a slot.
 func (s *slots) never(ring int) bool {
 	return slices.ContainsFunc(s.of(ring), func(share *share) bool { return share.limit == 0 })
 }
 
-// hold reports whether the node holds a slot under a grant, by whichever policy.
+// hold reports whether the node holds a slot under a grant of any policy.
 func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 
-// budgetExhausted keeps reboots within maxUnavailable, of the policy and of the node's ring. A node that is down already takes no
-// new slot.
+// budgetExhausted keeps reboots within maxUnavailable of the policy and of the node's ring. A node
+// that is already down takes no new slot.
 func budgetExhausted(v view, n *Node) *Blocked {
 	if o := v.limited.otherLedger(v.name); o != nil {
 		return o
@@ -201,8 +207,9 @@ func budgetExhausted(v view, n *Node) *Blocked {
 	return nil
 }
 
-// spaced keeps a reboot from starting so soon after a rebooted node is back in service. The answers of gates that count are no
-// older than the least spacing, so they are from after that.
+// spaced makes the next reboot wait for concurrency.spacing after a rebooted node is back in
+// service. Gate answers are never older than the shortest spacing, so they reflect the time after
+// that reboot.
 func spaced(v view, _ *Node) *Blocked {
 	spacing := v.Policy.Spec.Spacing()
 	until := v.slots.lastBack.Add(spacing)
@@ -213,7 +220,7 @@ func spaced(v view, _ *Node) *Blocked {
 		v.instant(v.slots.lastBack), v.instant(until)).until(until)
 }
 
-// exhausted is why the node may not take of the share. Nil: it may.
+// exhausted returns why the node cannot take a slot of the share, or nil if it can.
 func (s *share) exhausted(n *Node, now time.Time) *Blocked {
 	_, counted := s.used[n.Name]
 	switch {
@@ -231,13 +238,14 @@ func (s *share) exhausted(n *Node, now time.Time) *Blocked {
 	return o
 }
 
-// crowdOut cancels grants that no agent knows yet, where other nodes have gone down by themselves since: hooks may have taken hours.
+// crowdOut cancels grants that no agent has seen yet if other nodes have gone down since: hooks may
+// have taken hours.
 func crowdOut(f *fleet, reboots []Reboot) {
 	if !slices.ContainsFunc(reboots, Reboot.appears) {
 		return
 	}
 	s := slotsOf(f, reboots)
-	for i, t := range slices.Backward(reboots) { // the last one gives way, and leaves its room to those before it
+	for i, t := range slices.Backward(reboots) { // the last grant gives up its slot to those before it
 		if !t.appears() {
 			continue
 		}
@@ -250,8 +258,9 @@ func crowdOut(f *fleet, reboots []Reboot) {
 	}
 }
 
-// crowded is why a node that holds a grant would take down more than there is room for. Nil: it would not, or is down already. A limit
-// that is lowered asks no grant back.
+// crowded returns why a node that holds a grant would take down more nodes than the limit allows.
+// It returns nil if it would not, or if the node is already down. Lowering a limit does not take
+// grants back.
 func (s *slots) crowded(f *fleet, n *Node) *Blocked {
 	for _, other := range f.controlPlane {
 		if n.ControlPlane && other != n && !other.Ready {
@@ -267,7 +276,7 @@ func (s *slots) crowded(f *fleet, n *Node) *Blocked {
 	return nil
 }
 
-// holders names who uses the slots, for the policy's conditions.
+// holders lists the nodes that use slots, for the policy's conditions.
 func (s *slots) holders() string {
 	names := make([]string, 0, len(s.used))
 	for name, why := range s.used {
@@ -289,11 +298,11 @@ func why(n *Node) string {
 	return isCordoned
 }
 
-// isCordoned is why a node uses the budget that somebody else has cordoned.
+// isCordoned is the cause in share.used for nodes that somebody else has cordoned.
 const isCordoned = "is cordoned"
 
-// Domain is where a node is by the policy's topologyKey, its zone for example. Nodes without that label share a domain of their
-// own, the empty one; without a topologyKey it is that of all nodes.
+// Domain returns the node's topology domain: the value of its topologyKey label, its zone for
+// example. It returns "" if the node lacks the label or the policy has no topologyKey.
 func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 	if key := policy.Spec.TopologyKey(); key != "" {
 		return n.Labels[key]
@@ -301,9 +310,11 @@ func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 	return ""
 }
 
-// domainBusy keeps reboots within one domain at a time. A node that goes first for another reason than its domain is not overtaken by
-// nodes of the busy one. There may always be one more of those. A node that is down for reasons of its own, or did not come back, makes
-// no domain busy. It uses maxUnavailable, and would otherwise block every other domain forever.
+// domainBusy allows reboots in one domain at a time. If another node goes first for a reason other
+// than its domain, nodes of the busy domain do not overtake it, because there may always be one
+// more of them. A node that is down for another reason, or did not come back, does not make its
+// domain busy: it already counts against maxUnavailable, and would block every other domain
+// forever.
 func domainBusy(v view, n *Node) *Blocked {
 	own := v.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
@@ -325,8 +336,8 @@ func domainLabel(key, domain string) string {
 	return key + "=" + domain
 }
 
-// controlPlaneGuard keeps a quorum. At most one control-plane node is granted, only while the others are Ready, and only when one
-// policy selects all of them.
+// controlPlaneGuard protects the quorum. It allows one control-plane node at a time, only while the
+// others are Ready, and only if one policy governs all of them.
 func controlPlaneGuard(v view, n *Node) *Blocked {
 	if !n.ControlPlane {
 		return nil

@@ -11,21 +11,24 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// stallAfter is how long nodes that are down for reasons of their own may use up a limit before people are told. Most repairs take less.
+// stallAfter is the time for which unavailable nodes may use up a limit before they are reported.
+// Most repairs take less.
 const stallAfter = time.Hour
 
-// Stall reports that nodes which no reboot has taken down use up a limit for longer than stallAfter. Nothing ends that by itself.
+// Stall describes nodes that use up a limit for longer than stallAfter without being rebooted.
+// Nothing ends that by itself.
 type Stall struct {
-	// Nodes use the limit up, by name. Since is when they have done so.
+	// Nodes are the names of the nodes that use up the limit, and Since is the time when they began
+	// to.
 	Nodes []string
 	Since time.Time
-	// Waiting is how many nodes wait for that.
+	// Waiting is the number of nodes that wait for a slot because of them.
 	Waiting int32
-	// Message names the nodes, and the command that helps.
+	// Message names the nodes and the command to run.
 	Message string
 }
 
-// noteHolders finds the shares that nodes use up which are down for reasons of their own.
+// noteHolders finds the shares that are used up by nodes which nobody reboots.
 func (s *slots) noteHolders(f *fleet) {
 	for _, share := range s.all() {
 		share.noteHolders(f)
@@ -56,8 +59,8 @@ func (s *share) noteHolders(f *fleet) {
 	s.heldBy, s.heldSince = names, timing.Latest(since[s.limit-1], LastReboot(f.Policy, f.Now))
 }
 
-// heldFor returns since when a node has waited for a slot that others hold without a reboot, or the zero time if none do. Its condition
-// shows since when it has waited for a slot.
+// heldFor returns the time since which a node has waited for a slot that others hold without a
+// reboot, or zero if none do. The node's condition shows when it began to wait for a slot.
 func (s *share) heldFor(n *Node, now time.Time) time.Time {
 	if len(s.heldBy) == 0 {
 		return time.Time{}
@@ -69,7 +72,7 @@ func (s *share) heldFor(n *Node, now time.Time) time.Time {
 	return timing.Latest(waits, s.heldSince)
 }
 
-// stalled is the message of a node that waits for nodes which nobody reboots.
+// stalled returns the message of a node that waits for nodes which nobody reboots.
 func (s *share) stalled() string {
 	uses := make([]string, len(s.heldBy))
 	for i, name := range s.heldBy {
@@ -78,7 +81,7 @@ func (s *share) stalled() string {
 	return fmt.Sprintf("%s; that is used up by %s: %s", strings.TrimPrefix(s.full, forItsTurn), someOf(uses), s.remedy())
 }
 
-// remedy is the command for the first of the nodes that use a share up.
+// remedy returns the advice and the command for the first of the nodes that use up the share.
 func (s *share) remedy() string {
 	first := s.heldBy[0]
 	if s.used[first] == isCordoned {
@@ -87,7 +90,7 @@ func (s *share) remedy() string {
 	return "repair it, or delete the Node if its machine is gone; look at it with: kubectl describe node " + first
 }
 
-// stallOf sums up the nodes that wait for others which nobody reboots. Nil: none does.
+// stallOf sums up the nodes that wait for others which nobody reboots. It returns nil if none do.
 func stallOf(d *Draft) *Stall {
 	var stall *Stall
 	for _, n := range d.f.governed {
@@ -107,9 +110,9 @@ func stallOf(d *Draft) *Stall {
 // Unavailable is a node that is down or cordoned without a grant, and uses up a limit.
 type Unavailable struct {
 	Node string
-	// Why says in which way it is unavailable.
+	// Why says how the node is unavailable.
 	Why string
-	// Since is when it became so, zero if unknown.
+	// Since is the time when the node became unavailable, or zero if unknown.
 	Since    time.Time
 	Cordoned bool
 }

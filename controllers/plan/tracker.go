@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// startTimeout is how long an agent may leave a grant untouched before it is cancelled. It acts within a second when it is there at
-	// all.
+	// startTimeout is the time after which a grant is cancelled if the agent has not begun. A
+	// running agent begins within a second.
 	startTimeout = 5 * time.Minute
-	// publishTimeout is how long the API server may refuse or undo what has to be written on a Node before it shows its grant. Then the
-	// grant is withdrawn in the ledger. It is as long as the agent may take.
+	// publishTimeout is the time after which a grant is withdrawn in the ledger if the API server
+	// keeps refusing or undoing the writes that come before the grant on the Node.
 	publishTimeout = startTimeout
-	// silence is how much longer than drain.timeout a drain may show before the agent counts as dead: it aborts by
-	// itself long before.
+	// silence is the time after drain.timeout at which the agent counts as dead. A running agent
+	// aborts the drain long before.
 	silence = 10 * time.Minute
 )
 
@@ -27,7 +27,7 @@ type tracker struct {
 	Reboot
 }
 
-// track finds out how far the reboot is, and what is to be done next about it.
+// track finds out how far the reboot is and what to do next about it.
 func (t *tracker) track() {
 	switch n, e := t.Node, t.Entry; {
 	case n == nil:
@@ -57,7 +57,8 @@ func (t *tracker) track() {
 	}
 }
 
-// gone releases the entry of a Node that was deleted. It cannot be proved any more whether its machine came up from a reboot that had begun.
+// gone releases the entry of a deleted Node. If the reboot had begun, nothing can prove any more
+// that the machine came up.
 func (t *tracker) gone(how string) {
 	t.Node, t.Action, t.Reason, t.Message = nil, ReleaseEntry, v1alpha1.ReasonNodeGone, how
 	if at := t.Entry.RebootingAt; at != nil {
@@ -66,8 +67,8 @@ func (t *tracker) gone(how string) {
 	}
 }
 
-// noteRefusal records that the API server refuses or undoes the write that is due, if it does. A grant that could not be published for
-// publishTimeout is withdrawn.
+// noteRefusal records whether the API server refuses or undoes the next write. It withdraws a grant
+// that could not be published for publishTimeout.
 func (t *tracker) noteRefusal() {
 	refusal, refused := t.f.Refused[t.Entry.Node]
 	if !refused || refusal.Removed && t.Action != PublishGrant {
@@ -84,7 +85,8 @@ func (t *tracker) noteRefusal() {
 	}
 }
 
-// unpublished states why a grant was withdrawn that the node has never shown. A new leader does not know the answer.
+// unpublished says why a grant was withdrawn before the node showed it. A new leader does not know
+// the API server's answer.
 func (t *tracker) unpublished() string {
 	why := "the API server refused what the manager wrote on the Node"
 	if answer := t.f.Refused[t.Entry.Node].text(); answer != "" {
@@ -93,7 +95,7 @@ func (t *tracker) unpublished() string {
 	return why
 }
 
-// endReason states how a reboot that is over has ended.
+// endReason returns how a reboot ended.
 func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	switch {
 	case n.In(e.Seq, protocol.PhaseAborted):
@@ -106,7 +108,7 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	return v1alpha1.ReasonGranted, "back in service"
 }
 
-// awaitStart: the agent has not acted yet, so everything that blocks the reboot still counts.
+// awaitStart handles a grant that the agent has not begun to use. Every check still applies.
 func (t *tracker) awaitStart() {
 	o := t.withdrawal()
 	t.NeedsGates = o.reaches(gateChecks)
@@ -117,7 +119,7 @@ func (t *tracker) awaitStart() {
 	if !t.Node.Shows(t.Entry.Seq) {
 		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), gateUnknown(view{fleet: t.f}, t.Node); {
 		case !hooks.approved():
-			if t.awaitHooks(hooks); !t.FailedAt.IsZero() { // the agent knows nothing of the grant yet: the slot is given back
+			if t.awaitHooks(hooks); !t.FailedAt.IsZero() { // the agent has not seen the grant yet, so the slot can be freed
 				t.Action, t.FailedAt = CancelGrant, time.Time{}
 			}
 		case gate != nil:
@@ -135,7 +137,8 @@ func (t *tracker) awaitStart() {
 	}
 }
 
-// withdrawal is what cancels a grant that the agent has not begun to use. A drain that has begun is finished.
+// withdrawal returns why to cancel a grant that the agent has not begun to use, or nil. A drain
+// that has begun is finished instead.
 func (t *tracker) withdrawal() *Blocked {
 	n, e := t.Node, t.Entry
 	switch g := t.f.Governor.Govern(n); {
@@ -159,7 +162,8 @@ func (t *tracker) withdrawal() *Blocked {
 	return view{fleet: t.f}.first(untilBegun, n)
 }
 
-// awaitDrain: the agent drains after drain.leadTime, and ends the drain by itself when drain.timeout has passed since.
+// awaitDrain handles a drain. The agent begins it after drain.leadTime and aborts it itself after
+// drain.timeout.
 func (t *tracker) awaitDrain() {
 	spec := t.f.Policy.Spec.DrainOrDefault()
 	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
@@ -175,7 +179,8 @@ func (t *tracker) awaitDrain() {
 		t.f.instant(began), timeout))
 }
 
-// awaitRepair: the agent may be anywhere, so its slot is kept as long as that of a reboot; then it is overdue as one.
+// awaitRepair handles unreadable progress. The agent may be at any step, so the slot is kept until
+// a whole reboot would be overdue.
 func (t *tracker) awaitRepair() {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
 	granted := t.published()
@@ -185,8 +190,9 @@ func (t *tracker) awaitRepair() {
 			"its agent; once it is proved off, deleting the Node frees the slot", t.f.instant(granted), t.Node.Unreadable))
 }
 
-// awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
-// that was removed since is written again: without it the reboot could not be finished.
+// awaitBoot handles a node past the point of no return. Only a new boot ID ends the reboot;
+// readiness or a starting agent does not. If the grant was removed, it is written again, because
+// the reboot cannot be finished without it.
 func (t *tracker) awaitBoot() {
 	n, p, sent := t.Node, t.Node.Progress, t.sent()
 	t.Entry = protocol.NoteReboot(n.Record, t.Entry, sent)
@@ -220,8 +226,10 @@ func (t *tracker) awaitBoot() {
 	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.f.instant(sent), timeout))
 }
 
-// downAgain is since when a node is not Ready that was back, as while its hooks wait. It is no later than when it could have been in service:
-// a kubelet that comes and goes does not put the deadline off. Zero: it was not back, or counts as lost already.
+// downAgain returns when a node that was back became NotReady again, while its hooks wait for
+// example. The result is capped at the time when the node could have been in service, so a kubelet
+// that comes and goes cannot push the deadline out. It returns zero if the node was not back yet or
+// already counts as lost.
 func (t *tracker) downAgain(sent time.Time) time.Time {
 	n, hooks := t.Node, t.f.Policy.Spec.HooksOrDefault()
 	back := timing.Latest(sent, n.MaintenanceSince)
@@ -235,8 +243,9 @@ func (t *tracker) downAgain(sent time.Time) time.Time {
 	return timing.Earliest(n.ReadySince, latest)
 }
 
-// settle: the node is up again and its agent has reported; it must stay so for reboot.settle. The agent's first report
-// counts beside Ready, because a quick reboot never shows as not Ready.
+// settle handles a node that is up again and whose agent has reported. It must stay Ready for
+// reboot.settle. The agent's report counts besides Ready, because a quick reboot never shows as not
+// Ready.
 func (t *tracker) settle() {
 	hooks := t.hooksOf(v1alpha1.HooksAfter)
 	// A hook may taint the node for as long as it runs.
@@ -259,7 +268,8 @@ func (t *tracker) settle() {
 	}
 }
 
-// published is when the agent was given its grant: the grant reports it, and the ledger reports by when it was due.
+// published returns when the agent could first see its grant. The grant has that time. If it is not
+// credible, the ledger gives the latest time at which publishing was due.
 func (t *tracker) published() time.Time {
 	granted, hooks := t.Entry.At.Time, t.f.Policy.Spec.HooksOrDefault()
 	if !t.Node.Shows(t.Entry.Seq) {
@@ -275,14 +285,16 @@ func (t *tracker) published() time.Time {
 	return latest
 }
 
-// began is when the node came into its phase, which is no longer than latest after it was given the grant.
+// began returns when the node entered its phase, at most latest after the agent could first see its
+// grant.
 func (t *tracker) began(latest time.Duration) time.Time {
 	published := t.published()
 	return believed(t.Node.Progress.At.Time, published, published.Add(latest))
 }
 
-// sent is when the node passed the point of no return. It may be later than the policy lets a drain take: the drain may have gone by the
-// policy as it was before. It is not later than when a manager has first seen it.
+// sent returns when the node passed the point of no return. That may be later than the policy's
+// drain settings allow, because the drain may have begun before they changed. It is not later than
+// the time at which a manager first saw it.
 func (t *tracker) sent() time.Time {
 	at, published, seen := t.Node.Progress.At.Time, t.published(), t.f.Now
 	if t.Entry.RebootingAt != nil {
@@ -294,8 +306,9 @@ func (t *tracker) sent() time.Time {
 	return believed(at, published, published.Add(longestDrain(t.f.Policy)))
 }
 
-// backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host has
-// asked for the time. Then it is when the manager saw it, which annotation hooks keeps. Zero: it has to be noted first.
+// backSince returns when the node was back, by its own clock. Until the host has synchronized its
+// clock, that may be off by hours. It is then the time at which the manager saw it, kept in
+// annotation hooks, or zero if that is not recorded yet.
 func (t *tracker) backSince() time.Time {
 	since := timing.Latest(t.Node.ReadySince, t.Node.MaintenanceSince)
 	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it
