@@ -11,39 +11,40 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// agentGrace is how long an agent may take to work after its pod changed or its node became Ready. A rollout of agents replaces each of
-// them.
+// agentGrace is the time that an agent has to start working after its pod changed or its node
+// became Ready. A rollout restarts every agent.
 const agentGrace = 30 * time.Second
 
-// Agents is what the pods of the agents report.
+// Agents holds the pods of the agents.
 type Agents struct {
-	// Unknown states why the pods cannot be read. Empty: Pods has all of them.
+	// Unknown says why the pods cannot be read. If it is empty, Pods is complete.
 	Unknown string
-	// Pods are by node; of several on one node, one that is Ready.
+	// Pods holds one pod per node. If a node has several, it is one that is Ready.
 	Pods map[string]AgentPod
 }
 
 // AgentPod is the pod of one agent.
 type AgentPod struct {
 	Ready bool
-	// Since is when it became so.
+	// Since is the time when Ready last changed.
 	Since time.Time
 }
 
-// agentCount counts the nodes of a policy by what is known of their agents.
+// agentCount counts the nodes of a policy by the state of their agents.
 type agentCount struct {
-	// agents is what the agents' pods report. Nil: nothing is known yet.
+	// agents are the agents' pods, or nil if they have not been read yet.
 	agents *Agents
 	now    time.Time
-	// reporting have reported whether a reboot is needed; working have an agent that works, missing have none: their names.
+	// reporting is the number of nodes that have reported whether they need a reboot, and working
+	// the number with a working agent. missing are the names of the nodes without one.
 	reporting, working int
 	missing            []string
-	// missedAt is when the next node is missed; zero: none is about to be.
+	// missedAt is the time when the next node counts as missing its agent, or zero.
 	missedAt time.Time
 }
 
-// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready. A report alone proves
-// little, because it outlives its agent.
+// add counts a node. Its agent works if it has reported whether a reboot is needed and its pod is
+// Ready. A report alone proves little, because it outlives the agent.
 func (c *agentCount) add(n *Node, held bool) {
 	if n.Reports() {
 		c.reporting++
@@ -55,14 +56,14 @@ func (c *agentCount) add(n *Node, held bool) {
 	switch {
 	case n.Reports() && (pod.Ready || c.agents.Unknown != ""):
 		c.working++
-	case held, !n.Ready, n.Deleting: // the agent is down with its node
+	case held, !n.Ready, n.Deleting: // the agent is expected to be down with its node
 	default:
 		c.miss(n, pod.Since)
 	}
 }
 
-// miss counts a node without an agent that works once agentGrace is over. A time that is further ahead than clocks differ is not
-// believed: otherwise the node would never be missed.
+// miss counts a node without a working agent once agentGrace is over. A time too far in the future
+// is ignored, otherwise the node would never be counted.
 func (c *agentCount) miss(n *Node, changed time.Time) {
 	since := timing.Latest(n.ReadySince, changed)
 	due := since.Add(agentGrace)
@@ -74,7 +75,8 @@ func (c *agentCount) miss(n *Node, changed time.Time) {
 	}
 }
 
-// report is what status.agents and condition AgentsReady should be; nil: not known yet, they stay as they are.
+// report returns the wanted status.agents and condition AgentsReady, or nil if both stay as they
+// are because the pods are not known yet.
 func (c *agentCount) report(selected int) *AgentsHealth {
 	if c.agents == nil {
 		return nil
@@ -107,7 +109,7 @@ func (c *agentCount) report(selected int) *AgentsHealth {
 	return r
 }
 
-// AgentsHealth is what is known of the agents of a policy's nodes.
+// AgentsHealth sums up the agents of a policy's nodes.
 type AgentsHealth struct {
 	v1alpha1.AgentsStatus
 

@@ -11,23 +11,27 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// What a Node shows is checked against what no node can write: the ledgers, and the manager's own clock.
+// Times and numbers on a Node are checked against what no node can write: the ledgers and the
+// manager's own clock.
 
 const (
-	// clockOff is how far a node's clock may be off the manager's: from more than that nothing follows.
+	// clockOff is the largest clock difference between a node and the manager, or between two
+	// leaders, that we trust. Timestamps further off are ignored.
 	clockOff = 5 * time.Minute
-	// clockAhead is how far ahead a time may be. It is longer than clockOff, because a phase may begin late although all
-	// clocks are right: after an outage of the API server, for example.
+	// clockAhead is the furthest that a time may be in the future. It is longer than clockOff,
+	// because a phase may begin late although all clocks are right: after an outage of the API
+	// server, for example.
 	clockAhead = time.Hour
 )
 
-// possible reports whether an instant that a Node shows can be between earliest and latest, which the manager knows by itself.
+// possible reports whether a time on a Node can be between earliest and latest, which the manager
+// knows itself.
 func possible(at, earliest, latest time.Time) bool {
 	return earliest.Sub(at) <= clockOff && at.Sub(latest) <= clockAhead
 }
 
-// believed is an instant that a Node shows, where it is possible. Otherwise it is latest: no deadline is passed at once, and none is put
-// off.
+// believed returns a time on a Node if it is possible, and otherwise latest. So a wrong clock can
+// neither make a deadline pass at once nor push it out.
 func believed(at, earliest, latest time.Time) time.Time {
 	if possible(at, earliest, latest) {
 		return at
@@ -35,11 +39,12 @@ func believed(at, earliest, latest time.Time) time.Time {
 	return latest
 }
 
-// hasCome reports whether an instant that a manager has written has come: the clocks of two leaders differ by up to clockOff.
+// hasCome reports whether a time that a manager wrote has come. The clocks of two leaders may
+// differ by clockOff.
 func hasCome(at, now time.Time) bool { return at.Sub(now) <= clockOff }
 
-// LastReboot is when the operator last confirmed a reboot. Where the clock of the leader that wrote it was ahead, it is the last one of the
-// history that has come. Zero: none is known.
+// LastReboot returns when the operator last confirmed a reboot, or zero if unknown. If the clock of
+// the leader that wrote it was ahead, it returns the latest credible time in the history.
 func LastReboot(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
 	var last time.Time
 	if at := policy.Status.LastRebootAt; at != nil && hasCome(at.Time, now) {
@@ -53,8 +58,9 @@ func LastReboot(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
 	return last
 }
 
-// incredible states why the record of a node that the ledger does not hold is not believed, and until when; empty: it is believed.
-// An outstanding grant of the future is: its agent acts on it, so it has to be in a ledger, which gives it a time.
+// incredible returns why the record of a node outside the ledger is ignored, and until when, or ""
+// if it is credible. An outstanding grant dated in the future is not ignored: its agent acts on it,
+// so a ledger has to hold it, which gives it a time.
 func (n numbers) incredible(node *Node, now time.Time) (why string, until time.Time) {
 	latest := now.Add(clockAhead)
 	switch g, p := node.Grant, node.Progress; {
@@ -69,18 +75,20 @@ func (n numbers) incredible(node *Node, now time.Time) (why string, until time.T
 }
 
 const (
-	// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows. One node with a number far above
-	// the ledgers' would raise the numbers of the whole policy.
+	// mostNumbers is more than any policy ever counts to. New numbers are higher than all that
+	// nodes show, so one node with a number far above the ledgers' would raise the numbers of the
+	// whole policy.
 	mostNumbers = 1 << 32
-	// lastNumber leaves room above it: no node raises the numbers beyond it.
+	// lastNumber is the largest credible number. It leaves room for new numbers above it.
 	lastNumber = 1 << 62
 )
 
-// numbers are those that records may have.
+// numbers tells which grant numbers are credible.
 type numbers struct {
-	// given is the highest of all ledgers.
+	// given is the highest number in all ledgers.
 	given int64
-	// far are those that nodes show far above it, in order: a policy that is deleted and applied again begins at 0.
+	// far are the numbers on nodes that are far above given, sorted. A policy that was deleted and
+	// applied again begins at 0.
 	far []int64
 }
 
@@ -95,8 +103,9 @@ func numbersOf(s Snapshot) numbers {
 	return n
 }
 
-// credible reports whether a policy may have given the number. It is not far above those of the ledgers, or another node shows one near
-// it, as nodes of a former policy do. One node alone cannot make the others follow.
+// credible reports whether a policy may have given the number: it is not far above the ledgers'
+// numbers, or another node shows one near it, as the nodes of a former policy do. One node alone
+// cannot raise the numbers.
 func (n numbers) credible(number int64) bool {
 	switch {
 	case number <= n.given:
@@ -113,7 +122,8 @@ func (n numbers) credible(number int64) bool {
 	return near(i-1) || near(i+1)
 }
 
-// credibleFrom is the next instant at which one that the node's clock has reported is not too far ahead any more; zero: none is.
+// credibleFrom returns the next time at which a timestamp from the node's clock is no longer too
+// far ahead, or zero if none is.
 func (n *Node) credibleFrom(now time.Time) time.Time {
 	reported := [...]time.Time{n.ReadySince, n.MaintenanceSince, {}}
 	if n.Progress != nil {
@@ -128,7 +138,7 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 	return next
 }
 
-// disbelieved is a copy of the node whose record counts as unreadable.
+// disbelieved returns a copy of the node whose record counts as unreadable.
 func (n *Node) disbelieved(why string) *Node {
 	other := *n
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",

@@ -12,25 +12,30 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Decision is what condition RebootPermitted of one node should be. An empty Status means there should be none.
+// Decision is the wanted condition RebootPermitted of one node. If Status is empty, the node should
+// not have the condition.
 type Decision struct {
 	Node    string
 	Status  corev1.ConditionStatus
 	Reason  v1alpha1.Reason
 	Message string
-	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
+	// ShortLived is true if the decision changes within seconds. It is then not written on the
+	// node.
 	ShortLived bool
-	// MachineLost reports that the node is overdue in its reboot, and not Ready. One that is Ready still runs the previous boot. A
-	// health controller must not power it off, because an inhibitor may hold the reboot up.
+	// MachineLost is true if the node is overdue in its reboot and not Ready. A node that is Ready
+	// still runs the previous boot: an inhibitor may delay its reboot, so a health controller must
+	// not power it off.
 	MachineLost bool
-	// RemovePlanned reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
+	// RemovePlanned is true if condition MaintenancePlanned must be removed, because no reboot of
+	// the node is granted any more.
 	RemovePlanned bool
-	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
+	// Preflight is the wanted annotation preflight, the request to the agent about pods. It is
+	// empty if the annotation should not exist.
 	Preflight string
 }
 
-// decisions states what condition RebootPermitted should be on each node this policy answers for. A node whose grant
-// is not published is still waiting: publishing it writes True.
+// decisions returns the wanted conditions RebootPermitted of the nodes that this policy answers
+// for. A node whose grant is not published is still waiting: publishing writes True.
 func (d *Draft) decisions() []Decision {
 	var decisions []Decision
 	rebooting := map[string]bool{}
@@ -47,7 +52,7 @@ func (d *Draft) decisions() []Decision {
 	}
 	for name, rivals := range d.f.conflicts {
 		is, ok := d.decision(d.f.byName[name], blocked(v1alpha1.ReasonPolicyConflict, "%s", ConflictMessage(rivals)))
-		if ok && !rebooting[name] && rivals[0] == d.f.name { // the first of the rivals answers for all of them
+		if ok && !rebooting[name] && rivals[0] == d.f.name { // the first policy of a conflict reports for all of them
 			decisions = append(decisions, is)
 		}
 	}
@@ -55,9 +60,10 @@ func (d *Draft) decisions() []Decision {
 	return decisions
 }
 
-// rebooting is what a node that is being rebooted should report. It is True from when the grant is published until it is over, or the
-// agent has withdrawn the need for it. The request about its pods stays, and is kept up to date until the agent begins. The agent
-// looks at the pods once more before that.
+// rebooting returns the decision about a node that is being rebooted. Its condition is True from
+// publishing the grant until the reboot is over or the agent has withdrawn the need. The request
+// about its pods is kept up to date until the agent begins, because the agent checks the pods again
+// before that.
 func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	is := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
 	switch {
@@ -66,7 +72,7 @@ func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	case t.Action != Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantActive:
 		return Decision{}, false
 	case t.Reason == v1alpha1.ReasonGranted && !t.Node.NeedsReboot() && t.Node.Permitted == nil:
-		return Decision{}, false // the agent has taken request and answer away in one write
+		return Decision{}, false // the agent has removed both conditions in one write
 	case t.Reason == v1alpha1.ReasonGranted:
 		is.Message = GrantedMessage(d.f.name, t.Entry.Seq)
 	}
@@ -77,8 +83,9 @@ func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	return is, true
 }
 
-// RebootFailed is what condition RebootFailed of the node should be. It is True while its machine is not back in time from a granted
-// reboot, with reason and message of RebootPermitted. An empty Status: there should be none.
+// RebootFailed returns the wanted condition RebootFailed. It is True while the machine is overdue
+// from a granted reboot, with the reason and message of RebootPermitted. If Status is empty, the
+// node should not have the condition.
 func (d Decision) RebootFailed() Decision {
 	if !d.MachineLost {
 		return Decision{Node: d.Node}
@@ -86,12 +93,13 @@ func (d Decision) RebootFailed() Decision {
 	return Decision{Node: d.Node, Status: corev1.ConditionTrue, Reason: d.Reason, Message: d.Message}
 }
 
-// GrantedMessage is the message of RebootPermitted=True.
+// GrantedMessage returns the message of RebootPermitted=True.
 func GrantedMessage(policy string, seq int64) string {
 	return fmt.Sprintf("granted by policy %s, number %d", policy, seq)
 }
 
-// decision is that about a node without a granted reboot, and why it waits. Nil: its grant is the answer.
+// decision returns the decision about a node without a granted reboot. If o, the reason to wait, is
+// nil, the node's new grant is the decision.
 func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
 	switch {
 	case d.f.held(n):
@@ -106,25 +114,27 @@ func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
 	return is, true
 }
 
-// waits is that a node has to wait.
+// waits returns the decision that the node waits because of o.
 func (n *Node) waits(o *Blocked) Decision {
 	return Decision{
 		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, RemovePlanned: n.Planned != nil,
 	}
 }
 
-// noAnswer is that a node shows no answer any more, and whether it shows one.
+// noAnswer returns the decision that removes the manager's conditions, and whether the node has
+// any.
 func (n *Node) noAnswer() (Decision, bool) {
 	return Decision{Node: n.Name, RemovePlanned: n.Planned != nil}, n.showsAnswer()
 }
 
-// ConflictMessage states why a node waits that several policies select with the same priority.
+// ConflictMessage returns the message of a node that several policies select with the same
+// priority.
 func ConflictMessage(rivals []string) string {
 	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
 }
 
-// Ungoverned decides about nodes that no policy selects, and those whose reboot no policy sees to its end. About others in the middle
-// of a reboot the policy decides that granted it.
+// Ungoverned decides about nodes that no policy selects, and about those whose reboot no policy
+// finishes. Other nodes in the middle of a reboot are left to the policy that granted it.
 func Ungoverned(g Governor, nodes []*Node) []Decision {
 	var decisions []Decision
 	for _, n := range nodes {
@@ -146,12 +156,13 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 	return decisions
 }
 
-// sortDecisions puts them in the order of the nodes' names: where one pass cannot write all, the next one begins where it ended.
+// sortDecisions sorts by node name. If one pass cannot write all decisions, the next one continues
+// at the same place.
 func sortDecisions(decisions []Decision) {
 	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
 }
 
-// Result is how a check went.
+// Result is the result of a check.
 type Result string
 
 const (
@@ -163,39 +174,43 @@ const (
 	NotReached Result = "NotReached"
 )
 
-// Outcome is how one check of the fixed order went for one node.
+// Outcome is the result of one check of the fixed order for one node.
 type Outcome struct {
-	// Check is the check's reason in docs/reasons.md.
+	// Check is the check's entry in docs/reasons.md.
 	Check v1alpha1.Reason
 	// Result is Passed, Blocks or NotReached.
 	Result Result
-	// Message states what is well, or what blocks the node. Empty: not reached.
+	// Message says why the check passes or blocks. It is empty if the check was not reached.
 	Message string
 }
 
-// Explanation is why one node is not rebooted now, or how far its reboot is. It comes from the same checks as a Plan.
+// Explanation says why one node is not rebooted now, or how far its reboot is. It comes from the
+// same checks as a Plan.
 type Explanation struct {
-	// Decision is what condition RebootPermitted should be. An empty Status: there should be none, or the grant that is
-	// due writes it.
+	// Decision is the wanted condition RebootPermitted. Its Status is empty if the node should not
+	// have one, or if publishing a grant will write it.
 	Decision Decision
-	// Until is the instant at which it ends by itself. Zero: none, or it needs an action.
+	// Until is the time when the block ends by itself, or zero if unknown or if somebody has to
+	// act.
 	Until time.Time
-	// Reboot is the granted reboot. Nil: the node holds no grant.
+	// Reboot is the granted reboot, or nil if the node holds no grant.
 	Reboot *Reboot
-	// Due reports that no check blocks: the manager's next pass grants the reboot.
+	// Due is true if no check blocks, so the manager's next pass grants the reboot.
 	Due bool
-	// Checks is every check in its order. Nil: none was asked, as the node needs no reboot or holds a grant.
+	// Checks holds every check in order. It is nil if none ran, because the node needs no reboot or
+	// holds a grant.
 	Checks []Outcome
 }
 
-// before are the checks that come before those of any policy.
+// before lists the checks that come before those of any policy.
 var before = []check{
 	{reason: v1alpha1.ReasonNoPolicy, passed: "a policy selects the node"},
 	{reason: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
 }
 
-// Responsible is the policy whose plan answers for a node. It holds the node in its ledger or has granted its reboot. Otherwise it
-// governs the node, or is the first of its rivals. Empty: none.
+// Responsible returns the policy whose plan answers for a node, or "". That is the policy that
+// holds the node in its ledger or has granted its reboot. Otherwise it is the one that governs the
+// node, or the first policy of a conflict.
 func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
 	for i := range policies {
 		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {
@@ -212,8 +227,8 @@ func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
 	return at.Policy
 }
 
-// Explain answers for one node, from the snapshot of the policy that is responsible for it, or one without a policy. The
-// zero Explanation: there is nothing to report, as the node needs no reboot or is not in the snapshot.
+// Explain explains one node, from the snapshot of the responsible policy, or from one without a
+// policy. It returns the zero Explanation if the node needs no reboot or is not in the snapshot.
 func Explain(s Snapshot, node string) Explanation {
 	if s.Policy == nil {
 		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
@@ -242,7 +257,8 @@ func ungoverned(d Decision) Explanation {
 	return Explanation{Decision: d, Checks: outcomes(d.Reason, d.Message, func(c check) string { return c.passed })}
 }
 
-// overruled states of a check that passes what would block the node, by what that is ignored, and until when. Empty: nothing is ignored.
+// overruled returns the message of a check that passes only because something is ignored: what
+// would block, which field ignores it, and until when. It returns "" if nothing is ignored.
 func overruled(f *fleet, reason v1alpha1.Reason, node string) string {
 	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == node })
 	if i < 0 {
@@ -280,7 +296,7 @@ func overruled(f *fleet, reason v1alpha1.Reason, node string) string {
 	return ""
 }
 
-// overruledOnNode is overruled for what the agent reports.
+// overruledOnNode is overruled for pods and for the agent's own reasons.
 func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *Node) string {
 	if reason == v1alpha1.ReasonUndrainablePod {
 		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
@@ -312,7 +328,8 @@ func decisionFor(decisions []Decision, node string) Decision {
 	return Decision{}
 }
 
-// outcomes is the whole order with the one check that blocks; empty: no check blocks. passed is the message of a check that passes.
+// outcomes returns the whole order with the one check that blocks, or with none if blocking is
+// empty. passed returns the message of a check that passes.
 func outcomes(blocking v1alpha1.Reason, message string, passed func(check) string) []Outcome {
 	all := slices.CompactFunc(slices.Concat(before, inOrder), func(a, b check) bool { return a.reason == b.reason })
 	list, result := make([]Outcome, 0, len(all)), Passed

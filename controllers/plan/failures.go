@@ -17,27 +17,27 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Halt is what condition Halted of a policy should be.
+// Halt is the wanted condition Halted of a policy.
 type Halt struct {
 	Halted  bool
 	Reason  v1alpha1.Reason
 	Message string
 }
 
-// ResumeHint follows who failed in condition Halted: the one command that resumes the policy.
+// ResumeHint returns the end of condition Halted's message: the command that resumes the policy.
 func ResumeHint(policy string) string {
 	return fmt.Sprintf(`; fix them, then run: kubectl annotate rebootpolicy %s %s="what was fixed"`, policy, v1alpha1.AnnotationResume)
 }
 
-// attempts are those to reboot nodes under one policy, and what follows where they failed.
+// attempts evaluates past attempts to reboot nodes under one policy.
 type attempts struct {
 	policy   *v1alpha1.RebootPolicy
 	now      time.Time
 	interval time.Duration
 }
 
-// halt counts the nodes that failed since the last success, or since an administrator resumed the policy. Once halted a
-// policy stays so until it is resumed.
+// halt counts the nodes that failed since the last success or since an administrator resumed the
+// policy. A halted policy stays halted until it is resumed.
 func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	if value, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(maxMessage, cmp.Or(value, "no reason given"))}
@@ -46,7 +46,7 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	if current != nil && current.Status == metav1.ConditionTrue {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.policy.Name))}
 	}
-	from := timing.Latest(LastReboot(a.policy, a.now), a.resumedAt()) // a success in the future would hide every failure until then
+	from := timing.Latest(LastReboot(a.policy, a.now), a.resumedAt()) // LastReboot ignores the future, which would hide every failure until then
 	failed := a.failedSince(from, governed, reboots)
 	if most := a.policy.Spec.MaxFailuresOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
@@ -55,7 +55,8 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	return quiet(current)
 }
 
-// quiet keeps reason Resumed and its message, because failures count from there.
+// quiet returns the state without a halt. It keeps reason Resumed and its message, because failures
+// count from that time.
 func quiet(current *metav1.Condition) Halt {
 	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
 		return Halt{Reason: v1alpha1.ReasonResumed, Message: current.Message}
@@ -63,8 +64,8 @@ func quiet(current *metav1.Condition) Halt {
 	return Halt{Reason: v1alpha1.ReasonHealthy}
 }
 
-// lost are the nodes of a ring whose Nodes were deleted in their reboots. They count until a node of the ring comes back, or an
-// administrator resumes the policy.
+// lost returns the nodes of a ring whose Node objects were deleted during their reboots. They count
+// until a node of the ring comes back or an administrator resumes the policy.
 func (a attempts) lost(ring string, reboots []Reboot) []string {
 	if _, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return nil
@@ -88,7 +89,8 @@ func (a attempts) lost(ring string, reboots []Reboot) []string {
 	return names
 }
 
-// resumedAt is when an administrator last resumed the policy. Zero: it was not resumed, or the clock of the leader that wrote it was ahead.
+// resumedAt returns when an administrator last resumed the policy, or zero if never or if that time
+// is in the future.
 func (a attempts) resumedAt() time.Time {
 	if at := resumedAt(a.policy); hasCome(at, a.now) {
 		return at
@@ -96,7 +98,8 @@ func (a attempts) resumedAt() time.Time {
 	return time.Time{}
 }
 
-// resumedAt is when an administrator last resumed the policy, by the clock of the leader that wrote it. Zero: it was not resumed.
+// resumedAt returns when an administrator last resumed the policy, by the clock of the leader that
+// recorded it, or zero if never.
 func resumedAt(policy *v1alpha1.RebootPolicy) time.Time {
 	current := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
@@ -105,8 +108,8 @@ func resumedAt(policy *v1alpha1.RebootPolicy) time.Time {
 	return time.Time{}
 }
 
-// failedSince names the nodes that failed after an instant: an attempt that was given up, a deadline overrun, or a Node deleted in its
-// reboot. Each node is one failure, however much of its record reports it.
+// failedSince lists the nodes that failed after a time: the attempt was given up, missed its
+// deadline, or ended with a deleted Node. Each node counts once.
 func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot) []string {
 	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range governed {
@@ -114,7 +117,7 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 		case !n.NeedsReboot():
 		case n.hookRefused() && n.Grant.At.After(from):
 			reasons[n.Name] = n.Grant.Reason
-		case n.failedTry(): // the budget may never have let it succeed
+		case n.failedTry(): // a closed budget is not the node's failure
 		case n.failed():
 			if earliest, _ := a.ended(n); earliest.After(from) {
 				reasons[n.Name] = n.Progress.Reason
@@ -138,14 +141,16 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 	return failed
 }
 
-// lostNode reports whether the Node was deleted in its reboot after an instant.
+// lostNode reports whether the Node was deleted during its reboot, after from.
 func (a attempts) lostNode(past v1alpha1.PastReboot, from time.Time) bool {
 	return past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(from) && hasCome(past.EndedAt.Time, a.now)
 }
 
-// ended is when the last attempt of a node ended, by the node's own clock. Where that is off, the manager's clock bounds it. A failure
-// in the future would outlive every resume, and hold its node back longer than any other. One before its grant would neither count nor
-// hold the node back. The bounds come from the grant, not from the present time: the answer must not change when time passes.
+// ended returns when the last attempt of a node ended, as the earliest and the latest possible
+// time. The node's own clock says when, unless the manager's times rule that out. A failure in the
+// future would outlive every resume and hold the node back longer than others, and one before its
+// grant would not count at all. The bounds do not depend on the present time, so the answer stays
+// the same.
 func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 	at, g, longest := n.Progress.At.Time, n.Grant, longestDrain(a.policy)
 	past := a.last(n)
@@ -154,7 +159,7 @@ func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 		return past.EndedAt.Time, past.EndedAt.Time
 	case g == nil && at.Sub(a.now) > clockOff:
 		return time.Time{}, time.Time{}
-	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockOff: // it was over before the next one was granted
+	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockOff: // the attempt ended before the next grant
 		return time.Time{}, g.At.Time
 	case g != nil && g.Seq == n.Progress.Seq && (at.Sub(g.At.Time) > longest+clockOff || g.At.Sub(at) > clockOff):
 		return g.At.Time, g.At.Add(longest)
@@ -162,7 +167,7 @@ func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 	return at, at
 }
 
-// longestDrain is how long after its grant a drain is over, one way or the other.
+// longestDrain returns the time after a grant by which its drain has ended, in any way.
 func longestDrain(policy *v1alpha1.RebootPolicy) time.Duration {
 	spec := policy.Spec.DrainOrDefault()
 	return startTimeout + spec.LeadTimeOrDefault() + spec.TimeoutOrDefault() + spec.VolumeDetachTimeoutOrDefault()
@@ -171,17 +176,20 @@ func longestDrain(policy *v1alpha1.RebootPolicy) time.Duration {
 const (
 	firstBackOff = 5 * time.Minute
 	lastBackOff  = 6 * time.Hour
-	// silentBackOff holds back a node whose agent is dead, so that it does not take a slot again and again.
+	// silentBackOff is the pause for a node whose agent is dead, so that it does not take a slot
+	// again and again.
 	silentBackOff = 15 * time.Minute
-	// DefaultRebootInterval is the least time between a node's return from a granted reboot and its next grant. It bounds how often a
-	// node is rebooted whose need never ends, whatever makes it.
+	// DefaultRebootInterval is the least time between a node's return from a granted reboot and its
+	// next grant. It limits how often a node reboots whose need never ends.
 	DefaultRebootInterval = 30 * time.Minute
-	// refusedBackOff holds back a Node that refuses every write. It lasts while the history has the attempt.
+	// refusedBackOff is the pause for a Node that refuses every write, as long as the history holds
+	// the attempt.
 	refusedBackOff = 30 * time.Minute
 )
 
-// backingOff holds a node back after an attempt that failed: 5 minutes, doubling to 6 hours, until a reboot succeeds. It also keeps
-// the interval after a reboot that succeeded, unless an administrator asks for the next one.
+// backingOff blocks a node after a failed attempt: for 5 minutes, doubling to 6 hours until a
+// reboot succeeds. After a successful reboot it blocks for the interval, unless an administrator
+// requests the next one.
 func backingOff(v view, n *Node) *Blocked {
 	if until := v.attempts.rested(n); v.Now.Before(until) && !Urgent(v.Policy, n) {
 		return blocked(v1alpha1.ReasonBackingOff, "the node is back from its last reboot since %s; the next may begin %s after that, at %s, and `kubectl reboot request %s` starts it now",
@@ -194,8 +202,8 @@ func backingOff(v view, n *Node) *Blocked {
 	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, v.instant(until)).until(until)
 }
 
-// rested is until when the interval after the last reboot of a node lasts. Zero: it was not rebooted, or an administrator's
-// annotation asks for another reboot.
+// rested returns when the interval after the node's last reboot ends. It returns zero if the node
+// was not rebooted or an administrator's annotation requests another reboot.
 func (a attempts) rested(n *Node) time.Time {
 	_, requested := v1alpha1.RequestIn(n.Annotations)
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished && !requested {
@@ -204,7 +212,7 @@ func (a attempts) rested(n *Node) time.Time {
 	return time.Time{}
 }
 
-// backOff is until when a node is held back, and why; zero: it is not.
+// backOff returns until when a node is held back, and why, or zero if it is not.
 func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn && hasCome(past.EndedAt.Time, a.now) {
 		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
@@ -221,7 +229,7 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	return time.Time{}, ""
 }
 
-// triesFrom is when the next try of a node with a closed budget is due. Zero: at once.
+// triesFrom returns when the next try of a node with a closed budget is due. Zero means at once.
 func (a attempts) triesFrom(n *Node) time.Time {
 	if !n.failedTry() {
 		return time.Time{}
@@ -229,14 +237,15 @@ func (a attempts) triesFrom(n *Node) time.Time {
 	return a.retriedFrom(n)
 }
 
-// retriedFrom is when the back-off after the failed attempt of a node ends.
+// retriedFrom returns when the back-off after the node's failed attempt ends.
 func (a attempts) retriedFrom(n *Node) time.Time {
 	_, ended := a.ended(n)
 	return ended.Add(timing.Backoff(int(n.Progress.Failures), firstBackOff, lastBackOff))
 }
 
-// unused reports whether the last grant of a node ended without a reboot. Its agent or a before-hook was silent, a hook refused, its host went
-// down by itself, or the Node took no write. Such a node is tried again at once or after a fixed time, however often that was in vain.
+// unused reports whether the node's last grant ended without a reboot: its agent or a before-hook
+// did not answer, a hook refused, its host rebooted by itself, or the Node refused all writes. Such
+// a node is tried again at once or after a fixed time, no matter how often that failed.
 func (a attempts) unused(n *Node) bool {
 	if n.silent() || n.hookRefused() || n.crashed() {
 		return true
@@ -245,7 +254,7 @@ func (a attempts) unused(n *Node) bool {
 	return past != nil && past.Result == v1alpha1.RebootWithdrawn
 }
 
-// last is how the last granted reboot of a node ended. Nil: the history has none of it.
+// last returns the history's newest entry for the node, or nil.
 func (a attempts) last(n *Node) *v1alpha1.PastReboot {
 	history := a.policy.Status.History
 	for i := len(history) - 1; i >= 0; i-- {
@@ -264,8 +273,8 @@ func lastFailed(reason v1alpha1.Reason, message string) string {
 	return failed + ": " + strings.TrimSuffix(message, ".")
 }
 
-// failuresOf returns the nodes whose last attempt failed, by name. A reboot in progress has a
-// deadline of its own.
+// failuresOf returns the nodes whose last attempt failed, by name. Reboots in progress are left
+// out, because they have their own deadline.
 func failuresOf(d *Draft) []Failure {
 	var failures []Failure
 	for _, n := range d.f.governed {

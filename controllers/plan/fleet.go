@@ -46,8 +46,8 @@ type Snapshot struct {
 	// RebootInterval is the least time between a node's return to service and its next grant. 0
 	// means no limit.
 	RebootInterval time.Duration
-	// Unread are the nodes that could not be read live although only that would release their
-	// entries. They keep their slots.
+	// Unread are the nodes that could not be read live. They keep their slots, because an entry is
+	// released only after a live reading.
 	Unread map[string]bool
 }
 

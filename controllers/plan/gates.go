@@ -14,11 +14,11 @@ import (
 // policyGate is one gate of a policy.
 type policyGate struct {
 	name string
-	// mayFail reports whether the gate is ignored while it cannot answer.
+	// mayFail is true if the gate is ignored while it cannot answer.
 	mayFail bool
 }
 
-// gatesOf are the gates of a policy that are asked: of Prometheus, and then those of objects.
+// gatesOf returns the gates of a policy to query: those of Prometheus, then those of objects.
 func gatesOf(spec *v1alpha1.RebootPolicySpec) []policyGate {
 	queries, objects := spec.PrometheusGates(), spec.ObjectGates()
 	all := make([]policyGate, 0, len(queries)+len(objects))
@@ -31,7 +31,7 @@ func gatesOf(spec *v1alpha1.RebootPolicySpec) []policyGate {
 	return all
 }
 
-// GateNames are the names of the gates of a policy that are asked.
+// GateNames returns the names of the policy's gates to query.
 func GateNames(spec *v1alpha1.RebootPolicySpec) []string {
 	gates := gatesOf(spec)
 	names := make([]string, len(gates))
@@ -41,7 +41,7 @@ func GateNames(spec *v1alpha1.RebootPolicySpec) []string {
 	return names
 }
 
-// gate is the last result of one gate; nil: there is none yet.
+// gate returns the last result of one gate, or nil if it has none yet.
 func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 	i := slices.IndexFunc(results, func(g v1alpha1.GateStatus) bool { return g.Name == name })
 	if i < 0 {
@@ -50,7 +50,8 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 	return &results[i]
 }
 
-// gateReports is the check for gates that report a state. One that cannot be asked counts for nothing where its failurePolicy is Ignore.
+// gateReports returns the check that blocks if a gate has the given state. An unreachable gate does
+// not block if its failurePolicy is Ignore.
 func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *Node) *Blocked {
 	return func(v view, _ *Node) *Blocked {
 		for _, g := range v.gates {
@@ -66,7 +67,7 @@ func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, 
 
 var gateUnreachable = gateReports(v1alpha1.GateUnreachable, v1alpha1.ReasonGateUnreachable)
 
-// gateUnknown also blocks where a gate has not been queried yet, whatever its failurePolicy: its first query is under way.
+// gateUnknown also blocks while a gate's first query is under way, regardless of its failurePolicy.
 func gateUnknown(v view, n *Node) *Blocked {
 	if o := gateUnreachable(v, n); o != nil {
 		return o
@@ -81,11 +82,11 @@ func gateUnknown(v view, n *Node) *Blocked {
 	return nil
 }
 
-// allowed is reported of a gate that cannot be asked, where the policy lets reboots go on all the same.
+// allowed is added to the message of an unreachable gate if the policy lets reboots go on.
 const allowed = "; failurePolicy Ignore lets reboots go on"
 
-// gateStatus is what status.gates should be while a node waits for gates. A gate that is being queried for the first time
-// since a leader took over keeps its status.
+// gateStatus returns the wanted status.gates while a node waits for gates. After a change of leader
+// a gate keeps its status until its first result.
 func gateStatus(f *fleet) []v1alpha1.GateStatus {
 	var all []v1alpha1.GateStatus
 	for _, g := range f.gates {
@@ -107,8 +108,8 @@ func gateStatus(f *fleet) []v1alpha1.GateStatus {
 	return all
 }
 
-// waitsForGates reports whether a node needs what the gates report: nothing that is checked before them holds it back. Gates are
-// queried only then.
+// waitsForGates reports whether a node depends on the gates, because no earlier check holds it
+// back. Only then are gates queried.
 func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
 	if len(p.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {
 		return true
@@ -121,14 +122,14 @@ func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
 	return false
 }
 
-// PreflightOf is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
-// changes with what the policy specifies about pods, and with nothing else.
+// PreflightOf returns the annotation value that asks the agents of a policy's nodes about their
+// pods before a slot is spent. It changes only if the policy's rules for pods change.
 func PreflightOf(policy *v1alpha1.RebootPolicy) string { return podCheckOf(policy).annotation }
 
-// podCheck is the check that a policy's agents make of the pods of their nodes.
+// podCheck is the agents' check of the pods on their nodes.
 type podCheck struct {
 	request protocol.Preflight
-	// annotation is the request as the value of annotation preflight.
+	// annotation is the request as a value of annotation preflight.
 	annotation string
 }
 
@@ -137,17 +138,18 @@ func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
 	return podCheck{request: request, annotation: request.String()}
 }
 
-// podsRevision returns a hash of what the spec says about pods. If it changes, the answer to a Preflight may change, too.
+// podsRevision returns a hash of what the spec says about pods. If it changes, the agent's answer
+// may change too.
 func podsRevision(spec *v1alpha1.RebootPolicySpec) string {
 	drain := spec.DrainOrDefault()
 	hash := fnv.New64a()
-	// Numbers and strings: they can always be marshalled and written.
+	// Encoding numbers and strings into a hash cannot fail.
 	_ = json.NewEncoder(hash).Encode([]any{drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, spec.BlockingPods()})
 	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
-// requestFor is the annotation on a node that waits. An agent checks once its node's turn may come. While an earlier check holds the
-// node back, its pods come and go, and the result is not needed.
+// requestFor returns the request for a node that waits, or "". The agent checks once the node's
+// turn may come. Before that its pods come and go, and nobody needs the result.
 func (c podCheck) requestFor(o *Blocked) string {
 	if o.reaches(podChecks) {
 		return c.annotation
@@ -155,7 +157,7 @@ func (c podCheck) requestFor(o *Blocked) string {
 	return ""
 }
 
-// result is the agent's answer to the request, in this boot. Nil: there is none, and nothing is known.
+// result returns the agent's answer to the request in this boot, or nil if there is none.
 func (c podCheck) result(n *Node) *protocol.PreflightReport {
 	r := n.PreflightReport
 	if r == nil || r.BootID != n.BootID || (protocol.Preflight{Policy: r.Policy, Revision: r.Revision}) != c.request {
@@ -164,9 +166,9 @@ func (c podCheck) result(n *Node) *protocol.PreflightReport {
 	return r
 }
 
-// Supposing is for looking ahead: where nothing is known of the pods on a node, its agent is supposed to find nothing in the way.
-// Without gates.blockingPods a missing answer means just that. A host that has just booted is supposed to have been up for long enough: it
-// is within two minutes. The order of the nodes stays.
+// Supposing prepares nodes for a forecast. If gates.blockingPods is set and an agent has not
+// answered yet, it is assumed to find no pod in the way. A host that has just booted is assumed to
+// have been up long enough, as it will be within two minutes. The order of the nodes stays.
 func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	check, asks := podCheckOf(policy), len(policy.Spec.BlockingPods()) > 0
 	justBooted := func(b protocol.Blocker) bool { return b.Reason == v1alpha1.ReasonJustBooted }
@@ -186,8 +188,9 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	return supposed
 }
 
-// undrainablePod holds back a node whose drain must fail. With drain.onTimeout: Reboot, pods that no eviction can remove are no
-// reason to wait; see order. A drain that only a closed budget holds up is tried.
+// undrainablePod blocks a node whose drain must fail. With drain.onTimeout: Reboot, pods that no
+// eviction can remove do not block; they only affect the order. A drain that only a closed budget
+// blocks may be tried.
 func undrainablePod(v view, n *Node) *Blocked {
 	r, drain := v.pods.result(n), v.Policy.Spec.DrainOrDefault()
 	aborts := drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
@@ -204,8 +207,9 @@ func undrainablePod(v view, n *Node) *Blocked {
 	return nextTry(v, n, r)
 }
 
-// nextTry holds back a node with a closed budget until its next try is due. While its pods are unknown, what the last try has
-// reported counts. A node that was granted before its agent reported the budget gives its slot to those that can go.
+// nextTry blocks a node with a closed budget until its next try is due. While its pods are unknown,
+// the report of the last try counts. A node that was granted before its agent reported the budget
+// gives its slot to nodes that can go.
 func nextTry(v view, n *Node, r *protocol.PreflightReport) *Blocked {
 	until := v.attempts.triesFrom(n)
 	waits := v.Now.Before(until)
@@ -224,8 +228,8 @@ func nextTry(v view, n *Node, r *protocol.PreflightReport) *Blocked {
 	return nil
 }
 
-// tries counts what the drain of a node with a closed budget costs others: 1 before the first try, and one more for each that
-// failed. 0: the node can go, or is not tried.
+// tries returns the rank of a node that is tried although a budget is closed: 1 before the first
+// try, and one more for each failed try. It returns 0 if the node can go or is not tried.
 func (f *fleet) tries(n *Node) int {
 	r := f.pods.result(n)
 	switch failed := n.failedTry(); {
@@ -237,13 +241,14 @@ func (f *fleet) tries(n *Node) int {
 	return 1
 }
 
-// guarded reports whether a drain of the node could only end by its time-out.
+// guarded reports whether a drain of the node can only end by its time-out.
 func (c podCheck) guarded(n *Node) bool {
 	r := c.result(n)
 	return r != nil && (r.Guarded != nil || r.Closed != nil)
 }
 
-// blockingPod also blocks where the agent could not look, whatever the policy has for gates: it does not begin after such a look.
+// blockingPod blocks for pods of gates.blockingPods. It also blocks if the agent could not check
+// the pods, even without that gate, because the agent would not begin.
 func blockingPod(v view, n *Node) *Blocked {
 	switch r := v.pods.result(n); {
 	case r == nil:
@@ -256,8 +261,8 @@ func blockingPod(v view, n *Node) *Blocked {
 	return nil
 }
 
-// blockingPodOrUnknown also blocks a new grant while there is no answer. That cancels no grant: the agent looks again before it
-// begins.
+// blockingPodOrUnknown also blocks a new grant until the agent has answered. A missing answer
+// cancels no grant, because the agent checks again before it begins.
 func blockingPodOrUnknown(v view, n *Node) *Blocked {
 	o := blockingPod(v, n)
 	if o == nil && v.pods.result(n) == nil && len(v.Policy.Spec.BlockingPods()) > 0 {
@@ -267,7 +272,7 @@ func blockingPodOrUnknown(v view, n *Node) *Blocked {
 	return o
 }
 
-// named names pods, each with why it is in the way.
+// named lists pods, each with the reason that it is in the way.
 func named(pods *protocol.NamedPods) string {
 	names := make([]string, 0, len(pods.Pods))
 	for _, p := range pods.Pods {

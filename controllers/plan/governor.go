@@ -13,23 +13,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Governor knows which policy governs which node: of those that select it, the one of the highest priority.
+// Governor knows which policy governs which node: the one of highest priority among those that
+// select it.
 type Governor struct {
 	rules []rule
-	// names are all policies, also those that govern nothing.
+	// names holds all policies, including those that govern nothing.
 	names map[string]bool
-	// given is the highest number in the ledger of any policy.
+	// given is the highest number in the ledgers of all policies.
 	given int64
-	// shares are the policies whose limit counts for others, by the names of these; only those that can be used.
+	// shares maps policies to the policy whose limit they share, if it can be used.
 	shares map[string]string
-	// unshared is why a policy has no limit to share although it names one, by its name. The other one is not there, or is being deleted.
-	// chained is the same where the other one shares a limit itself, which is an error of the spec.
+	// unshared says, by policy, why the policy whose limit it shares cannot be used: it does not
+	// exist or is being deleted. chained says the same if that policy shares another limit itself,
+	// which is an error in the spec.
 	unshared, chained map[string]string
-	// entries are those of all ledgers, and inLedger the nodes in any of them.
+	// entries are the entries of all ledgers, and inLedger the nodes in any of them.
 	entries  map[listed]bool
 	inLedger map[string]bool
-	// Invalid reports, by policy, what is wrong with a selector. Such a policy governs no node: what it reports can cost no other
-	// policy a node. It reports itself as not accepted.
+	// Invalid says, by policy, what is wrong with its selector. Such a policy governs no node, so
+	// its error cannot take nodes from other policies. It reports itself as not accepted.
 	Invalid map[string]string
 }
 
@@ -37,14 +39,16 @@ type rule struct {
 	policy   string
 	priority int32
 	selector labels.Selector
-	// invalid reports that the policy governs its nodes and reboots none, because its status says so of its present spec.
+	// invalid is true if the policy governs its nodes but reboots none, because its status calls
+	// its current spec invalid.
 	invalid bool
 }
 
-// selects reports whether the policy selects the node. None selects one that runs Windows.
+// selects reports whether the policy selects the node. No policy selects nodes that run Windows.
 func (r rule) selects(n *Node) bool { return !n.Windows && r.selector.Matches(labels.Set(n.Labels)) }
 
-// NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
+// NewGovernor compiles the selectors of all policies. A policy that is being deleted governs
+// nothing.
 func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 	g := Governor{
 		names: map[string]bool{}, Invalid: map[string]string{}, shares: map[string]string{}, unshared: map[string]string{}, chained: map[string]string{},
@@ -73,14 +77,15 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 	return g
 }
 
-// isInvalid reports whether the manager has found the policy's present spec to be one that it cannot act on.
+// isInvalid reports whether the manager has found the policy's current spec invalid.
 func isInvalid(p *v1alpha1.RebootPolicy) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted)
 	return c != nil && c.Reason == string(v1alpha1.ReasonInvalid) && c.ObservedGeneration == p.Generation
 }
 
-// withholder returns the invalid policy that governs the node although this one selects it, too, with a lower priority. Such a policy
-// fails closed: nobody knows what its owner wanted to hold back. It returns "" if there is none.
+// withholder returns the invalid policy that governs the node although this one selects it too,
+// with a lower priority, or "". An invalid policy keeps its nodes, because nobody knows which nodes
+// its owner wanted to hold back.
 func (g Governor) withholder(n *Node, policy string) string {
 	first := slices.IndexFunc(g.rules, func(r rule) bool { return r.selects(n) })
 	if first < 0 || !g.rules[first].invalid {
@@ -93,15 +98,16 @@ func (g Governor) withholder(n *Node, policy string) string {
 	return ""
 }
 
-// Governance names the policy of one node. Without a policy and without rivals no policy selects it.
+// Governance is the result for one node. If both fields are empty, no policy selects it.
 type Governance struct {
-	// Policy governs the node; empty when there is none or a conflict.
+	// Policy is the policy that governs the node, or empty if none does or several conflict.
 	Policy string
-	// Rivals are the policies of one priority that select the node, when they are several.
+	// Rivals are the policies that select the node with the same, highest priority, if there are
+	// several.
 	Rivals []string
 }
 
-// IsOf reports whether one of some policies governs the node, or is a rival for it.
+// IsOf reports whether one of the policies governs the node or conflicts over it.
 func (g Governance) IsOf(policies []string) bool {
 	return slices.Contains(policies, g.Policy) || slices.ContainsFunc(g.Rivals, func(rival string) bool { return slices.Contains(policies, rival) })
 }
@@ -112,7 +118,7 @@ type Selection struct {
 	Priority int32
 }
 
-// Selecting are the policies that select a node, those of the highest priority first, then by name.
+// Selecting returns the policies that select a node, by descending priority, then by name.
 func (g Governor) Selecting(n *Node) []Selection {
 	var selecting []Selection
 	for _, r := range g.rules {
@@ -123,8 +129,8 @@ func (g Governor) Selecting(n *Node) []Selection {
 	return selecting
 }
 
-// Govern finds the policy of a node by the node's labels. It is asked for thousands of nodes, and needs no memory for one that
-// a single policy governs.
+// Govern finds the policy of a node by the node's labels. It runs for thousands of nodes, so it
+// allocates nothing unless policies conflict.
 func (g Governor) Govern(n *Node) Governance {
 	selects := func(r rule) bool { return r.selects(n) }
 	first := slices.IndexFunc(g.rules, selects)
@@ -147,14 +153,15 @@ func (g Governor) Govern(n *Node) Governance {
 	return Governance{Rivals: append([]string{highest.policy}, others...)}
 }
 
-// leaves reports whether no policy has to do with a node: none selects it, and it is not in the middle of a reboot.
+// leaves reports whether no policy is concerned with a node: none selects it, and it is not in the
+// middle of a reboot.
 func (g Governor) leaves(n *Node) bool {
 	at := g.Govern(n)
 	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
 }
 
-// abandons is why no policy sees the reboot of a node to its end. None governs it, and the one that granted was removed by force. Nil: one
-// does.
+// abandons returns why no policy finishes the node's reboot, or nil if one does. It happens if no
+// policy governs the node and the granting policy was removed by force.
 func (g Governor) abandons(n *Node) *Blocked {
 	at := g.Govern(n)
 	granted := n.Grant != nil && g.knows(n.Grant.Policy)
@@ -170,7 +177,8 @@ func (g Governor) abandons(n *Node) *Blocked {
 
 func (g Governor) knows(policy string) bool { return g.names[policy] }
 
-// unread names the policies whose selectors cannot be evaluated: they might select a node.
+// unread names the policies whose selectors cannot be evaluated, because they might select the
+// node.
 func (g Governor) unread() string {
 	if len(g.Invalid) == 0 {
 		return ""

@@ -9,11 +9,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// answersForOne comes before the command in the message about hooks of a run.
+// answersForOne introduces the command in the message about hooks of a run.
 const answersForOne = "; this answers for one: "
 
-// AnswerRunHook takes the message about hooks of a run apart: what is waited for, and the command
-// that answers for one hook, empty if none is asked.
+// AnswerRunHook splits the message about hooks of a run into what is waited for and the command
+// that answers one hook, which is empty if no hook has been told to run.
 func AnswerRunHook(message string) (text, command string) {
 	text, command, _ = strings.Cut(message, answersForOne)
 	return text, command

@@ -16,30 +16,31 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// hookBackOff keeps a node whose before-hooks refuse from taking a slot again and again.
+// hookBackOff is the pause before the next attempt after hooks refused, so that the node does not
+// take a slot again and again.
 const hookBackOff = 15 * time.Minute
 
 const (
-	// maxAnswer bounds, in bytes, what one hook may put into a condition's message.
+	// maxAnswer limits, in bytes, a hook's answer in a condition's message.
 	maxAnswer = 128
-	// maxMessage bounds, in bytes, what a record reports.
+	// maxMessage limits, in bytes, a message from a record.
 	maxMessage = 512
 )
 
-// nodeHooks are the hooks of one stage on a node.
+// nodeHooks is the state of a node's hooks in one stage.
 type nodeHooks struct {
 	stage v1alpha1.HookStage
-	// begun reports whether they are asked, or there are none.
+	// begun is true if the stage has begun or has no hooks.
 	begun            bool
 	waiting, refused []string
-	// deadline is until when they may answer.
+	// deadline is the time until which the hooks may answer.
 	deadline time.Time
 }
 
 // approved reports whether every hook has approved.
 func (h nodeHooks) approved() bool { return h.begun && len(h.waiting)+len(h.refused) == 0 }
 
-// hooksOf are the hooks of a stage on the node.
+// hooksOf returns the state of a stage's hooks on the node.
 func (t *tracker) hooksOf(stage v1alpha1.HookStage) nodeHooks {
 	hooks := t.f.Policy.Spec.HooksOrDefault()
 	keys := hooks.Of(stage)
@@ -48,20 +49,21 @@ func (t *tracker) hooksOf(stage v1alpha1.HookStage) nodeHooks {
 	}
 	waiting, refused := answers(t.Node.Annotations, keys)
 	began := t.Node.Hooks.At.Time
-	if !possible(began, t.Entry.At.Time, t.f.Now) { // two leaders wrote them, by clocks that differ: a deadline from now on would never come
+	if !possible(began, t.Entry.At.Time, t.f.Now) { // two leaders' clocks differ; a deadline that counts from now would move on forever
 		began = t.Entry.At.Time
 	}
 	return nodeHooks{stage, true, waiting, refused, began.Add(hooks.TimeoutOrDefault())}
 }
 
-// inHookPhase reports whether the node is in this phase, in which every hook has lost its stale answer. A phase in the future would
-// never time out.
+// inHookPhase reports whether the node shows this phase, for which all stale answers were removed.
+// A phase dated in the future does not count, because it would never time out.
 func (t *tracker) inHookPhase(stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
 	h := t.Node.Hooks
 	return h.Covers(protocol.BeginHooks(t.Entry, t.f.name, t.Node.BootID, stage, keys, t.f.Now)) && h.At.Sub(t.f.Now) <= clockAhead
 }
 
-// awaitHooks: a hook has not approved. The reboot asks them, waits, or is failed, with the reason and the instant.
+// awaitHooks handles hooks that have not all approved: they begin, the reboot waits for them, or it
+// fails.
 func (t *tracker) awaitHooks(h nodeHooks) {
 	switch {
 	case !h.begun:
@@ -79,8 +81,9 @@ func (t *tracker) awaitHooks(h nodeHooks) {
 	}
 }
 
-// refusedAt is since when the node shows that a hook refused, for an answer has no time. Until it does: when the hooks were asked. A node that was
-// back in service between the two would hide the failure.
+// refusedAt returns when the node first showed that a hook refused, because answers have no time.
+// Until the node shows it, refusedAt returns when the hooks began. Counting from there always would
+// let another node's success in between hide the failure.
 func (t *tracker) refusedAt() time.Time {
 	asked, shown := t.Node.Hooks.At.Time, t.Node.Permitted
 	if shown == nil || shown.Reason != string(v1alpha1.ReasonHookFailed) || !hasCome(shown.LastHeartbeatTime.Time, t.f.Now) {
@@ -89,7 +92,8 @@ func (t *tracker) refusedAt() time.Time {
 	return timing.Latest(asked, shown.LastHeartbeatTime.Time)
 }
 
-// answers sorts out the hooks that have not approved. A value that is no answer is reported: nothing else states why it does not count.
+// answers returns the hooks that have not approved. It reports invalid values, because nothing else
+// tells the user why they do not count.
 func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	for _, key := range keys {
 		switch value, there := annotations[string(key)]; {
@@ -105,29 +109,33 @@ func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (wait
 	return waiting, refused
 }
 
-// yes is the answer with which the reboot goes on.
+// yes is the answer that approves.
 const yes = "true"
 
 func isNo(value string) bool { return value == "false" || strings.HasPrefix(value, "failed") }
 
-// IsAnswer reports whether the value of an annotation may be the answer of a hook. Their keys are the users'.
+// IsAnswer reports whether an annotation's value may be the answer of a hook. Users choose the
+// keys.
 func IsAnswer(value string) bool { return value == yes || isNo(value) }
 
-// runHooks is what hooks.runBefore and hooks.runAfter mean for a plan, as far as it is known before nodes are chosen.
+// runHooks is the state of hooks.runBefore and hooks.runAfter, as far as known before nodes are
+// chosen.
 type runHooks struct {
-	// is how far the run is, as the status has it or by what has been answered since. Nil: no run with hooks goes on.
+	// is holds the stage of the run, from the status and the answers since, or nil if no run with
+	// hooks is under way.
 	is *v1alpha1.RunHooks
-	// asks is the stage that begins, whatever is decided about the nodes. Empty: none.
+	// asks is the stage that begins regardless of the decisions about nodes, or empty.
 	asks v1alpha1.RunStage
-	// over reports that all hooks after the run have approved, or have had their time and the policy is being deleted.
+	// over is true if all hooks after the run have approved, or have had their time and the policy
+	// is being deleted.
 	over bool
-	// waits is why no node is granted. Nil: nodes may be.
+	// waits says why no node is granted, or is nil if nodes may be.
 	waits *Blocked
-	// until is when time alone changes the stage. Zero: never.
+	// until is the time when the stage changes by itself, or zero.
 	until time.Time
 }
 
-// runHooks reads the hooks of the run.
+// runHooks computes the state of the run's hooks.
 func (f *fleet) runHooks() runHooks {
 	hooks := f.Policy.Spec.HooksOrDefault()
 	before, after := hooks.RunBefore, hooks.RunAfter
@@ -139,7 +147,8 @@ func (f *fleet) runHooks() runHooks {
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
 	if is.At.Sub(f.Now) > clockAhead {
-		// The clock of the leader that wrote it was ahead, and the stage would last until then: it begins again.
+		// The clock of the leader that wrote it was ahead, so the stage would last too long.
+		// Restart it.
 		is.Asked, is.At = nil, metav1.NewTime(f.Now)
 	}
 	switch r := (runHooks{is: is, until: is.At.Add(hooks.TimeoutOrDefault())}); is.Stage {
@@ -154,8 +163,8 @@ func (f *fleet) runHooks() runHooks {
 	return runHooks{is: is}
 }
 
-// beforeRun: a hook that refuses, or nothing in time, ends the run before it begins. Some hooks may have done their work, so those
-// after the run are asked.
+// beforeRun handles hooks.runBefore. If a hook refuses or does not answer in time, the run ends
+// before it begins. The hooks after the run still run, because some hooks may have done their work.
 func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	if !askedAll(r.is, keys) {
 		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(keys))
@@ -174,8 +183,8 @@ func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	return r
 }
 
-// afterRun: the next run waits for every hook after this one, so that none undoes what a hook of the next run has done. A policy that is being
-// deleted waits no longer than the timeout.
+// afterRun handles hooks.runAfter. The next run waits for all of them, so that they do not undo
+// what its hooks do. A policy that is being deleted waits only until the timeout.
 func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	deleted, again := f.Policy.DeletionTimestamp != nil, r.is.At.Add(hookBackOff)
 	waiting, refused := f.runAnswers(r.is, keys)
@@ -197,7 +206,7 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	return r
 }
 
-// fail records which hooks refused, or did not answer in time.
+// fail records which hooks refused or did not answer in time.
 func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 	r.is.Reason = v1alpha1.ReasonHookTimedOut
 	text := fmt.Sprintf("%s have not approved by %s: %s", field, f.instant(r.until), someOf(waiting))
@@ -207,15 +216,16 @@ func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 	r.is.Message = message.Shorten(maxMessage, text)
 }
 
-// unanswered names the hooks that have not approved, since when they are asked, and what answers for one.
+// unanswered returns the message about hooks that have not approved: their names, the start of the
+// stage, and the command that answers one.
 func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *Blocked {
 	key, _, _ := strings.Cut(strings.ReplaceAll(hooks[0], ":", " "), " ")
 	return f.runWaits(`%s since %s: waiting for %s%skubectl annotate rebootpolicy %s %s="%s" --overwrite`,
 		what, f.instant(is.At.Time), someOf(hooks), answersForOne, f.name, key, runAnswer(is, yes))
 }
 
-// HookUnanswered reports whether a hook has had its time to answer, so that a person is told. Its
-// timeout may be much longer.
+// HookUnanswered reports whether a hook has not answered for HookPatience, so that a person should
+// know. The hook's timeout may be much longer.
 func (t Reboot) HookUnanswered(now time.Time) bool {
 	if t.Node == nil || t.Action != Wait || t.Reason != v1alpha1.ReasonWaitingForHook {
 		return false
@@ -228,13 +238,13 @@ func (f *fleet) runWaits(format string, args ...any) *Blocked {
 	return blocked(v1alpha1.ReasonRunHookWaits, format, args...)
 }
 
-// runAnswer is the value of an annotation that answers for a stage of a run.
+// runAnswer returns the annotation value that answers for a stage of a run.
 func runAnswer(is *v1alpha1.RunHooks, answer string) string {
 	return fmt.Sprintf("%d: %s", is.Number, answer)
 }
 
-// runAnswers sorts out the hooks of the run that have not approved. What does not begin with the number of the stage is an answer of
-// an earlier one, or none.
+// runAnswers returns the hooks of the run that have not approved. Values without the number of the
+// stage are answers for an earlier one, or not answers at all.
 func (f *fleet) runAnswers(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	given := map[string]string{}
 	for _, key := range keys {
@@ -245,15 +255,18 @@ func (f *fleet) runAnswers(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey)
 	return answers(given, keys)
 }
 
-// askedAll reports whether each of the hooks has been asked. One that the policy names later may have done nothing yet.
+// askedAll reports whether every hook has been told to run. A hook added to the policy later may
+// not have started.
 func askedAll(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) bool {
 	return !slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(is.Asked, key) })
 }
 
-// runHookWaits keeps the first nodes of a run waiting for its hooks, and those of the next run for the hooks after this one.
+// runHookWaits makes the first nodes of a run wait for hooks.runBefore, and those of the next run
+// for hooks.runAfter.
 func runHookWaits(v view, _ *Node) *Blocked { return v.run.waits }
 
-// nextRun is how far the run is after the plan, once nodes are chosen. A stage that begins has no instant: that of the write is its.
+// nextRun returns the stage of the run after the plan, once nodes are chosen. A stage that begins
+// has no time yet; the write sets it.
 func (d *Draft) nextRun() *v1alpha1.RunHooks {
 	r, hooks := d.f.run, d.f.Policy.Spec.HooksOrDefault()
 	switch {
@@ -263,7 +276,7 @@ func (d *Draft) nextRun() *v1alpha1.RunHooks {
 		return d.ask(v1alpha1.RunBefore, hooks.RunBefore)
 	case r.asks == v1alpha1.RunAfter:
 		return d.askAfter()
-	case r.is == nil && len(d.plan.Ledger()) > 0 && len(hooks.RunAfter) > 0: // there are no hooks before it, or the status was lost
+	case r.is == nil && len(d.plan.Ledger()) > 0 && len(hooks.RunAfter) > 0: // without hooks before the run, or after the status was lost
 		return d.ask(v1alpha1.RunRunning, nil)
 	case r.is == nil || r.is.Stage == v1alpha1.RunAfter:
 		return r.is
@@ -277,8 +290,8 @@ func (d *Draft) nextRun() *v1alpha1.RunHooks {
 	return r.is
 }
 
-// ask begins a stage with a number of its own, which only grows. It is above those of the answers that are there. A policy that was
-// deleted and applied again counts from 0, and its annotations may have been applied with it.
+// ask begins a stage with a new number, above that of every answer present. A policy that was
+// deleted and applied again counts from 0, and old answers may have been applied with it.
 func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 	for _, key := range keys {
 		number, _, _ := strings.Cut(d.f.Policy.Annotations[string(key)], ":")
@@ -290,7 +303,8 @@ func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1a
 	return &v1alpha1.RunHooks{Stage: stage, Number: d.plan.Seq, Asked: keys}
 }
 
-// askAfter ends the run. Without hooks to ask it is over at once, unless the next one has to wait because this one did not begin.
+// askAfter ends the run. Without hooks.runAfter it is over at once, unless it failed before it
+// began and the next one must wait.
 func (d *Draft) askAfter() *v1alpha1.RunHooks {
 	keys, is := d.f.Policy.Spec.HooksOrDefault().RunAfter, d.f.run.is
 	if len(keys) == 0 && is.Reason == "" {
@@ -301,13 +315,14 @@ func (d *Draft) askAfter() *v1alpha1.RunHooks {
 	return after
 }
 
-// waitsForRun reports whether a node would be granted but for the hooks before the run.
+// waitsForRun reports whether only the hooks before the run keep a node from its grant.
 func (d *Draft) waitsForRun() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(d.waiting)), func(o *Blocked) bool { return o.check == v1alpha1.ReasonRunHookWaits })
 }
 
-// stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots
-// do. What else ends by itself, such as a gate, may last for as long as hooks may take.
+// stageOf returns the stage of a run that has begun, from the state of the nodes. Granted reboots,
+// soaks and spacing belong to the run. Other blocks that end by themselves, such as gates, keep it
+// idle for at most the hooks' timeout.
 func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	if len(d.plan.Ledger())+len(d.f.orphans)+len(d.plan.Unlisted) > 0 {
 		return v1alpha1.RunRunning
@@ -328,7 +343,7 @@ func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	return stage
 }
 
-// mayPass reports whether what blocks the node ends by itself, at a time that the manager does not know.
+// mayPass reports whether the block ends by itself at a time that the manager does not know.
 func (o *Blocked) mayPass() bool {
 	switch o.check {
 	case v1alpha1.ReasonJustBooted, v1alpha1.ReasonBackingOff, v1alpha1.ReasonBlockingPod:
@@ -337,7 +352,7 @@ func (o *Blocked) mayPass() bool {
 	return o.reaches(gateChecks)
 }
 
-// sameStage reports whether a run is at a stage already, or neither is there.
+// sameStage reports whether the run's status already has this stage, or both are absent.
 func sameStage(run *v1alpha1.RunStatus, is *v1alpha1.RunHooks) bool {
 	if run == nil || run.Hooks == nil || is == nil {
 		return (run == nil || run.Hooks == nil) && is == nil

@@ -9,11 +9,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// uptimeSpread is the part of spec.maxUptime in which nodes become due: the last tenth.
+// uptimeSpread is the divisor for the last part of spec.maxUptime, in which nodes become due: the
+// last tenth.
 const uptimeSpread = 10
 
-// MaxUptime returns how long a node may be up before it needs a reboot: spec.maxUptime less up to a tenth, by a hash of the node's name.
-// It returns 0 if the policy sets no limit.
+// MaxUptime returns how long a node may be up before it needs a reboot: spec.maxUptime minus up to
+// a tenth, by a hash of the node's name. It returns 0 if the policy sets no limit.
 func MaxUptime(spec *v1alpha1.RebootPolicySpec, node string) time.Duration {
 	if spec.MaxUptime == nil || spec.MaxUptime.Duration < protocol.MinMaxUptime {
 		return 0

@@ -24,7 +24,7 @@ func blackout(v view, n *Node) *Blocked {
 		until = passes
 	case due.IsZero() || w.Next.IsZero() || !w.OpensAt.IsZero() && w.OpensAt.Before(due):
 		o.Message += v.opening(until)
-	case !w.Next.Before(due): // windows do not count any more when this blackout ends
+	case !w.Next.Before(due): // when this blackout ends, the node is past its deadline and ignores windows
 		o.Message += ", until " + v.instant(w.Next) + " or longer"
 		until = w.Next
 	default:
@@ -55,7 +55,8 @@ func Urgent(policy *v1alpha1.RebootPolicy, n *Node) bool {
 	return n.Urgent && policy.Spec.UrgentOrDefault().Requested != nil
 }
 
-// notUrgent explains why an urgent request waits like any other.
+// notUrgent explains why an urgent request does not ignore windows or blackouts. It returns "" for
+// nodes without an urgent request.
 func notUrgent(v view, n *Node, hours string) string {
 	if !n.Urgent {
 		return ""
@@ -74,12 +75,13 @@ func (v view) opening(at time.Time) string {
 	return "; the next reboot may start " + v.instant(at)
 }
 
-// AssumedReboot is what drain and reboot together are taken to last before the policy has seen one.
+// AssumedReboot is the assumed duration of drain and reboot together until the policy has seen one.
 const AssumedReboot = 5 * time.Minute
 
-// Reserve is how much of a window has to be left to begin a reboot. It is what one takes, but at most all of its time-outs and half of
-// the longest window. Otherwise slow reboots, or a node whose clock is wrong, could keep the policy from making another one, and then
-// its history would never change.
+// Reserve returns how much of a window must be left to begin a reboot: the usual duration of one,
+// but at most the sum of its time-outs and half of the longest window. Without these bounds slow
+// reboots, or one node with a wrong clock, could stop all further reboots, and the history would
+// never change again.
 func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
 	var longest time.Duration
 	for _, w := range policy.Spec.Windows {
@@ -94,8 +96,9 @@ func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
 	return takes
 }
 
-// rebootTakes is what drain and reboot together last at most in nine cases of ten, by the policy's history. No drain is shorter
-// than the lead time, which the history may not show yet.
+// rebootTakes returns the duration of drain and reboot together that nine of ten reboots in the
+// history did not exceed. It counts at least the lead time for a drain, because the policy may have
+// raised it since.
 func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duration {
 	var took []time.Duration
 	for _, past := range history {
@@ -110,8 +113,8 @@ func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duratio
 	return took[(len(took)*9+9)/10-1]
 }
 
-// windowTooShort keeps a reboot from being begun that would end after the window. A node that holds a grant keeps it: the
-// window was long enough then, and hooks may have taken their time since.
+// windowTooShort blocks a reboot that would end after the window. A node that holds a grant keeps
+// it: the window was long enough when it was granted, and hooks may have taken time since.
 func windowTooShort(v view, n *Node) *Blocked {
 	closes := v.Window.ClosesAt
 	if closes.IsZero() || v.held(n) || v.ignores(n, v1alpha1.UrgentIgnoresWindows) || !v.Now.Add(v.reserve).After(closes) {
@@ -121,27 +124,28 @@ func windowTooShort(v view, n *Node) *Blocked {
 		"and status.history shows how long a drain and a reboot take", v.instant(closes))
 }
 
-// DueAt is when the deadline of the node's need ends. Zero: it needs no reboot, its policy has no deadline, or it is unknown when the
-// need began.
+// DueAt returns the node's deadline. It returns zero if the node needs no reboot, the policy has no
+// deadline, or the start of the need is unknown.
 func DueAt(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 	if !n.NeedsReboot() {
 		return time.Time{}
 	}
 	began := n.WaitsSince()
-	if policy.Spec.Deadline == nil || began.UTC().Year() < v1alpha1.FirstYear { // a clock that shows an earlier year was never set
+	if policy.Spec.Deadline == nil || began.UTC().Year() < v1alpha1.FirstYear { // an earlier year means that the clock was never set
 		return time.Time{}
 	}
 	return began.Add(policy.Spec.Deadline.Duration)
 }
 
-// reached reports whether an instant is known and has come.
+// reached reports whether a time is known and has come.
 func reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
 
-// atOnce is before every time that a plan is made at.
+// atOnce is earlier than the time of any plan.
 var atOnce = time.Unix(0, 0)
 
-// IgnoredFrom returns when windows or blackouts cease to count for the node: at once for an urgent request, or at its deadline, as far
-// as spec.urgent allows it. It returns the zero time if they always count.
+// IgnoredFrom returns the time from which the node ignores windows or blackouts, as far as
+// spec.urgent allows it: at once for an urgent request, or at its deadline. It returns zero if they
+// always count.
 func IgnoredFrom(policy *v1alpha1.RebootPolicy, n *Node, hours v1alpha1.UrgentIgnore) time.Time {
 	urgent := policy.Spec.UrgentOrDefault()
 	switch {
@@ -153,26 +157,28 @@ func IgnoredFrom(policy *v1alpha1.RebootPolicy, n *Node, hours v1alpha1.UrgentIg
 	return time.Time{}
 }
 
-// ignores reports whether windows or blackouts do not count for the node now.
+// ignores reports whether the node ignores windows or blackouts now.
 func (v view) ignores(n *Node, hours v1alpha1.UrgentIgnore) bool {
 	return reached(IgnoredFrom(v.Policy, n, hours), v.Now)
 }
 
-// DeadlinesHealth is what is known of the deadlines of a policy's nodes.
+// DeadlinesHealth sums up the deadlines of a policy's nodes.
 type DeadlinesHealth struct {
-	// Near is how many nodes have needed a reboot for three quarters of the time that they have, Passed how many for all of it.
+	// Near is the number of nodes that have used three quarters of their time, and Passed the
+	// number of nodes past their deadline.
 	Near, Passed int32
 	// Reason and Message are those of condition DeadlineNear.
 	Reason  v1alpha1.Reason
 	Message string
-	// Next is when the next deadline comes near or ends, and PassedAt when the last one of Passed ended. Zero: none does, or has.
+	// Next is the time when the next deadline comes near or passes, or zero. PassedAt is the latest
+	// deadline that has passed, or zero.
 	Next, PassedAt time.Time
 }
 
-// maxDeadlines is how many nodes condition DeadlineNear names.
+// maxDeadlines is the number of nodes that condition DeadlineNear names.
 const maxDeadlines = 3
 
-// deadlinesOf is what condition DeadlineNear should be. Nil: there is no deadline, and no such condition.
+// deadlinesOf returns the content of condition DeadlineNear, or nil if the policy has no deadline.
 func deadlinesOf(f *fleet) *DeadlinesHealth {
 	deadline := f.Policy.Spec.Deadline
 	if deadline == nil {
