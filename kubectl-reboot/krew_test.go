@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugin is what krew reads of a manifest.
+// plugin holds what krew reads from a manifest.
 type plugin struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -34,7 +34,7 @@ type plugin struct {
 	} `json:"spec"`
 }
 
-// fill does to the manifest what krew-release-bot does at a release, with a checksum of its own.
+// fill fills in the manifest as krew-release-bot does, with an invented checksum.
 func fill(t *testing.T, tag string) plugin {
 	t.Helper()
 	text, err := os.ReadFile("krew.yaml")
@@ -61,7 +61,7 @@ func fill(t *testing.T, tag string) plugin {
 	return p
 }
 
-// TestKrew: the manifest becomes one that krew takes, and each platform has its own archive.
+// TestKrew tests that krew can read the manifest, and that each platform has its own archive.
 func TestKrew(t *testing.T) {
 	p := fill(t, "v1.2.3")
 	got := []any{p.APIVersion, p.Kind, p.Metadata, p.Spec.Version}

@@ -1,4 +1,5 @@
-// The plugin `kubectl reboot`: it shows the fleet and why a node is not rebooting, and writes what administrators request.
+// The plugin `kubectl reboot` shows the fleet, explains why nodes are not rebooting, and writes the
+// requests of administrators.
 package main
 
 import (
@@ -6,9 +7,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // windows name IANA zones; not every machine has zone files
+	_ "time/tzdata" // for the IANA zones of windows, because not every machine has zone files
 
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs with a provider
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // for kubeconfigs with an auth provider
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/command"
 )

@@ -16,7 +16,8 @@ import (
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
-// TestBrowser_Follows: a change of the fleet appears in the open page, and leaves alone what a person does there.
+// TestBrowser_Follows tests that a change of the fleet appears in the open page, and does not
+// disturb what a person is doing there.
 func TestBrowser_Follows(t *testing.T) {
 	b := chromium(t)
 	s, web := served(t, clock.RealClock{})
@@ -64,7 +65,8 @@ func TestBrowser_Follows(t *testing.T) {
 	b.until(`document.getElementById("live").textContent.startsWith("OLD")`)
 }
 
-// TestBrowser_Hostile: what others wrote stays text in a browser, at first and when it comes with a change.
+// TestBrowser_Hostile tests that untrusted text stays text in a browser, in the first page and in
+// updates.
 func TestBrowser_Hostile(t *testing.T) {
 	b := chromium(t)
 	s, web := served(t, clock.RealClock{})
@@ -86,7 +88,8 @@ func TestBrowser_Hostile(t *testing.T) {
 	b.quiet(address)
 }
 
-// TestBrowser_Accessible: axe-core finds nothing, light and dark, on a telephone and on a wide screen, and nothing sticks out.
+// TestBrowser_Accessible tests that axe-core finds no problems, in light and dark mode, on a phone
+// and on a wide screen, and that nothing overflows.
 func TestBrowser_Accessible(t *testing.T) {
 	b := chromium(t)
 	axe, err := os.ReadFile(axePath)
@@ -100,7 +103,7 @@ func TestBrowser_Accessible(t *testing.T) {
 		b.evaluate(string(axe)+"; true", nil)
 		for _, width := range []int{400, 1600} {
 			for _, scheme := range []string{"light", "dark"} {
-				if name == "thousand" && (width == 400) == (scheme == "dark") { // half of it shows as much
+				if name == "thousand" && (width == 400) == (scheme == "dark") { // half of the combinations suffice
 					continue
 				}
 				b.look(width, scheme)

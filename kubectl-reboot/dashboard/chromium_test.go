@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// axePath is where hack/browser/build.sh puts axe-core.
+// axePath is the path to which hack/browser/build.sh downloads axe-core.
 var axePath = filepath.Join("..", "..", "bin", "browser", "node_modules", "axe-core", "axe.min.js")
 
-// longest is how long the browser may take for anything, on a machine that does much else.
+// longest is the timeout of each browser operation, long enough for a busy machine.
 const longest = 3 * time.Minute
 
-// tab is a page in a headless Chromium of its own, driven by the DevTools protocol over two pipes.
+// tab is a page in its own headless Chromium, driven through two pipes by the DevTools protocol.
 type tab struct {
 	t       *testing.T
 	out     io.Writer
@@ -30,7 +30,8 @@ type tab struct {
 	mu      sync.Mutex
 	id      int
 	answers map[int]chan reply
-	// problems is what the console reports, dialogs that opened and scripts that failed, and asked what was requested.
+	// problems holds console messages, opened dialogs and failed scripts. asked holds the requested
+	// URLs.
 	problems, asked []string
 }
 
@@ -44,8 +45,8 @@ type reply struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// chromium opens an empty page. The test is skipped where hack/browser/build.sh could not get the browser, and fails where
-// CHROMIUM_REQUIRED is set.
+// chromium opens an empty page. It skips the test if hack/browser/build.sh could not download the
+// browser, or fails it if CHROMIUM_REQUIRED is set.
 func chromium(t *testing.T) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -77,7 +78,7 @@ func chromium(t *testing.T) *tab {
 		b.listen(read)
 	}()
 	t.Cleanup(func() {
-		write.Close() // the end of its input ends it
+		write.Close() // Chromium exits at the end of its input
 		kill := time.AfterFunc(longest, func() { command.Process.Kill() })
 		command.Wait()
 		kill.Stop()
@@ -102,7 +103,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// listen takes answers and events until the browser ends.
+// listen receives answers and events until the browser exits.
 func (b *tab) listen(from io.Reader) {
 	for reader := bufio.NewReader(from); ; {
 		text, err := reader.ReadBytes(0)
@@ -160,7 +161,7 @@ func (b *tab) call(method string, params, result any) {
 	}
 }
 
-// evaluate runs an expression in the page, and waits where it is a promise.
+// evaluate runs an expression in the page, and waits for its result if it is a promise.
 func (b *tab) evaluate(expression string, value any) {
 	b.t.Helper()
 	var r struct {
@@ -204,7 +205,7 @@ func (b *tab) press(key string) {
 	}
 }
 
-// look makes the page so wide, and light or dark.
+// look sets the width of the page, and light or dark mode.
 func (b *tab) look(width int, scheme string) {
 	b.t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
@@ -212,7 +213,7 @@ func (b *tab) look(width int, scheme string) {
 	b.until(fmt.Sprintf("innerWidth === %d && matchMedia('(prefers-color-scheme: %s)').matches", width, scheme))
 }
 
-// picture writes what the page looks like, for people who want to look.
+// picture saves a screenshot for people to look at.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	folder := os.Getenv("DASHBOARD_FOLDER")
@@ -226,7 +227,7 @@ func (b *tab) picture(name string) {
 	must(b.t, os.WriteFile(filepath.Join(folder, name+".png"), data, 0o600))
 }
 
-// quiet expects that nothing went wrong, and that the page asked no server but the one at an address.
+// quiet expects that nothing went wrong, and that the page only sent requests to one address.
 func (b *tab) quiet(address string) {
 	b.t.Helper()
 	b.mu.Lock()

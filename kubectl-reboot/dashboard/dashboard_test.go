@@ -29,10 +29,10 @@ import (
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
-// markup is what a name or a message must not become.
+// markup is a text that must not take effect as markup.
 const markup = `<script>alert(1)</script><img src=x onerror=alert(2)>" onfocus="alert(3)` + "\u202e\x1b"
 
-// busy is a fleet in which everything happens at once.
+// busy returns a fleet in which everything happens at once.
 func busy() fleet.Fleet {
 	ago := metav1.NewTime(Now.Add(-20 * time.Hour))
 	end := metav1.NewTime(Now.Add(-19*time.Hour - 50*time.Minute))
@@ -69,7 +69,7 @@ func busy() fleet.Fleet {
 	return fleet.New(policies, nodes, Now)
 }
 
-// thousand is a fleet of a thousand nodes, most of which need a reboot.
+// thousand returns a fleet of a thousand nodes, most of which need a reboot.
 func thousand() fleet.Fleet {
 	policy := Policy("w", AtMost("2%"), Weeknights)
 	nodes := make([]corev1.Node, 1000)
@@ -94,7 +94,8 @@ func rendered(t testing.TB, f fleet.Fleet, o dashboard.Options) dashboard.Page {
 	return page
 }
 
-// TestRender_Zone: instants of the manager's sentences are in the reader's zone, too.
+// TestRender_Zone tests that times inside the manager's sentences are in the reader's time zone,
+// too.
 func TestRender_Zone(t *testing.T) {
 	page := rendered(t, busy(), dashboard.Options{Zone: Berlin})
 	for _, section := range []string{"attention", "nodes", "progress"} {
@@ -104,7 +105,7 @@ func TestRender_Zone(t *testing.T) {
 	}
 }
 
-// TestRender shows each part of a fleet, and the command for each notice.
+// TestRender tests each part of the page, and the command of each notice.
 func TestRender(t *testing.T) {
 	page := rendered(t, busy(), dashboard.Options{Cluster: "prod (https://10.0.0.1)", Live: true, Log: []string{"Mon 15:47:00  worker-05: Draining → Rebooting"}})
 	for section, want := range map[string][]string{
@@ -127,7 +128,7 @@ func TestRender(t *testing.T) {
 			t.Errorf("the page does not have section %s", section)
 		}
 	}
-	if folder := os.Getenv("DASHBOARD_FOLDER"); folder != "" { // for people who want to look
+	if folder := os.Getenv("DASHBOARD_FOLDER"); folder != "" { // to look at the pages
 		for name, f := range map[string]fleet.Fleet{"busy": busy(), "thousand": thousand()} {
 			page := rendered(t, f, dashboard.Options{Cluster: "prod (https://10.0.0.1)"})
 			if err := os.WriteFile(filepath.Join(folder, name+".html"), []byte(page.HTML), 0o600); err != nil {
@@ -137,7 +138,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestRender_Hostile: what nodes, hooks and people wrote stays text, wherever it is shown.
+// TestRender_Hostile tests that text from nodes, hooks and people stays text everywhere.
 func TestRender_Hostile(t *testing.T) {
 	page := rendered(t, busy(), dashboard.Options{Cluster: markup, Trouble: markup, Live: true, Log: []string{markup}})
 	tag := regexp.MustCompile(`<[a-z][^>]*>`)
@@ -163,10 +164,11 @@ func TestRender_Hostile(t *testing.T) {
 	}
 }
 
-// TestRender_Policy: the page names its script and its style sheet by their hashes and reaches nothing else.
+// TestRender_Policy tests that the page allows its own script and style sheet by their hashes, and
+// no other resources.
 func TestRender_Policy(t *testing.T) {
 	page := rendered(t, busy(), dashboard.Options{})
-	hashed := func(element string) string { // of what a browser finds between its tags
+	hashed := func(element string) string { // hash of what a browser finds between the tags
 		_, text, _ := strings.Cut(page.HTML, "<"+element+">")
 		text, _, _ = strings.Cut(text, "</"+element+">")
 		sum := sha256.Sum256([]byte(text))
@@ -185,7 +187,8 @@ func TestRender_Policy(t *testing.T) {
 	}
 }
 
-// TestOf_ALastGrantThatIsNotReleased: the node needs a reboot still, so its tile is not one of a node that is up to date.
+// TestOf_ALastGrantThatIsNotReleased tests that a node that still needs a reboot is not shown as up
+// to date.
 func TestOf_ALastGrantThatIsNotReleased(t *testing.T) {
 	policy := Policy("w", Holds("n1", 7, time.Hour))
 	policy.Status.Grants[0].NodeUID = "of-an-earlier-node"
@@ -195,7 +198,7 @@ func TestOf_ALastGrantThatIsNotReleased(t *testing.T) {
 	}
 }
 
-// TestOf_ADrainTimesOut: a drain ends by drain.timeout, before the reboot is overdue.
+// TestOf_ADrainTimesOut tests that drain.timeout ends a drain before the reboot is overdue.
 func TestOf_ADrainTimesOut(t *testing.T) {
 	node := Node("n1", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, 2*time.Minute))
 	v := dashboard.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, 3*time.Minute))}, []corev1.Node{node}, Now), dashboard.Options{Zone: Berlin})
@@ -204,7 +207,8 @@ func TestOf_ADrainTimesOut(t *testing.T) {
 	}
 }
 
-// TestRender_DoneIsNotKnown: a reboot that is overdue keeps the policy from being done, also where the need is gone.
+// TestRender_DoneIsNotKnown tests that a policy with an overdue reboot is not done, even if the
+// need is gone.
 func TestRender_DoneIsNotKnown(t *testing.T) {
 	node := Node("n1", "w", Granted("w", 7, 4*time.Hour), Progressed(7, protocol.PhaseRebooting, 4*time.Hour), NotReady)
 	page := rendered(t, fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, 4*time.Hour))}, []corev1.Node{node}, Now), dashboard.Options{})
@@ -213,7 +217,7 @@ func TestRender_DoneIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestRender_Nothing: a cluster without policies has a page, too.
+// TestRender_Nothing tests a cluster without policies.
 func TestRender_Nothing(t *testing.T) {
 	page := rendered(t, fleet.New(nil, nil, Now), dashboard.Options{})
 	for _, section := range []string{"policies", "forecast"} {
@@ -223,7 +227,7 @@ func TestRender_Nothing(t *testing.T) {
 	}
 }
 
-// TestRender_Chosen leaves out the policies that are not named.
+// TestRender_Chosen tests that only the named policies are shown.
 func TestRender_Chosen(t *testing.T) {
 	page := rendered(t, busy(), dashboard.Options{Names: []string{"night"}})
 	for name, html := range page.Sections {
@@ -233,7 +237,7 @@ func TestRender_Chosen(t *testing.T) {
 	}
 }
 
-// TestRender_Thousand: a large fleet is a page that a browser opens at once.
+// TestRender_Thousand tests that the page of a large fleet stays small enough to open quickly.
 func TestRender_Thousand(t *testing.T) {
 	page := rendered(t, thousand(), dashboard.Options{})
 	if n := strings.Count(page.HTML, `data-node=`); n != 1000 {
@@ -254,7 +258,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// served is a server for the time of the test.
+// served starts a server for the duration of the test.
 func served(t *testing.T, clock clock.WithTicker) (*dashboard.Server, *httptest.Server) {
 	t.Helper()
 	s := dashboard.NewServer(clock)
@@ -287,7 +291,8 @@ func ask(t *testing.T, method, url, host string) (status int, header http.Header
 	return response.StatusCode, response.Header, string(text)
 }
 
-// TestServer_Refuses: only who has the token and asks this machine by its own name gets the page, and no request changes anything.
+// TestServer_Refuses tests that the page requires the token and a local Host header, and that no
+// request changes anything.
 func TestServer_Refuses(t *testing.T) {
 	s, web := served(t, clock.RealClock{})
 	page := rendered(t, busy(), dashboard.Options{Live: true})
@@ -342,7 +347,7 @@ func TestServer_Refuses(t *testing.T) {
 	}
 }
 
-// events opens the stream and gives each of its events as they come.
+// events opens the event stream, and returns a function that returns the next event.
 func events(t *testing.T, url string) func() string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -382,7 +387,7 @@ func sectionsOf(t *testing.T, event string) map[string]string {
 	return sections
 }
 
-// TestServer_Explains shows that a tile opens the answer of kubectl reboot explain.
+// TestServer_Explains tests that a tile opens the output of kubectl reboot explain.
 func TestServer_Explains(t *testing.T) {
 	s, web := served(t, clock.RealClock{})
 	f := busy()
@@ -399,8 +404,8 @@ func TestServer_Explains(t *testing.T) {
 	}
 }
 
-// TestRender_NeedsYou shows that the page is never calm while a node fails, and that its tile does
-// not look as one that waits.
+// TestRender_NeedsYou tests that the page is not calm while a node fails, and that its tile does
+// not look like a waiting one.
 func TestRender_NeedsYou(t *testing.T) {
 	failed := Node("n1", "w", Needs(2*time.Hour), Granted("w", 1, 2*time.Hour), Progressed(1, protocol.PhaseAborted, time.Hour, func(p *protocol.Progress) {
 		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "default/db-0 stayed"
@@ -420,8 +425,8 @@ func TestRender_NeedsYou(t *testing.T) {
 	}
 }
 
-// TestRender_EachCause shows that nodes which wait for one reason for different causes have a
-// sentence each.
+// TestRender_EachCause tests that nodes with the same reason but different causes get separate
+// sentences.
 func TestRender_EachCause(t *testing.T) {
 	blocked := func(message string) func(*corev1.Node) {
 		return Annotated(v1alpha1.AnnotationReport, fmt.Sprintf(`{"blockedBy":[{"reason":"Inhibited","message":%q}]}`, message))
@@ -436,7 +441,8 @@ func TestRender_EachCause(t *testing.T) {
 	}
 }
 
-// TestServer_Events: the stream begins with all sections, goes on with those that change, and gives a sign of life.
+// TestServer_Events tests that the stream first sends all sections and then the changed ones, with
+// keep-alives in between.
 func TestServer_Events(t *testing.T) {
 	clock := testingclock.NewFakeClock(Now)
 	s, web := served(t, clock)
@@ -455,7 +461,7 @@ func TestServer_Events(t *testing.T) {
 	}
 }
 
-// TestOf_NoTurnComesWhereTheLimitIsZero: to wait is no advice then.
+// TestOf_NoTurnComesWhereTheLimitIsZero tests that the advice is not to wait if the limit is zero.
 func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", AtMost("0"))}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)
 	v := dashboard.Of(f, dashboard.Options{Zone: time.UTC})
@@ -464,7 +470,8 @@ func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
 	}
 }
 
-// TestRender_ADryRunIsNeverDone: it reboots nothing, so there is no instant that could be known.
+// TestRender_ADryRunIsNeverDone tests that a dry run has no completion time, because it reboots
+// nothing.
 func TestRender_ADryRunIsNeverDone(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }))}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)
 	page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Zone: time.UTC}))

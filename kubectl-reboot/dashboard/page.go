@@ -3,7 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // the page's parts
+	_ "embed" // for the parts of the page
 	"encoding/base64"
 	"fmt"
 	"html/template"
@@ -24,16 +24,17 @@ var pageStyle string
 //go:embed script.js
 var pageScript string
 
-// parsed has the page and each of its sections.
+// parsed is the template of the page and its sections.
 var parsed = template.Must(template.New("page").Parse(pageTemplate))
 
-// sections are the parts of the page that change by themselves, in their order.
+// sections lists the parts of the page that are updated separately, in order.
 var sections = []string{"summary", "attention", "policies", "nodes", "progress", "waiting", "forecast", "log", "history"}
 
-// style is the one style sheet: the page's and the pictures'.
+// style returns the style sheet of the page and its pictures.
 func style() string { return pageStyle + timetable.Style }
 
-// Policy is the Content-Security-Policy of the page: its own script and style sheet by their hashes, its server, and nothing else.
+// Policy returns the Content-Security-Policy of the page. It allows the page's own script and style
+// sheet by their hashes, requests to its server, and nothing else.
 func Policy() string {
 	return fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'",
 		hash(pageScript), hash(style()))
@@ -46,11 +47,11 @@ func hash(text string) string {
 
 // Page is a rendered view.
 type Page struct {
-	// HTML is the whole page, and Sections its parts by their names.
+	// HTML is the whole page, and Sections holds its parts by name.
 	HTML     string
 	Sections map[string]string
-	// Explain answers for one node what kubectl reboot explain does. Nil: the page is a file, and
-	// nobody answers.
+	// Explain returns the output of kubectl reboot explain for a node. It is nil for a page in a
+	// file.
 	Explain func(node string) string
 }
 
@@ -81,7 +82,7 @@ type part struct {
 	HTML template.HTML
 }
 
-// layout is what the page around the sections is made of.
+// layout is the input of the template for the whole page.
 type layout struct {
 	View
 
@@ -91,8 +92,8 @@ type layout struct {
 	Script   template.JS
 }
 
-// execute renders one template. What nodes, hooks and people wrote is escaped by html/template; Harmless takes away what turns the
-// direction of letters, or would reach a terminal.
+// execute renders one template. html/template escapes text from nodes, hooks and people, and
+// Harmless removes characters that change the text direction or control a terminal.
 func execute(name string, data any) (string, error) {
 	var b bytes.Buffer
 	if err := parsed.ExecuteTemplate(&b, name, data); err != nil {

@@ -17,23 +17,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// beat is how often the page is sent a keep-alive: without one for longer than three of them it reports that it is old.
+// beat is the interval of keep-alives. After three missed ones the page says that it is outdated.
 const beat = 15 * time.Second
 
-// Server serves the page to the browser of one person, on this machine. Other programs and other users of the machine do not know the
-// token in its path. Pages of other sites do not know it either. A name of theirs that leads to 127.0.0.1 (DNS rebinding) is refused by
-// the Host header.
+// Server serves the page to one person's browser on this machine. Other programs, other users and
+// web sites do not know the token in its path. The check of the Host header protects against DNS
+// rebinding.
 type Server struct {
 	token string
 	clock clock.WithTicker
 
 	mu   sync.Mutex
 	page Page
-	// changed is closed when there is a newer page.
+	// changed is closed when a newer page exists.
 	changed chan struct{}
 }
 
-// NewServer serves nothing until Show.
+// NewServer returns a server that serves nothing until Show is called.
 func NewServer(clock clock.WithTicker) *Server {
 	token := make([]byte, 24)
 	_, _ = rand.Read(token) // never fails
@@ -52,7 +52,7 @@ func (s *Server) Show(page Page) {
 	s.changed = make(chan struct{})
 }
 
-// current is the page, and what is closed when there is a newer one.
+// current returns the page, and a channel that is closed when a newer one exists.
 func (s *Server) current() (Page, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// local reports whether a Host header names this machine. The port is not looked at: it may be forwarded.
+// local reports whether a Host header names this machine. It ignores the port, which may be
+// forwarded.
 func local(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -103,7 +104,7 @@ func local(host string) bool {
 	return slices.Contains([]string{"127.0.0.1", "localhost", "::1", "[::1]"}, name)
 }
 
-// stream sends the sections that changed, all at first, until the browser or the server ends.
+// stream sends all sections first and then the changed ones, until the browser or the server ends.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	ticker := s.clock.NewTicker(beat)
@@ -127,14 +128,14 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// difference is the sections that are new.
+// difference returns the sections that have changed.
 func difference(before, after map[string]string) map[string]string {
 	changed := maps.Clone(after)
 	maps.DeleteFunc(changed, func(name, html string) bool { return before[name] == html })
 	return changed
 }
 
-// encoded is a line of JSON.
+// encoded encodes sections as one line of JSON.
 func encoded(sections map[string]string) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
@@ -143,7 +144,7 @@ func encoded(sections map[string]string) string {
 	return b.String()
 }
 
-// send sends an event. False: the browser has gone.
+// send sends an event. It returns false if the browser has gone.
 func send(w http.ResponseWriter, event string) bool {
 	_, err := io.WriteString(w, event)
 	return err == nil && http.NewResponseController(w).Flush() == nil

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// State is how a node's tile looks.
+// State is the state of a node's tile.
 type State string
 
 // The states.
@@ -28,17 +28,17 @@ const (
 	UpToDate  State = "up-to-date"
 )
 
-// states are all states, those that need an action first.
+// states lists all states, starting with those that need an action.
 var states = []State{Failed, Stuck, Granted, Draining, Rebooting, Settling, Next, Waiting, Unknown, UpToDate}
 
 var signs = map[State]string{
 	Failed: "!", Stuck: "▲", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",
 }
 
-// Sign is the state as one character, for readers who cannot distinguish colours.
+// Sign returns the state as one character, for readers who cannot distinguish colors.
 func (s State) Sign() string { return signs[s] }
 
-// rank puts the nodes that need a person in front, and leaves the others in order.
+// rank sorts nodes that need a person first, and leaves the others in order.
 func (s State) rank() int {
 	switch s {
 	case Failed:
@@ -50,7 +50,7 @@ func (s State) rank() int {
 	}
 }
 
-// Text is the state for people.
+// Text returns the state for people.
 func (s State) Text() string {
 	switch s {
 	case Unknown:
@@ -68,11 +68,12 @@ func (s State) Text() string {
 type Tile struct {
 	Node  string
 	State State
-	// Reason is the phase, or the reason for which the node waits, and Message its sentence. Empty: the state reports it all.
+	// Reason is the phase, or the reason to wait. Message is its sentence. Both are empty if the
+	// state says everything.
 	Reason, Message string
 }
 
-// Label is the tile for those who do not see it.
+// Label describes the tile for screen readers.
 func (t Tile) Label() string {
 	label := t.Node + ": " + t.State.Text()
 	if t.Reason != "" && !strings.EqualFold(t.Reason, string(t.State)) {
@@ -81,7 +82,7 @@ func (t Tile) Label() string {
 	return label
 }
 
-// tiles are the nodes of a policy, by name.
+// tiles returns the tiles of a policy's nodes, sorted by name.
 func tiles(p status.Policy, why map[string]string) []Tile {
 	known := map[string]Tile{}
 	for _, name := range p.Due {
@@ -121,7 +122,7 @@ func tiles(p status.Policy, why map[string]string) []Tile {
 	return list
 }
 
-// atRest returns the tile of a node about which nothing was decided.
+// atRest returns the tile of a node without a decision.
 func atRest(p status.Policy, n *plan.Node) Tile {
 	switch {
 	case n.NeedsReboot():
@@ -132,8 +133,8 @@ func atRest(p status.Policy, n *plan.Node) Tile {
 	return Tile{State: Unknown, Message: "no agent that works reports whether it needs a reboot"}
 }
 
-// stateOfNotice returns how the nodes of a notice look: those that need a person do not look as
-// those that wait.
+// stateOfNotice returns the state of a notice's nodes. Nodes that need a person must look different
+// from waiting ones.
 func stateOfNotice(n status.Notice) State {
 	switch n.Kind {
 	case plan.AttentionFailed, plan.AttentionOverdue:
@@ -145,7 +146,7 @@ func stateOfNotice(n status.Notice) State {
 	}
 }
 
-// stateOf is the state of a node with a granted reboot.
+// stateOf returns the state of a node with a granted reboot.
 func stateOf(r fleet.Reboot) State {
 	if r.Overdue {
 		return Failed

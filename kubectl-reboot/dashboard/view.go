@@ -1,5 +1,6 @@
-// Package dashboard is the fleet as a page for a browser: nodes as tiles, policies, what waits for what, the forecast and the
-// history. The page does not change in a file, or follows the fleet from a server on this machine.
+// Package dashboard shows the fleet as a page for a browser: nodes as tiles, policies, what waits
+// for what, the forecast and the history. The page is either a static file, or is served from this
+// machine and follows the fleet.
 package dashboard
 
 import (
@@ -23,31 +24,32 @@ import (
 )
 
 const (
-	// mostHistory is how many past reboots are shown.
+	// mostHistory is the number of past reboots that are shown.
 	mostHistory = 30
-	// denseFrom is from how many nodes on tiles have no room for names.
+	// denseFrom is the number of nodes from which tiles have no room for names.
 	denseFrom = 120
 )
 
-// Options is what the page needs to know beside the fleet.
+// Options holds what the page needs in addition to the fleet.
 type Options struct {
-	// Cluster names the cluster to people: the kubeconfig's context and the API server.
+	// Cluster is the name of the cluster for people: the context of the kubeconfig and the API
+	// server.
 	Cluster string
-	// Flags follow the commands that are shown, as terminal.Look has them.
+	// Flags is appended to the shown commands, as in terminal.Look.
 	Flags string
-	// Names are those of the policies to show. Empty: all.
+	// Names lists the policies to show, or is empty for all.
 	Names []string
-	// Zone is in which instants are written.
+	// Zone is the time zone of the page.
 	Zone *time.Location
 	// Live reports whether the page follows the fleet.
 	Live bool
-	// Trouble is why what is shown may be old. Empty: it is not.
+	// Trouble says why the page may be outdated, or is empty.
 	Trouble string
-	// Log is what changed since the dashboard began, oldest first.
+	// Log lists the changes since the dashboard started, oldest first.
 	Log []string
 }
 
-// View is what the page shows.
+// View is the content of the page.
 type View struct {
 	Options
 	status.Status
@@ -60,17 +62,17 @@ type View struct {
 	History  []history.Attempt
 }
 
-// Count is how many nodes are in a state.
+// Count is the number of nodes in a state.
 type Count struct {
 	State State
 	Nodes int
 }
 
-// Pool is one policy, its nodes and its forecast.
+// Pool is one policy with its nodes and its forecast.
 type Pool struct {
 	status.Policy
 
-	// Text reports whether a reboot may start, and Until when that is over.
+	// Text says whether a reboot may start, and Until is the end of that state.
 	Text     string
 	Until    Instant
 	Done     Instant
@@ -79,10 +81,10 @@ type Pool struct {
 	Figure   template.HTML
 }
 
-// Dense reports whether the nodes are too many for tiles with names.
+// Dense reports whether there are too many nodes for tiles with names.
 func (p Pool) Dense() bool { return len(p.Tiles) > denseFrom }
 
-// Percent is how much of the policy's nodes is up to date.
+// Percent returns the percentage of the policy's nodes that are up to date.
 func (p Pool) Percent() int { return 100 * p.Nodes.UpToDate / max(1, p.Nodes.Selected) }
 
 // Reboot is one granted reboot.
@@ -92,30 +94,32 @@ type Reboot struct {
 	Policy string
 	State  State
 	Began  Instant
-	// Note is what the phase alone does not show, and Ends when the phase times out, or the end of settling.
+	// Note is what the phase alone does not say. Ends is the timeout of the phase, or the end of
+	// settling.
 	Note string
 	Ends Instant
 }
 
-// Wait is one reason and the nodes that wait for it.
+// Wait is one reason with the nodes that wait for it.
 type Wait struct {
 	status.Waiting
 
 	Policy string
-	// Causes are the reason's sentences, each with the nodes that it is about, and More is how many
-	// sentences are left out.
+	// Causes holds the sentences of the reason with their nodes. More is the number of omitted
+	// sentences.
 	Causes []Cause
 	More   int
 	Advice explanation.Advice
 }
 
-// Cause is one sentence and the nodes that wait because of it.
+// Cause is one sentence with the nodes that it concerns.
 type Cause struct {
 	Message string
 	Nodes   []string
 }
 
-// Which names the nodes, if the sentence is not about all that wait for the reason.
+// Which returns the names of the nodes if the sentence does not concern all that wait for the
+// reason.
 func (c Cause) Which(all []string) string {
 	if len(c.Nodes) == len(all) {
 		return ""
@@ -123,7 +127,7 @@ func (c Cause) Which(all []string) string {
 	return terminal.Some(c.Nodes) + ": "
 }
 
-// mostCauses is how many sentences of one reason are shown.
+// mostCauses is the maximum number of sentences for one reason.
 const mostCauses = 5
 
 // causes groups the nodes of a reason by their sentences, in order of the nodes.
@@ -142,17 +146,17 @@ func causes(nodes []string, why map[string]string) (list []Cause, more int) {
 	return list, more
 }
 
-// Instant is an instant, as text and how far off it is.
+// Instant is a time with its text and its distance from now.
 type Instant struct {
 	At time.Time
-	// Text is the instant by the clocks of the reader, and Span how far off it is.
+	// Text is the time in the reader's time zone, and Span the distance from now.
 	Text, Span string
 }
 
-// ISO is for programs.
+// ISO returns the time for programs.
 func (i Instant) ISO() string { return i.At.UTC().Format(time.RFC3339) }
 
-// Of is the view of a fleet.
+// Of returns the view of a fleet.
 func Of(f fleet.Fleet, o Options) View {
 	v := View{Options: o, Status: status.Of(f, o.Names...)}
 	counts := map[State]int{}
@@ -196,13 +200,13 @@ func Of(f fleet.Fleet, o Options) View {
 	return v
 }
 
-// pool has the sentences for which nodes wait from why, by their names.
+// pool returns the view of a policy, and adds to why the reasons of its nodes.
 func (v *View) pool(f fleet.Fleet, p status.Policy, why map[string]string) Pool {
 	pool := Pool{Policy: p, Tiles: tiles(p, why), Forecast: timetable.Of(f, f.Policy(p.Name))}
 	pool.Text = p.WindowText(func(at time.Time) string { return moment.At(at, v.At, v.Zone) })
 	pool.Until, pool.Done = v.ahead(p.Window.Until), v.ahead(p.CompletionAt)
 	if len(pool.Forecast.Reboots) > 0 {
-		pool.Figure = template.HTML(timetable.Figure(pool.Forecast, v.Zone)) // timetable escapes what it writes
+		pool.Figure = template.HTML(timetable.Figure(pool.Forecast, v.Zone)) // timetable escapes its output
 	}
 	return pool
 }
@@ -218,7 +222,7 @@ func (v *View) reboot(r fleet.Reboot, policy string) Reboot {
 	return shown
 }
 
-// ahead is an instant to come; the zero one stays zero.
+// ahead returns a future time, or zero for the zero time.
 func (v *View) ahead(at time.Time) Instant {
 	if at.IsZero() {
 		return Instant{}
@@ -230,7 +234,7 @@ func (v *View) behind(at time.Time) Instant {
 	return Instant{at, moment.At(at, v.At, v.Zone), moment.Span(v.At.Sub(at))}
 }
 
-// waits is why the nodes of a policy wait, with each cause.
+// waits returns the reasons why nodes of a policy wait, with their causes.
 func waits(p status.Policy, why map[string]string) []Wait {
 	list := make([]Wait, 0, len(p.Waiting))
 	for _, w := range p.Waiting {
@@ -244,7 +248,7 @@ func waits(p status.Policy, why map[string]string) []Wait {
 	return list
 }
 
-// Explain is kubectl reboot explain for a node, as text.
+// Explain returns the output of kubectl reboot explain for a node.
 func Explain(f fleet.Fleet, o Options, node string) string {
 	e, err := explanation.Of(f, node)
 	if err != nil {
@@ -259,7 +263,7 @@ func (v View) Calm() bool {
 	return v.Trouble == "" && !slices.ContainsFunc(v.Attend, func(n status.Notice) bool { return !n.Chosen() })
 }
 
-// Headline is the fleet in one line, which is also the title of the browser's tab.
+// Headline sums up the fleet in one line, which is also the title of the browser's tab.
 func (v View) Headline() string {
 	sum := v.Sum()
 	parts := []string{fmt.Sprintf("%d of %d up to date", sum.UpToDate, sum.Selected)}
@@ -278,7 +282,7 @@ func (v View) Headline() string {
 	return strings.Join(parts, ", ")
 }
 
-// Time is an instant to the second.
+// Time formats a time to the second.
 func (v View) Time(at time.Time) string { return moment.Exact(at, v.Zone) }
 
 // Title is the title of the page.

@@ -1,4 +1,4 @@
-// Package history is how the last reboots of nodes ended, as the policies remember them.
+// Package history shows how the last reboots of nodes ended, as the policies record it.
 package history
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Attempt is one reboot that is over, or an attempt, and the policy that remembers it.
+// Attempt is one finished reboot or failed attempt, with the policy that recorded it.
 type Attempt struct {
 	Policy string `json:"policy"`
 	v1alpha1.PastReboot
 }
 
-// Of is what all policies remember of the nodes that are named, or of all of them, the newest last. Each policy remembers at
-// most 20 reboots, whichever nodes they were of.
+// Of returns everything that the policies recorded about the named nodes, or about all nodes,
+// newest last. Each policy keeps its last 20 reboots.
 func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Attempt {
 	attempts := []Attempt{}
 	for i := range policies {
@@ -38,7 +38,7 @@ func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Attempt {
 	return attempts
 }
 
-// over is when it ended, or where that is not known, when it was granted.
+// over returns the end of the attempt, or if that is unknown, the time of its grant.
 func (e Attempt) over() time.Time {
 	if e.EndedAt.IsZero() {
 		return e.GrantedAt.Time
@@ -46,7 +46,7 @@ func (e Attempt) over() time.Time {
 	return e.EndedAt.Time
 }
 
-// Lines is the history for people.
+// Lines formats the history for people.
 func Lines(attempts []Attempt, l terminal.Look, nodes ...string) []string {
 	if len(attempts) == 0 {
 		of := "any node"
@@ -84,7 +84,7 @@ func (e Attempt) row(zone *time.Location) []terminal.Cell {
 	}
 }
 
-// length is how long a phase took; a dash where it was not reached or measured.
+// length formats the duration of a phase, or a dash if it was not reached or measured.
 func length(d *metav1.Duration) terminal.Cell {
 	if d == nil {
 		return terminal.Cell{Text: "-", Style: terminal.Quiet}
@@ -92,7 +92,8 @@ func length(d *metav1.Duration) terminal.Cell {
 	return terminal.Cell{Text: moment.Span(d.Duration)}
 }
 
-// What is why it was made, what changed and how many pods did not leave in order, or why it was not made.
+// What says why the reboot was made, what changed and how many pods did not leave properly, or why
+// no reboot was made.
 func (e Attempt) What() string {
 	var parts []string
 	if e.Reason != "" {

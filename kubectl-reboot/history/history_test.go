@@ -19,7 +19,8 @@ func remembers(past ...v1alpha1.PastReboot) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.History = past }
 }
 
-// policies remember a success, an attempt that was given up, a node that was deleted, and one that moved from one to the other.
+// policies returns policies that recorded a success, a failed attempt, a deleted node, and a node
+// that moved to another policy.
 func policies() []v1alpha1.RebootPolicy {
 	return []v1alpha1.RebootPolicy{
 		Policy("workers", remembers(

@@ -1,4 +1,5 @@
-// Package moment writes instants and spans of time for people: in their zone, and as kubectl writes ages.
+// Package moment formats times and durations for people: in their time zone, and like kubectl's
+// ages.
 package moment
 
 import (
@@ -13,14 +14,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// near is how far an instant may be for its weekday alone to name its day.
+// near is the distance up to which the weekday alone identifies the day.
 const near = 6 * 24 * time.Hour
 
-// At is an instant for a reader at now: 22:00 CET today, Tue 04:00 CET within the week, else with its date.
+// At formats a time for a reader: 22:00 CET today, Tue 04:00 CET within the week, and otherwise
+// with the date.
 func At(t, now time.Time, zone *time.Location) string { return at(t, now, zone, "15:04 MST") }
 
-// Ends are the two ends of a span: the first as At writes it, the second for a reader at the first. Where both are in
-// one minute they have seconds.
+// Ends formats the two ends of a period: the first relative to now, the second relative to the
+// first. It adds seconds if both are in the same minute.
 func Ends(from, to, now time.Time, zone *time.Location) (first, second string) {
 	clock := "15:04 MST"
 	if from.Truncate(time.Minute).Equal(to.Truncate(time.Minute)) {
@@ -43,15 +45,15 @@ func at(t, now time.Time, zone *time.Location, clock string) string {
 	return t.Format("Mon 2 Jan 2006 " + clock)
 }
 
-// Exact is an instant to the second, with its date and zone.
+// Exact formats a time to the second, with date and zone.
 func Exact(t time.Time, zone *time.Location) string {
 	return timing.InstantIn(t, zone)
 }
 
-// written is an instant in a sentence of the manager or an agent. They write UTC, the same for all readers.
+// written matches a time in a sentence of the manager or an agent, which always write UTC.
 var written = regexp.MustCompile(`\b(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC\b`)
 
-// Local is a sentence of the manager or an agent with its instants of UTC in a zone.
+// Local converts the UTC times in a sentence of the manager or an agent to a time zone.
 func Local(sentence string, zone *time.Location) string {
 	return written.ReplaceAllStringFunc(sentence, func(instant string) string {
 		at, err := time.Parse(time.DateTime, written.FindStringSubmatch(instant)[1])
@@ -62,10 +64,11 @@ func Local(sentence string, zone *time.Location) string {
 	})
 }
 
-// Span is how long, in at most two units: 48s, 5m12s, 5h12m, 2d5h. It is never negative.
+// Span formats a duration in at most two units: 48s, 5m12s, 5h12m, 2d5h. Negative durations become
+// 0s.
 func Span(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
 
-// Length is a duration as it was meant, exactly: 90s, 6h, 1h30m, 5d.
+// Length formats a duration exactly: 90s, 6h, 1h30m, 5d.
 func Length(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= 2*day && d%day == 0 {
@@ -74,7 +77,7 @@ func Length(d time.Duration) string {
 	return Short(d)
 }
 
-// Short is a duration without the zeros at its end, as a policy takes it: 90s, 6h, 120h.
+// Short formats a duration as a policy accepts it, without trailing zeros: 90s, 6h, 120h.
 func Short(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -85,7 +88,7 @@ func Short(d time.Duration) string {
 	return text
 }
 
-// Parse reads a duration as people write it: 90s, 6h, 1h30m, or with days, 2d and 1d12h.
+// Parse parses a duration with optional days: 90s, 6h, 1h30m, 2d or 1d12h.
 func Parse(text string) (time.Duration, error) {
 	days, rest, found := strings.Cut(text, "d")
 	if !found {
@@ -106,7 +109,7 @@ func Parse(text string) (time.Duration, error) {
 	return d + more, nil
 }
 
-// Until is how far off an instant is: in 5h12m, or now where it is past.
+// Until formats the distance to a time, such as in 5h12m, or now if it has passed.
 func Until(t, now time.Time) string {
 	if !t.After(now) {
 		return "now"

@@ -34,7 +34,7 @@ func TestAt(t *testing.T) {
 		"00:30 CET":                 time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC), // today in Berlin, yesterday in London
 		"Tue 04:00 CET":             time.Date(2026, 11, 24, 4, 0, 0, 0, berlin),
 		"Sun 09:05 CET":             time.Date(2026, 11, 22, 9, 5, 0, 0, berlin),
-		"Mon 30 Nov 22:00 CET":      time.Date(2026, 11, 30, 22, 0, 0, 0, berlin), // a Monday too: the date distinguishes them
+		"Mon 30 Nov 22:00 CET":      time.Date(2026, 11, 30, 22, 0, 0, 0, berlin), // a Monday too: only the date tells them apart
 		"Mon 4 Jan 2027 00:00 CET":  time.Date(2027, 1, 4, 0, 0, 0, 0, berlin),
 		"Tue 23 Nov 2027 16:48 CET": now.AddDate(1, 0, 0),
 	}

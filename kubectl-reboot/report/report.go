@@ -1,4 +1,5 @@
-// Package report is a row for each node: what it runs, since when it needs a reboot, its deadline, and why it waits.
+// Package report has a row for each node: what it runs, since when it needs a reboot, its deadline,
+// and why it waits.
 package report
 
 import (
@@ -19,30 +20,36 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Row is one node.
+// Row describes one node.
 type Row struct {
 	Node string `json:"node"`
-	// Policy governs the node. Empty: none, or several of one priority.
+	// Policy is the policy that governs the node. It is empty if none does, or if several have the
+	// same priority.
 	Policy string `json:"policy,omitempty"`
-	// OS and Kernel are what the kubelet reports, such as Ubuntu 24.04.1 LTS and 6.8.0-48-generic.
+	// OS and Kernel are reported by the kubelet, for example Ubuntu 24.04.1 LTS and
+	// 6.8.0-48-generic.
 	OS     string `json:"os,omitempty"`
 	Kernel string `json:"kernel,omitempty"`
-	// BootedAt is when the host booted, as its agent reports it. Zero: it does not.
+	// BootedAt is the boot time that the agent reports, or zero.
 	BootedAt time.Time `json:"bootedAt,omitzero"`
-	// NeedsSince is since when the node has needed a reboot, or since its last one, where that did not end the need. Zero: it needs none.
+	// NeedsSince is the beginning of the need, or the last reboot if that did not end the need. It
+	// is zero if the node needs no reboot.
 	NeedsSince time.Time `json:"needsSince,omitzero"`
-	// Days are the whole days since then. Nil: it needs none.
+	// Days is the number of whole days since then, or nil.
 	Days *int `json:"days,omitempty"`
-	// DeadlineAt is when spec.deadline ends for it. Zero: it needs no reboot, or there is no deadline.
+	// DeadlineAt is the end of spec.deadline for this need. It is zero if the node needs no reboot
+	// or the policy has no deadline.
 	DeadlineAt time.Time `json:"deadlineAt,omitzero"`
-	// LastRebootAt is when the operator last confirmed a reboot of it. Zero: neither the node nor a policy remembers one.
+	// LastRebootAt is the last reboot that the operator confirmed. It is zero if neither the node
+	// nor a policy has a record of one.
 	LastRebootAt time.Time `json:"lastRebootAt,omitzero"`
-	// Reason is why it waits, or how far its granted reboot is: the reason of condition RebootPermitted. Otherwise it is why it is unknown
-	// whether it needs a reboot. Empty: it needs none, or nothing blocks it.
+	// Reason is the reason of condition RebootPermitted: why the node waits, or how far its reboot
+	// is. If the need is unknown, it says why. It is empty if the node needs no reboot, or if
+	// nothing blocks it.
 	Reason v1alpha1.Reason `json:"reason,omitempty"`
 }
 
-// Of is a row for each of the nodes that are wanted, by name.
+// Of returns a row for each wanted node, sorted by name.
 func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool) []Row {
 	reasons, last := map[string]v1alpha1.Reason{}, map[string]time.Time{}
 	for i := range f.Policies {
@@ -71,7 +78,8 @@ func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool
 	return rows
 }
 
-// rowOf is what the node itself and the policy that governs it show. A nil policy: none does.
+// rowOf returns the parts of a row that come from the node and its policy. policy is nil if no
+// policy governs the node.
 func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
 	node, _ := f.Node(n.Name)
 	r := Row{Node: n.Name, OS: node.Status.NodeInfo.OSImage, Kernel: node.Status.NodeInfo.KernelVersion, BootedAt: v1alpha1.BootedAt(n.Annotations)}
@@ -94,13 +102,13 @@ func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
 	return r
 }
 
-// header is the first row of a table and of CSV.
+// header is the first row of the table and of the CSV file.
 var header = []string{"NODE", "POLICY", "OS", "KERNEL", "BOOTED", "NEEDS SINCE", "DAYS", "DEADLINE", "LAST REBOOT", "REASON"}
 
-// days is the column of numbers.
+// days is the index of the numeric column.
 const days = 6
 
-// cells are a row's, in the order of the header; empty where there is nothing.
+// cells formats a row in the order of the header.
 func (r Row) cells(at func(time.Time) string) []string {
 	when := func(t time.Time) string {
 		if t.IsZero() {
@@ -117,7 +125,7 @@ func (r Row) cells(at func(time.Time) string) []string {
 	}
 }
 
-// Lines is the report for people. Without rows it is the header.
+// Lines formats the report for people. Without rows it returns only the header.
 func Lines(rows []Row, l terminal.Look) []string {
 	if len(rows) == 0 {
 		return []string{l.Theme.Paint(terminal.Quiet, strings.Join(header, "  "))}
@@ -137,7 +145,7 @@ func Lines(rows []Row, l terminal.Look) []string {
 	return l.Table(columns, table)
 }
 
-// CSV is the report for spreadsheets: instants are in UTC by RFC 3339.
+// CSV formats the report for spreadsheets. Its times are in UTC, by RFC 3339.
 func CSV(rows []Row) (string, error) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
@@ -155,7 +163,8 @@ func CSV(rows []Row) (string, error) {
 	return b.String(), nil
 }
 
-// text keeps a spreadsheet from taking what a node reports for a formula, and a terminal from obeying it.
+// text prevents a spreadsheet from taking a node's text for a formula, and a terminal from
+// interpreting it.
 func text(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
 		cell = "'" + cell

@@ -23,7 +23,7 @@ func runs(os, kernel string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Status.NodeInfo.OSImage, n.Status.NodeInfo.KernelVersion = os, kernel }
 }
 
-// finished is a node that the operator rebooted so long ago.
+// finished makes the node rebooted by the operator some time ago.
 func finished(ago time.Duration) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		g := protocol.Grant{Policy: "workers", Seq: 3, BootID: "before", State: protocol.GrantFinished, At: Ago(ago)}
@@ -31,7 +31,7 @@ func finished(ago time.Duration) func(*corev1.Node) {
 	}
 }
 
-// rows are of a fleet in which nodes wait, are rebooted, are up to date, and belong to no policy.
+// rows returns rows of nodes that wait, reboot, are up to date, or have no policy.
 func rows() []report.Row {
 	deadline := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Deadline = &metav1.Duration{Duration: 7 * 24 * time.Hour}
@@ -56,7 +56,7 @@ func TestLines(t *testing.T) {
 	terminaltest.Golden(t, "report", report.Lines(rows(), terminal.Look{Width: 80, Zone: time.UTC}))
 }
 
-// A cell that a spreadsheet would take for a formula is text, and nothing in it moves a cursor.
+// TestCSV tests that formulas stay text, and that nothing moves a cursor.
 func TestCSV(t *testing.T) {
 	text, err := report.CSV(rows())
 	if err != nil {
@@ -65,7 +65,7 @@ func TestCSV(t *testing.T) {
 	terminaltest.Golden(t, "csv", strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
 }
 
-// The fields are those that docs/kubectl.md lists.
+// TestJSON tests that the fields are those in docs/kubectl.md.
 func TestJSON(t *testing.T) {
 	text, err := json.Marshal(rows())
 	if err != nil {
@@ -85,7 +85,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A node of which nothing is known is not shown as one that needs nothing.
+// TestOf_WhatIsUnknown tests that a node of unknown state is not shown as one that needs nothing.
 func TestOf_WhatIsUnknown(t *testing.T) {
 	noCondition := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", AgentsMissing("gone"))}, []corev1.Node{
@@ -103,7 +103,7 @@ func TestOf_WhatIsUnknown(t *testing.T) {
 	}
 }
 
-// Of a fleet only those that are wanted, by policy and labels, have rows.
+// TestOf_OnlyThoseThatAreWanted tests the selection of nodes by policy and labels.
 func TestOf_OnlyThoseThatAreWanted(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("a"), Policy("b")}, []corev1.Node{Node("n1", "a"), Node("n2", "b"), Node("n3", "none")}, Now)
 	var asked []string
