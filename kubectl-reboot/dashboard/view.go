@@ -94,7 +94,7 @@ type Reboot struct {
 	Policy string
 	State  State
 	Began  Instant
-	// Note is what the phase alone does not say. Ends is the timeout of the phase, or the end of
+	// Note adds what the phase does not say. Ends is the timeout of the phase, or the end of
 	// settling.
 	Note string
 	Ends Instant

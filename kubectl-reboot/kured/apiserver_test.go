@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// Whatever the program writes, the real API server takes it, to the last field.
+// A real API server must accept every policy that the converter writes, without dropping a field.
 func TestPoliciesAreAccepted(t *testing.T) {
 	env := embedded.StartServerFor(t)
 	api, err := testenv.NewClient(env.Config())
@@ -78,7 +78,7 @@ func TestPoliciesAreAccepted(t *testing.T) {
 	})
 }
 
-// drawFlag draws a flag with one of the values that are worth a try.
+// drawFlag draws a flag with one of its interesting values.
 func drawFlag(t *rapid.T) string {
 	durations := []string{"0", "-1s", "1ns", "1.5s", "90s", "1h1ms", "167h59m59.5s", "168h", "300h"}
 	selectors := []string{"", "a=b", "a=b,a=c", "a in (b,c),!d,e,f!=g", "x.y/z notin (1)", "a,b,c,d,e,f,g,h", "a=", "=b", "a>1"}

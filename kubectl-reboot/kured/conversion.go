@@ -9,19 +9,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// conversion makes a policy of a kured. Each step reads flags, writes its part of the policy, and reports what became of each
-// flag.
+// conversion converts one kured to a policy. Each step reads flags, sets its part of the policy,
+// and reports what became of each flag.
 type conversion struct {
 	kured  *installation
 	flags  *kuredFlags
 	policy v1alpha1.RebootPolicy
-	// comments stand above the fields of the spec, by their names.
+	// comments maps fields of the spec to the comments above them.
 	comments map[string][]string
 	report   outcomes
 	reported map[string]bool
 }
 
-// convert makes a policy that does what the kured does, as far as a policy can.
+// convert returns a policy that does what the kured does, as far as a policy can.
 func convert(k *installation) (*conversion, error) {
 	if k.scripted {
 		return nil, errors.New("a shell script starts kured, and scripts are not read: in a copy of the manifest, put kured and its flags into command, and convert that")
@@ -34,7 +34,8 @@ func convert(k *installation) (*conversion, error) {
 		return nil, err
 	}
 	c := &conversion{kured: k, flags: flags, comments: map[string][]string{}, reported: map[string]bool{}}
-	// It grants nothing yet, because kured may still run and two coordinators must not act at once.
+	// The policy grants nothing yet, because kured may still run and two coordinators must not act
+	// at once.
 	c.policy.Spec.Mode = v1alpha1.ModeDryRun
 	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
 	for _, step := range []func(*conversion) error{
@@ -48,7 +49,7 @@ func convert(k *installation) (*conversion, error) {
 	return c, nil
 }
 
-// end reports what no step has reported, so that no setting is dropped without a report.
+// end reports the settings that no step has reported, so that none is dropped silently.
 func (c *conversion) end() {
 	for _, g := range c.flags.given {
 		if !c.reported[g.name] {
@@ -64,25 +65,25 @@ func (c *conversion) end() {
 	c.report.open = append(c.report.open, c.flags.stray...)
 }
 
-// isSet reports whether a flag was set, to a value that is known.
+// isSet reports whether a flag is set to a known value.
 func (c *conversion) isSet(name string) bool {
 	g := c.flags.find(name)
 	return g != nil && g.hidden == ""
 }
 
-// isDefault reports whether a flag has the value it has when it is not set.
+// isDefault reports whether a flag has its default value.
 func (c *conversion) isDefault(name string) bool {
 	f := c.flags.set.Lookup(name)
 	return f.Value.String() == f.DefValue
 }
 
-// nodeID is the flag that every manifest sets from the pod's spec.
+// nodeID is a flag that every manifest sets from the pod's spec.
 const nodeID = "node-id"
 
-// secrets are flags whose values may hold credentials.
+// secrets lists flags whose values may contain credentials.
 var secrets = map[string]bool{"notify-url": true, "slack-hook-url": true}
 
-// written is a flag as the report quotes it.
+// written formats a flag for the report.
 func (c *conversion) written(name string) string {
 	if g := c.flags.find(name); g != nil {
 		return strings.Join(g.texts, " ")
@@ -90,7 +91,8 @@ func (c *conversion) written(name string) string {
 	return fmt.Sprintf("--%s is not set, which is %s", name, c.flags.set.Lookup(name).DefValue)
 }
 
-// carried, unneeded and unconverted report what became of a flag. The last two do not report a flag that is not set.
+// carried, unneeded and unconverted report what became of a flag. The last two ignore flags that
+// are not set.
 func (c *conversion) carried(name, how string) { c.note(&c.report.carried, name, how) }
 
 func (c *conversion) unneeded(name, why string) {
@@ -107,7 +109,8 @@ func (c *conversion) unconverted(name, why string) {
 	c.note(&c.report.open, name, why)
 }
 
-// note does not report a flag whose value is not known: end does. The exception is nodeID, whose value is never in the manifest.
+// note ignores flags whose value is unknown, because end reports them. The exception is nodeID,
+// whose value is never in the manifest.
 func (c *conversion) note(part *[]line, name, how string) {
 	c.reported[name] = true
 	if g := c.flags.find(name); g == nil || g.hidden == "" || name == nodeID {
@@ -117,10 +120,12 @@ func (c *conversion) note(part *[]line, name, how string) {
 
 var notInName = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// onlyName is the name of the policy of a cluster's only kured, which the commands of docs/migrate.md use.
+// onlyName is the policy's name for the only kured of a cluster. The commands in docs/migrate.md
+// use it.
 const onlyName = "workers"
 
-// policyName is the DaemonSet's, shortened to what a policy may have, with its namespace where the name is taken.
+// policyName derives a valid policy name from the DaemonSet's name, with its namespace if the name
+// is taken.
 func policyName(k *installation, taken map[string]bool) string {
 	name := cleanName(k.daemonSet.Name)
 	if taken[name] {

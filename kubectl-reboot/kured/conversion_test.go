@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
 )
 
-// makeInstallation is a kured of the newest version with these arguments.
+// makeInstallation returns a kured of the newest version with the given arguments.
 func makeInstallation(args ...string) *installation {
 	k := &installation{}
 	k.daemonSet = appsv1.DaemonSet{}
@@ -29,7 +29,7 @@ func makeInstallation(args ...string) *installation {
 	return k
 }
 
-// notes are everything a report reports, each thing with its part of the report.
+// notes returns all lines of a report, each with its part of the report.
 func (r *outcomes) notes() []string {
 	var notes []string
 	for part, lines := range map[string][]line{"carried": r.carried, "unneeded": r.unneeded, "open": r.open} {
@@ -41,7 +41,7 @@ func (r *outcomes) notes() []string {
 	return notes
 }
 
-// unusual are values other than the defaults.
+// unusual maps flags to values other than the defaults.
 var unusual = map[string]string{
 	"alert-filter-regexp": "^A$", "blocking-pod-selector": "a=b", "concurrency": "2", "drain-delay": "1m", "drain-grace-period": "5",
 	"drain-pod-selector": "a=b", "drain-timeout": "1m", "end-time": "5:00", "lock-release-delay": "1m", "lock-ttl": "1m",
@@ -54,7 +54,7 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 	newKuredFlags().set.VisitAll(func(f *pflag.Flag) {
 		values := map[string]string{"the default": strings.Trim(f.DefValue, "[]"), "another": unusual[f.Name]}
 		if values["another"] == "" {
-			values["another"] = "1" // a boolean, or any text
+			values["another"] = "1" // works for a boolean or any text
 		}
 		for which, value := range values {
 			t.Run(f.Name+" with "+which, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestConvert_LockReleaseDelay(t *testing.T) {
 	}
 }
 
-// What a policy does not take is made less, and the report states that.
+// Values above a policy's limits are reduced, and the report says so.
 func TestConvert_WhatIsTooMuchIsReported(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--concurrency=1000":          "concurrency.maxUnavailable: 1000. ",
@@ -137,7 +137,7 @@ func TestConvert_WhatIsTooMuchIsReported(t *testing.T) {
 	}
 }
 
-// Durations are written as people write them: 10m, not 10m0s.
+// Durations are written as 10m, not 10m0s.
 func TestConvert_DurationsAreShort(t *testing.T) {
 	c, err := convert(makeInstallation("--drain-delay=10m", "--drain-timeout=1h", "--lock-release-delay=10m", "--end-time=06:59:59"))
 	if err != nil {
@@ -195,7 +195,7 @@ func TestConvert_UnknownFlagsAreReported(t *testing.T) {
 	}
 }
 
-// The API server refuses a policy with more: the converter must not write one.
+// The converter must not write a policy that the API server refuses because of its size.
 func TestConvert_NodesThatNoSelectorCanHold(t *testing.T) {
 	expressions := func(n int) (all []corev1.NodeSelectorRequirement) {
 		for i := range n {
@@ -223,7 +223,7 @@ func TestConvert_NodesThatNoSelectorCanHold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels     map[string]string
 		affinity   []corev1.NodeSelectorRequirement
-		intolerant bool // of the control plane's taint, which is an expression, too
+		intolerant bool // does not tolerate the control plane's taint, which needs another expression
 		want       string
 	}{
 		"as much as a policy takes": {labelled(32), append(expressions(7), names(64)...), false, ""},
@@ -262,7 +262,7 @@ func TestConvert_SecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// YAML ends a line, and a comment with it, at more characters than a line feed.
+// Some characters other than a line feed end a line in YAML, and with it a comment.
 func TestConvert_ANameStaysInItsComment(t *testing.T) {
 	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 		k := makeInstallation()
@@ -278,7 +278,7 @@ func TestConvert_ANameStaysInItsComment(t *testing.T) {
 	}
 }
 
-// A line end in a flag, or in the annotation of the lock, begins no line of the report.
+// A line break in a flag or in the lock annotation must not start a new line in the report.
 func TestConvert_EachThingIsOneLineOfTheReport(t *testing.T) {
 	k := makeInstallation("--loud=\nCarried over", "--period=1h")
 	k.daemonSet.Annotations = map[string]string{"weave.works/kured-node-lock": `{"nodeID":"n1\nNot needed any more"}`}
@@ -293,7 +293,8 @@ func TestConvert_EachThingIsOneLineOfTheReport(t *testing.T) {
 	}
 }
 
-// What a policy cannot express must not make it laxer in silence: kured would never have rebooted here.
+// If a policy cannot express a setting, the result must not silently be less strict: kured never
+// reboots in these cases.
 func TestConvert_NeverStaysNever(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no day":                        {"--reboot-days="},

@@ -12,10 +12,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// fieldOrder is the order of the spec's fields: who, how, how many, when, how.
+// fieldOrder is the order of the fields in the spec.
 var fieldOrder = []string{"mode", "pause", "nodeSelector", "concurrency", "windows", "drain", "reboot", "gates"}
 
-// write writes the policy as people write one, with its comments. Each document begins with three dashes.
+// write writes the policy in the usual style, with its comments. Each document begins with three
+// dashes.
 func (c *conversion) write(out io.Writer) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c.policy.Spec)
 	if err != nil {
@@ -59,18 +60,19 @@ func writeField(out io.Writer, name string, value any, comments []string) error 
 	return nil
 }
 
-// zeros are those at the end of a duration, such as in 6h0m0s, which people do not write.
+// zeros matches redundant zeros at the end of a duration, such as in 6h0m0s.
 var zeros = regexp.MustCompile(`(?m)^([ -]*(?:settle|spacing|timeout|gracePeriod|leadTime|duration): \S*?[hm])(?:0m)?0s$`)
 
-// line is one thing of kured's and what became of it.
+// line is one setting of kured and what became of it.
 type line struct{ what, how string }
 
-// outcomes state what became of everything that kured was configured with.
+// outcomes says what became of all settings of kured.
 type outcomes struct {
 	carried, unneeded, open []line
 }
 
-// carry reports something that is in the policy, and leave something that is not. Flags are reported by conversion.note.
+// carry reports something that the policy has, and leave something that it does not have. Flags are
+// reported by conversion.note.
 func (o *outcomes) carry(what, how string) { o.carried = append(o.carried, line{what, how}) }
 
 func (o *outcomes) leave(what, how string) { o.open = append(o.open, line{what, how}) }
@@ -81,7 +83,7 @@ const (
 	titleOpen     = "Not carried over: settle these before you set spec.mode to Enforce"
 )
 
-// writeReport writes the report; neighbours that became of the same thing share its sentence.
+// writeReport writes the report. Adjacent settings with the same outcome share a sentence.
 func (c *conversion) writeReport(out io.Writer) {
 	fmt.Fprintf(out, "DaemonSet %s -> RebootPolicy %s\n", c.kured.where(), c.policy.Name)
 	for _, part := range []struct {

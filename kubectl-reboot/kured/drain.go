@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	longestDrain = 168 * time.Hour // drain.timeout
-	longestLead  = 24 * time.Hour  // drain.leadTime
-	longestGrace = 168 * time.Hour // drain.gracePeriod
-	mostRules    = 50              // drain.rules
+	longestDrain = 168 * time.Hour // of drain.timeout
+	longestLead  = 24 * time.Hour  // of drain.leadTime
+	longestGrace = 168 * time.Hour // of drain.gracePeriod
+	mostRules    = 50              // of drain.rules
 )
 
-// drain: kured drains as kubectl drain --force --delete-emptydir-data --ignore-daemonsets does.
+// drain converts the drain. kured drains like kubectl drain --force --delete-emptydir-data
+// --ignore-daemonsets.
 func drain(c *conversion) error {
 	d := &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
 	c.policy.Spec.Drain = d
@@ -68,8 +69,8 @@ func gracePeriod(c *conversion, d *v1alpha1.Drain) {
 	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriod: %s%s. It is a cap: pods that ask for less keep theirs", moment.Short(grace), longest))
 }
 
-// drainSelector: kured leaves pods that do not match where they are. They are those that miss one of the requirements, so
-// each requirement turned round is a rule with action Skip.
+// drainSelector converts the selector of pods to drain. kured skips pods that miss any requirement,
+// so the negation of each requirement becomes a rule with action Skip.
 func drainSelector(c *conversion, d *v1alpha1.Drain) error {
 	requirements, err := labels.ParseToRequirements(c.flags.drainPodSelector)
 	if err != nil {

@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// kuredFlags are kured's flags as kured itself would have them after its start, by its command line and its environment.
+// kuredFlags holds kured's flags as kured sees them after its start, from its command line and its
+// environment.
 type kuredFlags struct {
 	set *pflag.FlagSet
-	// given are the flags that were set, each once, in the order of their first appearance.
+	// given lists the flags that were set, each once, in order of their first appearance.
 	given []given
-	// stray is what kured does not know or does not look at, with the reason.
+	// stray lists what kured does not know or ignores, with the reason.
 	stray []line
 
 	concurrency      int
@@ -34,7 +35,7 @@ type kuredFlags struct {
 
 	blockingPods      []string
 	prometheus        string
-	alerts            *regexp.Regexp // nil: not set
+	alerts            *regexp.Regexp // nil if not set
 	matchOnly, firing bool
 	sentinel          string
 	sentinelCommand   string
@@ -43,13 +44,14 @@ type kuredFlags struct {
 	rebootSignal      int
 }
 
-// signalReboot is SIGRTMIN+5, by which systemd is asked to reboot.
+// signalReboot is SIGRTMIN+5, which makes systemd reboot.
 const signalReboot = 34 + 5
 
-// defaultSentinel is where Debian and others report that they want a reboot.
+// defaultSentinel is the file by which Debian and others request a reboot.
 const defaultSentinel = "/var/run/reboot-required"
 
-// newKuredFlags are the flags of kured 1.23 with their defaults. Those of 1.15 and later are among them.
+// newKuredFlags returns the flags of kured 1.23 with their defaults. They include all flags since
+// 1.15.
 func newKuredFlags() *kuredFlags {
 	f := &kuredFlags{set: pflag.NewFlagSet(program, pflag.ContinueOnError)}
 	f.defineTyped()
@@ -73,7 +75,7 @@ func newKuredFlags() *kuredFlags {
 	return f
 }
 
-// defineTyped defines the flags whose values are looked at.
+// defineTyped defines the flags whose values are evaluated.
 func (f *kuredFlags) defineTyped() {
 	s := f.set
 	s.IntVar(&f.concurrency, "concurrency", 1, "")
@@ -103,7 +105,7 @@ func (f *kuredFlags) defineTyped() {
 	s.IntVar(&f.rebootSignal, "reboot-signal", signalReboot, "")
 }
 
-// carryElsewhere reports flags whose values mean nothing to a policy.
+// carryElsewhere reports flags whose values do not affect the policy.
 func carryElsewhere(c *conversion) error {
 	for _, f := range elsewhere {
 		if f.open {
@@ -148,13 +150,14 @@ var elsewhere = []struct {
 // given is a flag that was set.
 type given struct {
 	name string
-	// texts are how, as it was written: --period=1h, or KURED_PERIOD=1h; a list may have several.
+	// texts holds its settings as written: --period=1h, or KURED_PERIOD=1h. A list may have
+	// several.
 	texts []string
-	// hidden states why the value is not known; empty: it is.
+	// hidden says why the value is unknown, or is empty.
 	hidden string
 }
 
-// parse reads the arguments as kured's own parser does: --flag=value, --flag value, and a boolean without a value.
+// parse parses the arguments like kured: --flag=value, --flag value, and a boolean without a value.
 func (f *kuredFlags) parse(args []string) error {
 	for len(args) > 0 {
 		arg := args[0]
@@ -176,7 +179,7 @@ func (f *kuredFlags) parse(args []string) error {
 	return nil
 }
 
-// parseFlag takes one flag, and its value from the rest where it is there.
+// parseFlag parses one flag, and takes its value from the remaining arguments if necessary.
 func (f *kuredFlags) parseFlag(arg string, rest []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 	known := f.set.Lookup(name)
@@ -200,7 +203,7 @@ func (f *kuredFlags) arguments(args []string) {
 	}
 }
 
-// unknown takes the argument after an unknown flag for its value, unless it is a flag itself.
+// unknown records an unknown flag. It takes the next argument for its value unless that is a flag.
 func (f *kuredFlags) unknown(arg string, hasValue bool, rest []string) []string {
 	if !hasValue && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 		arg += " " + rest[0]
@@ -210,7 +213,7 @@ func (f *kuredFlags) unknown(arg string, hasValue bool, rest []string) []string 
 	return rest
 }
 
-// assign sets a flag, or reports in one sentence why kured would not start with this value.
+// assign sets a flag, or returns an error that says that kured would not start with this value.
 func (f *kuredFlags) assign(known *pflag.Flag, by, value string) error {
 	if err := known.Value.Set(value); err != nil {
 		return fmt.Errorf("%s is %q, with which kured does not start: %w", by, value, err)
@@ -222,7 +225,7 @@ func (f *kuredFlags) assign(known *pflag.Flag, by, value string) error {
 	return nil
 }
 
-// note keeps the last setting of a flag, and all of a list.
+// note keeps the last setting of a flag, or all settings of a list.
 func (f *kuredFlags) note(g given) {
 	before := f.find(g.name)
 	if before == nil {
@@ -235,7 +238,7 @@ func (f *kuredFlags) note(g given) {
 	*before = g
 }
 
-// find is how a flag was set; nil: it was not.
+// find returns a flag that was set, or nil.
 func (f *kuredFlags) find(name string) *given {
 	for i := range f.given {
 		if f.given[i].name == name {
@@ -247,8 +250,9 @@ func (f *kuredFlags) find(name string) *given {
 
 const environmentPrefix = "KURED_"
 
-// takeEnvironment sets flags from KURED_ variables. Up to 1.16.1 a flag on the command line wins over its variable; since
-// 1.16.2 the variable wins, and adds to a list.
+// takeEnvironment sets flags from KURED_ variables. Up to 1.16.1 a flag on the command line
+// overrides its variable. Since 1.16.2 the variable overrides the flag, or adds to it if it is a
+// list.
 func (f *kuredFlags) takeEnvironment(k *installation) error {
 	v := k.variables()
 	variableWins := !k.olderThan("1.16.2")

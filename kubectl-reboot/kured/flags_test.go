@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// kured changed its mind in 1.16.2.
+// The precedence changed in kured 1.16.2.
 func TestEnvironment_WhoWins(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image       string

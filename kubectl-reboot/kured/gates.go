@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	mostBlockingPods = 20   // gates.blockingPods
+	mostBlockingPods = 20   // of gates.blockingPods
 	mostLabels       = 32   // of a selector
 	mostExpressions  = 8    // of a selector
 	mostValues       = 64   // of an expression
-	longestQuery     = 4096 // gates.prometheus[].query
-	longestURL       = 2048 // gates.prometheus[].url
+	longestQuery     = 4096 // of gates.prometheus[].query
+	longestURL       = 2048 // of gates.prometheus[].url
 )
 
-// blockingPods converts the selectors of pods that block. Each of them blocks by itself.
+// blockingPods converts the selectors of blocking pods. Each of them blocks independently.
 func blockingPods(c *conversion) error {
 	selectors := c.flags.blockingPods
 	if len(selectors) > mostBlockingPods {
@@ -54,7 +54,7 @@ func gatesOf(c *conversion) *v1alpha1.Gates {
 	return c.policy.Spec.Gates
 }
 
-// labelSelector writes a selector as a policy has it. A key that occurs twice is kept twice.
+// labelSelector converts a selector. It keeps both requirements if a key occurs twice.
 func labelSelector(text string) (v1alpha1.LabelSelector, error) {
 	selector := v1alpha1.LabelSelector{MatchLabels: map[string]string{}}
 	requirements, err := labels.ParseToRequirements(text)
@@ -77,7 +77,7 @@ func labelSelector(text string) (v1alpha1.LabelSelector, error) {
 	return selector, fits(selector)
 }
 
-// fits reports what of a selector the API server would refuse.
+// fits returns the reason the API server would refuse a selector, or nil.
 func fits(s v1alpha1.LabelSelector) error {
 	if n := len(s.MatchLabels); n > mostLabels {
 		return fmt.Errorf("it has %d labels; a policy takes %d", n, mostLabels)
@@ -93,7 +93,8 @@ func fits(s v1alpha1.LabelSelector) error {
 	return nil
 }
 
-// operators are those of a policy's selector; it has none that compares numbers.
+// operators maps the operators that a policy's selector supports. It does not support numeric
+// comparisons.
 var operators = map[selection.Operator]metav1.LabelSelectorOperator{
 	selection.Equals: metav1.LabelSelectorOpIn, selection.DoubleEquals: metav1.LabelSelectorOpIn, selection.In: metav1.LabelSelectorOpIn,
 	selection.NotEquals: metav1.LabelSelectorOpNotIn, selection.NotIn: metav1.LabelSelectorOpNotIn,
@@ -108,7 +109,8 @@ func requirement(r labels.Requirement) (v1alpha1.LabelSelectorRequirement, error
 	return v1alpha1.LabelSelectorRequirement{Key: r.Key(), Operator: operator, Values: r.ValuesUnsorted()}, nil
 }
 
-// alerts converts the filters of alerts. kured queries ALERTS and filters names itself; the query of a policy does both.
+// alerts converts the alert filters. kured queries ALERTS and filters the names itself. The query
+// of a policy does both.
 func alerts(c *conversion) error {
 	filters := []string{"alert-filter-regexp", "alert-filter-match-only", "alert-firing-only"}
 	if c.flags.prometheus == "" {
@@ -139,7 +141,8 @@ func alerts(c *conversion) error {
 	return nil
 }
 
-// alertQuery finds the alerts that block. An expression of Prometheus matches the whole name, one of kured any part of it.
+// alertQuery returns a query for the alerts that block. A regular expression in Prometheus must
+// match the whole name, and in kured any part of it.
 func alertQuery(names *regexp.Regexp, matchOnly, firing bool) string {
 	query := ""
 	if names != nil {

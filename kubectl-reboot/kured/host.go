@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sentinelEngine detects the need where kured looked for a file or ran a command.
+// sentinelEngine says that the agent detects the need that kured found in a file or by a command.
 const sentinelEngine = "the agent's engine sentinel watches it"
 
-// watchedFiles are the files of the host that the engine watches where none are named.
+// watchedFiles lists the host's files that the sentinel engine watches by default.
 var watchedFiles = []string{"/run/reboot-required", "/run/reboot-needed"}
 
-// detect converts how kured finds out that a host needs a reboot. Here the agent does, and no policy has a field for it.
+// detect reports how the need for a reboot is detected. The agent does this here, so a policy has
+// no field for it.
 func detect(c *conversion) error {
 	command := c.flags.sentinelCommand
 	if command == "" {
@@ -44,7 +45,8 @@ func carrySentinel(c *conversion, flag, file string) {
 		". The host's folder of the file has to be mounted below --host-root; /run, /etc and /usr are")
 }
 
-// testedFile is the file of a command that does nothing but test for it, as kured's default once was.
+// testedFile returns the file of a command that only tests whether a file exists, as kured's
+// default once did.
 func testedFile(command string) (string, bool) {
 	args := strings.Fields(command)
 	if len(args) == 3 && path.Base(args[0]) == "test" && (args[1] == "-f" || args[1] == "-e") {
@@ -53,7 +55,8 @@ func testedFile(command string) (string, bool) {
 	return "", false
 }
 
-// hostPath is the host's path of a path in the container. A path that is not mounted is assumed to be the host's own.
+// hostPath converts a path in the container to the host's path. Paths outside of all mounts are
+// assumed to be the same on the host.
 func hostPath(c *conversion, file string) string {
 	mounts := slices.Clone(c.kured.container.VolumeMounts)
 	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
@@ -73,7 +76,8 @@ func hostPath(c *conversion, file string) string {
 
 const byLogind = "logind reboots the host, over D-Bus"
 
-// reboot: kured runs a command on the host or sends a signal to its first process.
+// reboot converts the method of the reboot. kured runs a command on the host, or sends a signal to
+// its first process.
 func reboot(c *conversion) error {
 	switch c.flags.rebootMethod {
 	case "command":

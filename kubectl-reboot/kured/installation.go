@@ -17,15 +17,15 @@ import (
 
 const program = "kured"
 
-// installation is one kured: its DaemonSet, and the container in it that is kured.
+// installation is one kured: its DaemonSet and the container that runs it.
 type installation struct {
 	daemonSet appsv1.DaemonSet
 	container corev1.Container
-	args      []string // the command line after the program, variables filled in
-	scripted  bool     // kured's flags are in a shell script
+	args      []string // after the program, with variables filled in
+	scripted  bool     // a shell script contains the flags
 }
 
-// where names the DaemonSet, in one line whatever the manifest calls it.
+// where returns the DaemonSet's name, always on one line.
 func (k *installation) where() string {
 	name := k.daemonSet.Name
 	if k.daemonSet.Namespace != "" {
@@ -34,7 +34,7 @@ func (k *installation) where() string {
 	return oneLine(name)
 }
 
-// oneLine quotes a text of the manifest that would not be one line.
+// oneLine quotes a text unless it is printable on one line.
 func oneLine(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
@@ -42,7 +42,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// findContainer finds the container that is kured, by its command line first and by its image otherwise.
+// findContainer finds the container that runs kured, by its command line or else by its image.
 func (k *installation) findContainer() bool {
 	containers := k.daemonSet.Spec.Template.Spec.Containers
 	for _, looks := range []func(corev1.Container) bool{namesProgram, runsScript, hasImage} {
@@ -57,8 +57,9 @@ func (k *installation) findContainer() bool {
 
 func commandLine(c corev1.Container) []string { return slices.Concat(c.Command, c.Args) }
 
-// programIn is where a command line names kured, possibly behind a wrapper such as tini; -1: it does not. What follows a flag may be its
-// value, such as a namespace of that name.
+// programIn returns the index of kured in a command line, which may be behind a wrapper such as
+// tini, or -1. A word after a flag is ignored, because it may be the flag's value, such as a
+// namespace of that name.
 func programIn(args []string) int {
 	for i, arg := range args {
 		if path.Base(arg) == program && (i == 0 || args[i-1] == "--" || !strings.HasPrefix(args[i-1], "--")) {
@@ -70,23 +71,25 @@ func programIn(args []string) int {
 
 func namesProgram(c corev1.Container) bool { return programIn(commandLine(c)) >= 0 }
 
-// runsScript reports whether a shell script in the command line starts kured.
+// runsScript reports whether the command line has a shell script that starts kured.
 func runsScript(c corev1.Container) bool {
 	return slices.ContainsFunc(commandLine(c), startsProgram)
 }
 
 var script = regexp.MustCompile(`(^|[\s;&|/])kured(\s|$)`)
 
-// startsProgram reports whether an argument is a script that runs kured. The name alone is not.
+// startsProgram reports whether an argument is a script that runs kured. The program's name alone
+// is not a script.
 func startsProgram(arg string) bool { return path.Base(arg) != program && script.MatchString(arg) }
 
-// hasImage reports whether the image is kured's, by the last part of its name. Its entry point is kured, so there are only arguments.
+// hasImage reports whether the image is kured's, by the last part of its name. Its entry point is
+// kured, so the command line has only arguments.
 func hasImage(c corev1.Container) bool {
 	name, _ := image(c)
 	return strings.Contains(name, program)
 }
 
-// readArgs takes the arguments of the program, in which Kubernetes has filled in $(NAME).
+// readArgs reads the arguments of the program after Kubernetes' expansion of $(NAME).
 func (k *installation) readArgs() {
 	args := commandLine(k.container)
 	known := k.variables()
@@ -105,7 +108,7 @@ func (k *installation) readArgs() {
 
 var reference = regexp.MustCompile(`\$\$|\$\([^)]*\)`)
 
-// expand fills in $(NAME) as Kubernetes does: unknown names stay as they are, and $$ is a dollar sign.
+// expand expands $(NAME) like Kubernetes: unknown names stay, and $$ becomes a dollar sign.
 func expand(arg string, values map[string]string) string {
 	return reference.ReplaceAllStringFunc(arg, func(found string) string {
 		if found == "$$" {
@@ -118,18 +121,19 @@ func expand(arg string, values map[string]string) string {
 	})
 }
 
-// image is the last part of the name of a container's image, and its tag; empty where there is none.
+// image returns the last part of the image's name, and its tag if it has one.
 func image(c corev1.Container) (name, tag string) {
 	name, _, _ = strings.Cut(path.Base(c.Image), "@")
 	name, tag, _ = strings.Cut(name, ":")
 	return name, tag
 }
 
-// variables are the container's environment: values that the manifest has, and for the others where they come from.
+// variables holds the container's environment: the values in the manifest, and the sources of all
+// others.
 type variables struct {
 	values map[string]string
 	hidden map[string]string
-	// sources are ConfigMaps and Secrets that are not in the input and may hold any variable.
+	// sources lists ConfigMaps and Secrets that may define any variable and are not in the input.
 	sources []string
 }
 
@@ -156,7 +160,7 @@ func (k *installation) variables() variables {
 	return v
 }
 
-// valueOf is the value of a variable, or where it comes from if the manifest does not have it.
+// valueOf returns the value of a variable, or its source if the manifest does not have the value.
 func valueOf(env corev1.EnvVar) (value, hidden string) {
 	from := env.ValueFrom
 	if from == nil {
@@ -173,8 +177,8 @@ func valueOf(env corev1.EnvVar) (value, hidden string) {
 	return "", "a source outside the manifest"
 }
 
-// olderThan compares the tag of the image. A tag of two numbers is the newest of its line, and one that is no version the newest of
-// all.
+// olderThan compares the tag of the image with a version. A tag of two numbers counts as the newest
+// patch release, and a tag that is not a version as the newest release.
 func (k *installation) olderThan(want string) bool {
 	_, tag := image(k.container)
 	have, err := version.ParseGeneric(tag)

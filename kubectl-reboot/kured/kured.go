@@ -1,5 +1,5 @@
-// Package kured turns DaemonSets of kured into RebootPolicies, and reports what it could not carry over. docs/migrate.md has
-// the steps around it.
+// Package kured converts DaemonSets of kured to RebootPolicies, and reports what it could not
+// convert. docs/migrate.md describes the whole migration.
 package kured
 
 import (
@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Convert writes a RebootPolicy as YAML for each kured among the DaemonSets, and a report for people of what became of each
-// setting. It returns an error, and no policy at all, where one of them cannot be converted: half a manifest may not be applied.
+// Convert returns a RebootPolicy in YAML for each kured among the DaemonSets, and a report of what
+// became of each setting. If one of them cannot be converted it returns no policies at all, so that
+// nobody applies half of them.
 func Convert(daemonSets []appsv1.DaemonSet) (policies, report string, err error) {
 	found, err := findInstallations(daemonSets)
 	if err != nil {
@@ -63,7 +64,7 @@ func findInstallations(daemonSets []appsv1.DaemonSet) ([]*installation, error) {
 	return found, nil
 }
 
-// DaemonSets reads a stream of YAML or JSON documents, and returns the DaemonSets in it.
+// DaemonSets returns the DaemonSets in a stream of YAML or JSON documents.
 func DaemonSets(manifest []byte) ([]appsv1.DaemonSet, error) {
 	var found []appsv1.DaemonSet
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
@@ -82,7 +83,7 @@ func DaemonSets(manifest []byte) ([]appsv1.DaemonSet, error) {
 	}
 }
 
-// object is the little that every document has.
+// object holds the fields that every document has.
 type object struct {
 	Kind  string            `json:"kind"`
 	Items []json.RawMessage `json:"items"`

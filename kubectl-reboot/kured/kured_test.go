@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
-// fixtures are the manifests of testdata, by name.
+// fixtures returns the manifests of testdata by name.
 func fixtures(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.[yj]*"))
@@ -56,7 +56,7 @@ func TestFixtures(t *testing.T) {
 
 var guide = filepath.Join(testenv.Root(), "docs", "migrate.md")
 
-// The policy of the guide that behaves as kured does is the program's own.
+// The guide's policy for kured's behavior must be the one that the converter writes.
 func TestGuide_HasThePolicyOfTheDefaults(t *testing.T) {
 	blocks, err := document.Blocks(guide)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestGuide_HasThePolicyOfTheDefaults(t *testing.T) {
 	t.Error("section kured has no policy")
 }
 
-// The guide has a row for each flag, with its default, and for no other.
+// The guide must have a row with the default for each flag, and no other rows.
 func TestGuide_HasEveryFlag(t *testing.T) {
 	want := map[string]string{}
 	newKuredFlags().set.VisitAll(func(f *pflag.Flag) { want[f.Name] = strings.Trim(f.DefValue, "[]") })
@@ -101,7 +101,7 @@ func TestGuide_HasEveryFlag(t *testing.T) {
 	}
 }
 
-// convertText is what the command does with a manifest.
+// convertText converts a manifest like the command does.
 func convertText(manifest string) (policies, report string, err error) {
 	daemonSets, err := DaemonSets([]byte(manifest))
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	listTaints   = "kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"
 )
 
-// nodeSelector: kured reboots the nodes its pods run on, and where they run the DaemonSet's template specifies.
+// nodeSelector converts the DaemonSet's scheduling to a selector, because kured reboots the nodes
+// on which its pods run.
 func nodeSelector(c *conversion) error {
 	pod := c.kured.daemonSet.Spec.Template.Spec
 	selector := &v1alpha1.LabelSelector{}
@@ -64,7 +65,7 @@ func affinity(c *conversion, affinity *corev1.Affinity, selector *v1alpha1.Label
 	}
 }
 
-// taints: kured keeps off nodes whose taints its pods do not tolerate; a policy does not look at taints.
+// taints excludes nodes whose taints kured's pods do not tolerate, because a policy ignores taints.
 func taints(c *conversion, tolerations []corev1.Toleration, selector *v1alpha1.LabelSelector) {
 	if slices.ContainsFunc(tolerations, toleratesAll) {
 		return
@@ -85,19 +86,19 @@ func toleratesAll(t corev1.Toleration) bool {
 }
 
 func toleratesControlPlane(t corev1.Toleration) bool {
-	// The taint has no value, so that a toleration without one equals it.
+	// The taint has no value, so a toleration without one matches it.
 	return t.Key == controlPlane && (t.Operator == corev1.TolerationOpExists || t.Value == "") && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
 }
 
 const (
-	mostNodes  = 1000           // concurrency.maxUnavailable, as a number
-	mostSettle = 24 * time.Hour // reboot.settle
-	// leastSpacing and mostSpacing are what concurrency.spacing takes.
+	mostNodes  = 1000           // of concurrency.maxUnavailable, as a number
+	mostSettle = 24 * time.Hour // of reboot.settle
+	// leastSpacing and mostSpacing are the limits of concurrency.spacing.
 	leastSpacing = time.Minute
 	mostSpacing  = 168 * time.Hour
 )
 
-// concurrency: how many nodes at once, and how long after one the next.
+// concurrency converts the number of nodes at once and the delay between them.
 func concurrency(c *conversion) error {
 	nodes, most := intstr.FromInt(min(max(c.flags.concurrency, 1), mostNodes)), ""
 	if c.flags.concurrency > mostNodes {
@@ -113,8 +114,9 @@ func concurrency(c *conversion) error {
 	return holder(c)
 }
 
-// lockReleaseDelay: a node of kured's is back in service, and keeps its lock for so long. That is spacing where there is one lock. With
-// several, a node holds up one of them only, as it does while it settles.
+// lockReleaseDelay converts the time for which a node keeps its lock after it is back in service.
+// With one lock this is spacing. With several, a node only holds up one of them, as it does while
+// it settles.
 func lockReleaseDelay(c *conversion) {
 	delay := c.flags.lockReleaseDelay
 	switch {
@@ -131,13 +133,14 @@ func lockReleaseDelay(c *conversion) {
 	}
 }
 
-// owner is who holds kured's lock; with a concurrency of more than 1 there are several.
+// owner is a holder of kured's lock. A concurrency above 1 allows several.
 type owner struct {
 	NodeID string  `json:"nodeID"`
 	Locks  []owner `json:"locks"`
 }
 
-// holder: a manifest out of the cluster carries the lock, which reports whether kured is at work, or was paused by hand.
+// holder reports the lock in a manifest that was read from the cluster: kured is at work, or was
+// paused by hand.
 func holder(c *conversion) error {
 	value := c.kured.daemonSet.Annotations[c.flags.lockAnnotation]
 	if value == "" {
@@ -165,7 +168,8 @@ func holder(c *conversion) error {
 	return nil
 }
 
-// bounded is as much of a duration as a policy takes, and a remark where that is less. It rounds up: a policy takes no fractions.
+// bounded limits a duration to what a policy accepts, with a remark if that is less. It rounds up,
+// because a policy accepts only whole seconds.
 func bounded(d, most time.Duration) (taken time.Duration, remark string) {
 	if taken = min((d + time.Second - 1).Truncate(time.Second), most); taken < d {
 		remark = ", the longest there is"

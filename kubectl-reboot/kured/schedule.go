@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the zones, built in
+	_ "time/tzdata" // time zones
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,8 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
-// schedule carries kured's window over. That is open on the weekdays in days, while the time of day lies between start and end, both
-// included. A window of a policy starts on its days and lasts.
+// schedule converts kured's window, which is open on certain weekdays between a start and an end
+// time, both included. A policy's window has days on which it starts, and a duration.
 func schedule(c *conversion) error {
 	days, err := parseDays(c.flags.days)
 	if err != nil {
@@ -47,7 +47,7 @@ func schedule(c *conversion) error {
 	return nil
 }
 
-// carryHours reports what became of all flags of the schedule that are set, or of none.
+// carryHours reports all flags of the schedule that are set, or that none is.
 func carryHours(c *conversion, how string) {
 	reported := false
 	for _, name := range []string{"start-time", "end-time", "reboot-days", "time-zone"} {
@@ -61,7 +61,8 @@ func carryHours(c *conversion, how string) {
 	}
 }
 
-// commentNights: a window that crosses midnight, on some days only, is in two halves at kured's.
+// commentNights adds a comment if the window crosses midnight on some days only, because kured
+// splits such a night in two.
 func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyDay bool) {
 	if !hours.overnight || hours.to == 0 || everyDay {
 		return
@@ -86,8 +87,8 @@ func clockChanges(c *conversion, zone string) {
 // week is in the order in which kured numbers its days.
 var week = []v1alpha1.Day{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 
-// parseDays reads days in any of the ways that kured reads them: 0 to 6 from Sunday, su, sun, sunday. In the order of a
-// week that begins on Monday; empty where none is named.
+// parseDays parses days in every form that kured accepts: 0 to 6 from Sunday, su, sun or sunday. It
+// returns them in order from Monday on.
 func parseDays(names []string) ([]v1alpha1.Day, error) {
 	var named [7]bool
 	for _, name := range names {
@@ -122,10 +123,10 @@ func dayNumber(name string) (int, error) {
 	return 0, fmt.Errorf("--reboot-days %q is no day that kured knows, such as mon", name)
 }
 
-// zoneName is what a RebootPolicy takes.
+// zoneName matches the time zones that a RebootPolicy accepts.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$`)
 
-// windowZone is the zone of the windows; empty: UTC.
+// windowZone returns the time zone of the windows, or "" for UTC.
 func windowZone(c *conversion) (string, error) {
 	name := c.flags.zone
 	if name == "Local" {
@@ -143,7 +144,8 @@ func windowZone(c *conversion) (string, error) {
 	return name, nil
 }
 
-// localZone is the container's: UTC, unless its variable TZ or a file of the host reports otherwise.
+// localZone returns the container's time zone: UTC, unless its variable TZ or a file of the host
+// says otherwise.
 func localZone(c *conversion) string {
 	name := strings.TrimPrefix(c.kured.variables().values["TZ"], ":")
 	if _, err := time.LoadLocation(name); err == nil && zoneName.MatchString(name) {
@@ -163,13 +165,14 @@ const (
 	day    = 24 * 60 * minute
 )
 
-// hours are a stretch of the day in seconds since midnight: from is included, to is not. Overnight, to is before from.
+// hours is a part of the day in seconds since midnight, from from (included) to to (excluded). If
+// overnight, to is less than from.
 type hours struct {
 	from, to  int
 	overnight bool
-	// cut reports that the last second, which kured includes, is left out.
+	// cut means that the last second, which kured includes, is left out.
 	cut bool
-	// rounded reports that 23:59 was taken for the end of the day.
+	// rounded means that 23:59 was taken for the end of the day.
 	rounded bool
 }
 
@@ -220,7 +223,7 @@ func (h hours) describe(windows []v1alpha1.Window) string {
 	return how
 }
 
-// windows are the same as the hours on the days. None: always open.
+// windows returns windows for the hours on the given days, or nil if they are always open.
 func (h hours) windows(days []v1alpha1.Day, zone string) []v1alpha1.Window {
 	everyDay := len(days) == len(week)
 	if everyDay {
@@ -243,7 +246,8 @@ func (h hours) windows(days []v1alpha1.Day, zone string) []v1alpha1.Window {
 	return []v1alpha1.Window{window("before-midnight", h.from, day-h.from), window("after-midnight", 0, h.to)}
 }
 
-// parseTime reads a time of day in any of the ways that kured reads it, in seconds since midnight.
+// parseTime parses a time of day in every form that kured accepts, and returns the seconds since
+// midnight.
 func parseTime(name, text string) (int, error) {
 	for _, layout := range []string{"15:04", "15:04:05", "03:04pm", "15", "03pm", "3pm"} {
 		if t, err := time.Parse(layout, text); err == nil {

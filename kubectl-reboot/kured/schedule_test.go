@@ -85,8 +85,9 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// kuredOpen is kured's own rule. The weekday must be one of the days, and the time of day between start and end, the end's second
-// included. An end before the start means from the start on or up to the end.
+// kuredOpen is kured's own rule. The weekday must be one of the days, and the time of day must be
+// between start and end, including the second of the end. If the end is before the start, times
+// after the start or before the end match.
 func kuredOpen(t time.Time, days []time.Weekday, start, end int) bool {
 	now := t.Hour()*3600 + t.Minute()*60 + t.Second()
 	if !slices.Contains(days, t.Weekday()) {
@@ -98,7 +99,8 @@ func kuredOpen(t time.Time, days []time.Weekday, start, end int) bool {
 	return now >= start && now <= end
 }
 
-// The windows are open at the same minutes, but for the last one where the end has no seconds.
+// The windows must be open at the same times as kured's, except in the last minute if the end has
+// no seconds.
 func TestSchedule_IsKureds(t *testing.T) {
 	zones := map[string]time.Time{
 		"UTC":           time.Date(2026, 5, 31, 0, 0, 0, 0, time.UTC),
@@ -147,7 +149,7 @@ func load(t *testing.T, name string) *time.Location {
 	return zone
 }
 
-// drawTime draws seconds since midnight, most often without seconds and often at the ends of the day.
+// drawTime draws seconds since midnight, mostly whole minutes and often the ends of the day.
 func drawTime(t *rapid.T, label string) int {
 	return rapid.OneOf(
 		rapid.SampledFrom([]int{0, 59, day - 1, day - 60, 12 * 3600}),

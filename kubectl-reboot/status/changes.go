@@ -17,8 +17,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Changes reports what is new since an earlier status. It has a line for each policy whose counts or window changed, and for each node
-// that went on. Before the zero Status everything is new.
+// Changes describes what is new since an earlier status, with a line for each policy whose counts
+// or window changed, and for each node whose reboot progressed. After a zero Status everything is
+// new.
 func (s Status) Changes(before Status, zone *time.Location) []string {
 	clock := s.At.In(zone).Format("Mon 15:04:05")
 	var lines []string
@@ -41,7 +42,7 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 	return lines
 }
 
-// wentOn reports each node whose granted reboot went on, or is over.
+// wentOn reports each node whose reboot progressed or ended.
 func (p Policy) wentOn(was Policy, report func(node, text string)) {
 	for _, t := range p.InProgress {
 		if text := went(was.reboot(t.Node), t); text != "" {
@@ -55,7 +56,7 @@ func (p Policy) wentOn(was Policy, report func(node, text string)) {
 	}
 }
 
-// went states how a reboot went on; empty: it did not.
+// went describes how a reboot progressed, or returns "".
 func went(was, is fleet.Reboot) string {
 	switch {
 	case is.Overdue && !was.Overdue:
@@ -68,7 +69,7 @@ func went(was, is fleet.Reboot) string {
 	return string(was.Phase) + " → " + string(is.Phase)
 }
 
-// ended states how the reboot of a node ended that is no longer in progress.
+// ended describes how a reboot that is no longer in progress ended.
 func (p Policy) ended(node string) string {
 	i := slices.IndexFunc(p.Waiting, func(w Waiting) bool { return slices.Contains(w.Nodes, node) })
 	switch {
@@ -82,7 +83,7 @@ func (p Policy) ended(node string) string {
 	return "back in service"
 }
 
-// summary is the policy in one line, which changes with nothing but its nodes and its window.
+// summary describes the policy in one line, which only depends on its nodes and its window.
 func (p Policy) summary(zone *time.Location) string {
 	if p.Name == "" {
 		return ""
@@ -99,7 +100,8 @@ func (p Policy) summary(zone *time.Location) string {
 		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InProgress, waiting, p.Nodes.Failed, p.WindowText(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
 }
 
-// expected states when all is to be done. It moves with every minute that something takes longer, and is no change by itself.
+// expected describes the expected completion. A delay changes it every minute, so it does not count
+// as a change by itself.
 func (p Policy) expected(now time.Time, zone *time.Location) string {
 	if p.CompletionAt.IsZero() {
 		return ""
@@ -111,7 +113,7 @@ func (p Policy) expected(now time.Time, zone *time.Location) string {
 	return text + moment.At(p.CompletionAt, now, zone) + ", " + moment.Until(p.CompletionAt, now)
 }
 
-// policy is that of a name; the zero one where there is none.
+// policy returns the named policy, or a zero Policy.
 func (s Status) policy(name string) Policy {
 	if i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Name == name }); i >= 0 {
 		return s.Policies[i]
@@ -119,7 +121,7 @@ func (s Status) policy(name string) Policy {
 	return Policy{}
 }
 
-// reboot is that of a node; the zero one where there is none.
+// reboot returns the reboot of a node, or a zero Reboot.
 func (p Policy) reboot(node string) fleet.Reboot {
 	if i := slices.IndexFunc(p.InProgress, func(t fleet.Reboot) bool { return t.Node == node }); i >= 0 {
 		return p.InProgress[i]
@@ -127,22 +129,24 @@ func (p Policy) reboot(node string) fleet.Reboot {
 	return fleet.Reboot{}
 }
 
-// Progress is how far some nodes are on the way to what a command has asked for.
+// Progress shows how far nodes are with what a command requested.
 type Progress struct {
-	// Nodes is how many they are, and Done how many have nothing left to do.
+	// Nodes is the number of nodes, and Done the number of those that are finished.
 	Nodes, Done int
 
 	status Status
 	nodes  map[string]bool
-	// inProgress is how many of them a granted reboot disrupts, and others counts the rest by what they wait for or are short of.
+	// inProgress counts the nodes that a granted reboot disrupts. others counts the rest by what
+	// they wait for.
 	inProgress int
 	others     map[string]int
 }
 
-// Left states what a node that no granted reboot disrupts is short of. Empty: it is done.
+// Left says what is missing on a node that no granted reboot disrupts, or returns "" if the node is
+// done.
 type Left func(object *corev1.Node, n *plan.Node) string
 
-// ProgressOf is how far these nodes are.
+// ProgressOf returns the progress of the given nodes.
 func ProgressOf(f fleet.Fleet, nodes map[string]bool, left Left) Progress {
 	p := Progress{Nodes: len(nodes), status: Of(f), nodes: nodes, others: map[string]int{}}
 	busy, waits := map[string]bool{}, map[string]string{}
@@ -182,7 +186,8 @@ func ProgressOf(f fleet.Fleet, nodes map[string]bool, left Left) Progress {
 	return p
 }
 
-// Lines report what is new since an earlier look: a line for each node that went on, and one for all where their counts changed.
+// Lines describes what is new since an earlier progress: a line for each node that progressed, and
+// one for all if their counts changed.
 func (p Progress) Lines(before Progress, zone *time.Location) []string {
 	clock := p.status.At.In(zone).Format("Mon 15:04:05")
 	var lines []string
@@ -199,7 +204,7 @@ func (p Progress) Lines(before Progress, zone *time.Location) []string {
 	return lines
 }
 
-// String counts the nodes by what they do, wait for or are short of.
+// String formats the counts of the nodes.
 func (p Progress) String() string {
 	parts := []string{fmt.Sprintf("%d of %d done", p.Done, p.Nodes)}
 	if p.inProgress > 0 {

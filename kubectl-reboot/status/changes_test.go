@@ -15,12 +15,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// at is the status of a pool at an instant after Now.
+// at returns the status of a pool at a time after Now.
 func at(later time.Duration, p v1alpha1.RebootPolicy, nodes ...corev1.Node) status.Status {
 	return status.Of(fleet.New([]v1alpha1.RebootPolicy{p}, nodes, Now.Add(later)))
 }
 
-// TestChanges: the life of a reboot, line by line, and nothing where nothing changed.
+// TestChanges tests the lines of a whole reboot, and that nothing is printed without a change.
 func TestChanges(t *testing.T) {
 	night := 6 * time.Hour
 	granted := func(more ...func(*corev1.Node)) corev1.Node {
@@ -79,7 +79,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChanges_Zone: instants of the manager's sentences are in the reader's zone, too.
+// TestChanges_Zone tests that times inside the manager's sentences are in the reader's time zone,
+// too.
 func TestChanges_Zone(t *testing.T) {
 	late := at(time.Hour, Policy("w", Holds("n1", 7, 0)), Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0), Progressed(7, protocol.PhaseRebooting, 0), NotReady))
 	const want = "Mon 17:48:00  n1: RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 16:48:00 CET "
@@ -88,7 +89,7 @@ func TestChanges_Zone(t *testing.T) {
 	}
 }
 
-// TestChanges_Ends: a reboot that ends otherwise than well, and what goes away.
+// TestChanges_Ends tests reboots that fail, and nodes that disappear.
 func TestChanges_Ends(t *testing.T) {
 	granted := at(0, Policy("w", Holds("n1", 7, 0)), Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0)))
 	failed := Progressed(7, protocol.PhaseAborted, 0, func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })

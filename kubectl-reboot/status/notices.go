@@ -13,23 +13,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// LookAtManager is the command that shows whether the manager runs, whatever its namespace.
+// LookAtManager is the command that shows whether the manager runs, in any namespace.
 const LookAtManager = "kubectl get pods -A -l app.kubernetes.io/name=reboot-operator"
 
-// Kind is what a notice is about.
+// Kind is the kind of a notice.
 type Kind = plan.AttentionKind
 
-// The kinds of notices that are not about one policy as it was decided about.
+// The kinds of notices that do not come from the plan of one policy.
 const (
-	// ManagerDown means that no manager holds the Lease: nothing goes on.
+	// ManagerDown means that no manager holds the Lease, so nothing happens.
 	ManagerDown Kind = "ManagerDown"
-	// ManagerLags means that the manager has not done yet what it would do at once.
+	// ManagerLags means that the manager has not yet done what it would do at once.
 	ManagerLags Kind = "ManagerLags"
 	// NoPolicy means that nodes need a reboot and no policy selects them.
 	NoPolicy Kind = "NoPolicy"
 )
 
-// Notice is something that needs attention, and a command that helps.
+// Notice is something that needs attention, with a command that helps.
 type Notice struct {
 	Kind Kind `json:"kind"`
 	// Reason is why nodes fail or wait, empty if the kind says it.
@@ -39,19 +39,19 @@ type Notice struct {
 	Nodes   []string        `json:"nodes,omitempty"`
 }
 
-// Chosen reports whether nobody has to act: a person has asked for this state, or it passes in a
+// Chosen reports whether nobody has to act, because a person chose this state or it ends in a
 // moment.
 func (n Notice) Chosen() bool { return n.Kind == ManagerLags || plan.Attention{Kind: n.Kind}.Chosen() }
 
 func (n Notice) equal(other Notice) bool { return n.Kind == other.Kind && n.Message == other.Message }
 
-// notices returns what keeps a policy from going on by itself, most important first.
+// notices returns everything that stops a policy, most important first.
 func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy) []Notice {
 	var list []Notice
 	for _, a := range p.Attention(policy, f.Now) {
 		list = append(list, Notice{Kind: a.Kind, Reason: a.Reason, Message: a.Message, Command: a.Command, Nodes: a.Nodes})
 	}
-	if f.Manager.Down(f.Now) { // the one notice about it says why the rest waits
+	if f.Manager.Down(f.Now) { // the notice about the manager explains all the others
 		return list
 	}
 	if policy.Status.ObservedGeneration < policy.Generation {
@@ -69,8 +69,7 @@ func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Polic
 	return list
 }
 
-// Attention returns the notices of the cluster and of all policies. One that several of them have
-// is there once.
+// Attention returns the notices of the cluster and of all policies, without duplicates.
 func (s Status) Attention() []Notice {
 	all := slices.Clone(s.Notices)
 	for _, p := range s.Policies {
@@ -83,7 +82,7 @@ func (s Status) Attention() []Notice {
 	return all
 }
 
-// ManagerTrouble says that no manager runs, or that nobody knows. It is empty if one runs.
+// ManagerTrouble says that no manager runs, or that this is unknown. It is empty if one runs.
 func (s Status) ManagerTrouble() string {
 	if len(s.Notices) > 0 && s.Notices[0].Kind == ManagerDown {
 		return s.Notices[0].Message
@@ -91,7 +90,7 @@ func (s Status) ManagerTrouble() string {
 	return ""
 }
 
-// ofCluster returns the notices that are about no policy.
+// ofCluster returns the notices that do not concern a policy.
 func (s Status) ofCluster(f fleet.Fleet) []Notice {
 	var list []Notice
 	if text := f.Manager.Trouble(f.Now); text != "" {
@@ -106,7 +105,7 @@ func (s Status) ofCluster(f fleet.Fleet) []Notice {
 	return list
 }
 
-// Refusal is the condition of a policy that reports refused writes about granted reboots. Nil: none is refused.
+// Refusal returns the policy's condition about refused writes of granted reboots, or nil.
 func Refusal(policy *v1alpha1.RebootPolicy) *metav1.Condition {
 	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
 	if c == nil || c.Reason != string(v1alpha1.ReasonNodeWriteRefused) {

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// cordoned is a node that somebody cordoned so long ago, as the node controller notes it.
+// cordoned makes the node cordoned for some time, as the node controller records it.
 func cordoned(ago time.Duration) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		n.Spec.Unschedulable = true
@@ -27,19 +27,19 @@ func cordoned(ago time.Duration) func(*corev1.Node) {
 	}
 }
 
-// failedDrain is a node whose drain was given up so long ago.
+// failedDrain makes the node's drain given up some time ago.
 func failedDrain(seq int64, ago time.Duration) func(*corev1.Node) {
 	return Progressed(seq, protocol.PhaseAborted, ago, func(p *protocol.Progress) {
 		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "The drain was given up: default/db-0 stayed."
 	})
 }
 
-// blocked is what an agent reports against the reboot of its node.
+// blocked makes the agent report an obstacle to the reboot.
 func blocked(reason v1alpha1.Reason, message string) func(*corev1.Node) {
 	return Annotated(v1alpha1.AnnotationReport, fmt.Sprintf(`{"blockedBy":[{"reason":%q,"message":%q}]}`, reason, message))
 }
 
-// askedHook is a node whose hook before the drain was asked so long ago and has not answered.
+// askedHook makes the node run a before-hook that has not answered for some time.
 func askedHook(policy string, seq int64, ago time.Duration) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		phase := protocol.BeginHooks(v1alpha1.LedgerEntry{Node: n.Name, Seq: seq}, policy, n.Status.NodeInfo.BootID, v1alpha1.HooksBefore,
@@ -48,8 +48,8 @@ func askedHook(policy string, seq int64, ago time.Duration) func(*corev1.Node) {
 	}
 }
 
-// TestAttention shows that nothing is calm while something needs a person, and that what goes on by
-// itself is.
+// TestAttention tests that nothing looks calm while something needs a person, and that everything
+// else does.
 func TestAttention(t *testing.T) {
 	hooked := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}}
@@ -67,7 +67,8 @@ func TestAttention(t *testing.T) {
 	needs := Needs(2 * time.Hour)
 	cases := map[string]struct {
 		fleet fleet.Fleet
-		// want is kind, nodes, a part of the message and the command of each notice, in order.
+		// want holds the kind, the nodes, a part of the message and the command of each notice, in
+		// order.
 		want []string
 	}{
 		"nothing to do":   {one(Policy("workers"), Node("n1", "workers")), nil},
@@ -148,7 +149,7 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// TestAttention_ManyNodes shows that a fleet with the same trouble everywhere fits on a screen.
+// TestAttention_ManyNodes tests that a fleet with the same problem everywhere fits on a screen.
 func TestAttention_ManyNodes(t *testing.T) {
 	var nodes []corev1.Node
 	for i := range 200 {

@@ -9,10 +9,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// manyNodes is from how many nodes on one at a time would take very long.
+// manyNodes is the number of nodes from which one at a time would take too long.
 const manyNodes = 20
 
-// proposal is a first policy for a cluster that has none: it reports and reboots nothing. Empty: there are no nodes.
+// proposal returns a first policy for a cluster without one. The policy only reports. It is empty
+// if there are no nodes.
 func proposal(f fleet.Fleet) string {
 	workers := 0
 	for _, n := range f.Views() {
@@ -41,7 +42,7 @@ spec:
 `, name, selector, most)
 }
 
-// proposed is the proposal for people, as a command.
+// proposed formats the proposal as a command for people.
 func proposed(s Status, l terminal.Look) []string {
 	if s.Proposal == "" {
 		return nil

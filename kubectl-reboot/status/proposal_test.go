@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
-// TestProposal: a cluster without a policy gets one proposed that selects what it should, and reboots nothing.
+// TestProposal tests that the proposed policy selects the right nodes and reboots none.
 func TestProposal(t *testing.T) {
 	nodes := func(controlPlanes, workers int) []corev1.Node {
 		var list []corev1.Node

@@ -16,10 +16,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// barWidth is how wide the bar of progress is.
+// barWidth is the width of the progress bar.
 const barWidth = 24
 
-// Lines is the status for people.
+// Lines formats the status for people.
 func (s Status) Lines(l terminal.Look) []string {
 	if len(s.Policies) == 0 && len(s.Ungoverned) == 0 {
 		none := "No RebootPolicy, and no node needs a reboot."
@@ -35,7 +35,7 @@ func (s Status) Lines(l terminal.Look) []string {
 	return terminal.Blocks(bar, s.policies(l), s.inProgress(l), s.waiting(l), s.versions(l), s.notices(l), proposed(s, l))
 }
 
-// bar reports how far the whole is.
+// bar formats the progress of the whole fleet.
 func (s Status) bar(l terminal.Look) []string {
 	sum := s.Sum()
 	full := barWidth * sum.UpToDate / max(1, sum.Selected)
@@ -52,10 +52,10 @@ func (s Status) bar(l terminal.Look) []string {
 	return l.Hang(bar+"  ", barWidth+2, text)
 }
 
-// completion is when the last of the policies is expected to be done; zero: nothing is to be done, or it is unknown of one. It leaves
-// out the nodes that stay.
+// completion returns the expected completion of the last policy, without nodes that stay, and the
+// number of these. It is zero if nothing is left to do, or if it is unknown for one policy.
 func (s Status) completion() (last time.Time, stay int) {
-	staying := map[string]bool{} // one that rivals select stays in each
+	staying := map[string]bool{} // a node in a conflict stays in each policy
 	for _, p := range s.Policies {
 		switch {
 		case !p.HasWork():
@@ -72,7 +72,7 @@ func (s Status) completion() (last time.Time, stay int) {
 	return last, stay + len(staying)
 }
 
-// butFor states how many nodes an estimate leaves out. Empty: none.
+// butFor says how many nodes an estimate leaves out, or returns "".
 func butFor(stay int) string {
 	if stay == 0 {
 		return ""
@@ -80,7 +80,7 @@ func butFor(stay int) string {
 	return fmt.Sprintf(" but %d", stay)
 }
 
-// notices are wrapped. Their commands are not, so that they can be copied.
+// notices formats the notices. Commands are not wrapped, so that they can be copied.
 func (s Status) notices(l terminal.Look) []string {
 	var lines []string
 	for _, n := range s.Attention() {
@@ -131,7 +131,7 @@ func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 	}
 }
 
-// done is when all is expected to be, written as it is asked for: later than that, where nodes stay.
+// done formats the expected completion, with the number of nodes that it leaves out.
 func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	if p.Guessed {
 		measured := write
@@ -148,7 +148,7 @@ func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	return terminal.Cell{Text: "?", Style: terminal.Wait}
 }
 
-// agents is how many of the nodes have an agent that works.
+// agents formats how many nodes have a working agent.
 func (p Policy) agents() terminal.Cell {
 	switch {
 	case p.Agents == nil:
@@ -159,7 +159,7 @@ func (p Policy) agents() terminal.Cell {
 	return terminal.Cell{Text: p.Agents.Summary}
 }
 
-// number is painted where it is not nothing.
+// number formats a number, with color unless it is zero.
 func number(n int, style terminal.Style) terminal.Cell {
 	if n == 0 {
 		style = terminal.Plain
@@ -167,7 +167,7 @@ func number(n int, style terminal.Style) terminal.Cell {
 	return terminal.Cell{Text: strconv.Itoa(n), Style: style}
 }
 
-// phaseStyle is how a phase looks.
+// phaseStyle maps each phase to its style.
 var phaseStyle = map[plan.RebootState]terminal.Style{
 	plan.StateGranted: terminal.Busy, plan.StateHooks: terminal.Wait, plan.StateDraining: terminal.Busy, plan.StateRebooting: terminal.Away,
 	plan.StateBooted: terminal.Away, plan.StateSettling: terminal.Good, plan.StateAborted: terminal.Wait,
@@ -183,7 +183,7 @@ func (s Status) inProgress(l terminal.Look) []string {
 	return l.Table([]string{"IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE"}, rows)
 }
 
-// rebootRow is a row for a granted reboot. Its note states what the phase does not.
+// rebootRow formats a granted reboot, with a note about what the phase does not say.
 func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {
@@ -194,7 +194,7 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	case strings.EqualFold(t.Message, string(t.Phase)):
 		note.Text = timesOut(t, now)
 		if t.Drain != "" {
-			note.Text += ": " + strings.TrimPrefix(t.Drain, "The drain ") // which the phase reports already
+			note.Text += ": " + strings.TrimPrefix(t.Drain, "The drain ") // the phase says the rest
 		}
 	case !t.Until.IsZero():
 		note.Text += "; " + timesOut(t, now)
@@ -208,7 +208,8 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	}
 }
 
-// timesOut is when the phase times out. A drain does by drain.timeout, and is overdue where its agent has not reported that.
+// timesOut formats the end of the phase. A drain ends by drain.timeout, and is overdue if its agent
+// does not report that.
 func timesOut(t fleet.Reboot, now time.Time) string {
 	switch {
 	case t.Until.IsZero():
@@ -241,7 +242,7 @@ func (s Status) waiting(l terminal.Look) []string {
 	return l.Table([]string{"WAITING FOR", "POLICY", ">NODES", "WHICH"}, rows)
 }
 
-// versions are what the nodes run. A policy whose nodes report none has no row.
+// versions formats the versions that the nodes run. A policy without reported versions has no row.
 func (s Status) versions(l terminal.Look) []string {
 	var rows [][]terminal.Cell
 	for _, p := range s.Policies {
@@ -258,7 +259,8 @@ func (s Status) versions(l terminal.Look) []string {
 	return l.Table([]string{"SYSTEM", "POLICY", "NEWEST", ">ON IT", "OTHERS"}, rows)
 }
 
-// others are the versions beside the newest, and how many of their nodes wait for no reboot: there the update has not been staged.
+// others formats the versions other than the newest, and how many of their nodes do not wait for a
+// reboot, because the update has not been staged there.
 func others(v v1alpha1.SystemVersions) string {
 	rest, parts := v.Nodes-v.OnNewest, make([]string, 0, len(v.Others)+1)
 	for _, o := range v.Others {

@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
-// busy is a fleet in which everything happens at once, at night.
+// busy returns a fleet in which everything happens at once, at night.
 func busy() fleet.Fleet {
 	night := Now.Add(6 * time.Hour)
 	over := metav1.NewTime(night.Add(26 * time.Hour))
@@ -52,7 +52,8 @@ func busy() fleet.Fleet {
 	return fleet.New(policies, nodes, night)
 }
 
-// versions is a fleet of two channels, in which some nodes are behind and wait for nothing.
+// versions returns a fleet with two channels, in which some nodes are outdated and wait for
+// nothing.
 func versions() fleet.Fleet {
 	var nodes []corev1.Node
 	add := func(number int, group, version string, options ...func(*corev1.Node)) {
@@ -77,7 +78,8 @@ func versions() fleet.Fleet {
 	return fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights), Policy("gpu")}, append(nodes, Node("gpu-1", "gpu")), Now)
 }
 
-// TestLines_ANodeOfRivalsStaysOnce: the estimate of each of them leaves it out.
+// TestLines_ANodeOfRivalsStaysOnce tests that a node in a conflict is counted once, although both
+// policies leave it out.
 func TestLines_ANodeOfRivalsStaysOnce(t *testing.T) {
 	db := func(n *corev1.Node) { n.Labels["tier"] = "db" }
 	rival := Policy("rival", Spec(func(s *v1alpha1.RebootPolicySpec) {

@@ -14,50 +14,55 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
-// Status is the fleet at one instant.
+// Status is the state of the fleet at one instant.
 type Status struct {
 	At       time.Time `json:"at"`
 	Policies []Policy  `json:"policies"`
-	// Ungoverned are the nodes that need a reboot and that no policy selects.
+	// Ungoverned lists the nodes that need a reboot and that no policy selects.
 	Ungoverned []string `json:"ungoverned,omitempty"`
-	// Silent is how many nodes of the cluster no agent has reported for.
+	// Silent is the number of nodes for which no agent has ever reported.
 	Silent int `json:"silent,omitempty"`
-	// Proposal is a first policy for a cluster that has none, as YAML. Empty: there is one, or no node.
+	// Proposal is a first policy in YAML. It is empty if there is a policy or there are no nodes.
 	Proposal string `json:"proposal,omitempty"`
-	// Notices are what needs a person and is about no policy, such as a manager that does not run.
+	// Notices lists what needs a person and does not concern a policy, such as a manager that is
+	// not running.
 	Notices []Notice `json:"notices,omitempty"`
 }
 
-// Policy is one policy and its nodes.
+// Policy is the state of one policy and its nodes.
 type Policy struct {
 	Name string        `json:"name"`
 	Mode v1alpha1.Mode `json:"mode"`
-	// MaxUnavailable is as the user wrote it, here or in the policy whose limit this one shares, and Limit the same in nodes.
+	// MaxUnavailable is the user's value, of this policy or of the one whose limit it shares. Limit
+	// is the same as a number of nodes.
 	MaxUnavailable string `json:"maxUnavailable"`
 	Limit          int32  `json:"limit"`
 	Window         Window `json:"window"`
 	Nodes          Nodes  `json:"nodes"`
-	// CompletionAt is when the last pending node is expected back. Zero: nothing is pending, or it cannot be known. Stays are the nodes
-	// that it leaves out, as they wait for a person or another system.
+	// CompletionAt is the time when the last pending node is expected back, or zero if nothing is
+	// pending or it is unknown. Stays lists the nodes that it leaves out, because they wait for a
+	// person or another system.
 	CompletionAt time.Time       `json:"completionAt,omitzero"`
 	Stays        []forecast.Stay `json:"stays,omitempty"`
-	// Guessed reports that CompletionAt rests on assumed durations, as no reboot of the policy has
-	// been measured yet.
+	// Guessed means that CompletionAt is based on default durations, because no reboot of the
+	// policy has been measured.
 	Guessed bool `json:"guessed,omitempty"`
-	// Unavailable names who uses up the limit.
+	// Unavailable says who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
 	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
-	// Waiting states why nodes wait, in the order of status.blocked.
+	// Waiting lists the reasons why nodes wait, in the order of status.blocked.
 	Waiting []Waiting `json:"waiting,omitempty"`
-	// Due are the nodes that nothing blocks: the manager grants their reboot with its next look.
+	// Due lists nodes that nothing blocks, so that the manager grants their reboot in its next
+	// pass.
 	Due     []string `json:"due,omitempty"`
 	Notices []Notice `json:"notices,omitempty"`
-	// Agents is how many nodes have an agent that works, as the manager sees it. Nil: it does not report it.
+	// Agents is the number of nodes with a working agent as the manager reports it, or nil if it
+	// does not.
 	Agents *v1alpha1.AgentsStatus `json:"agents,omitempty"`
-	// Versions states which versions of their operating systems the nodes run, as status.versions does.
+	// Versions lists the operating system versions of the nodes, like status.versions.
 	Versions []v1alpha1.SystemVersions `json:"versions,omitempty"`
 
-	// Plan is what is decided about it, and Governed are its nodes, by name.
+	// Plan has the decisions for the policy. Governed lists its nodes, sorted by name.
 	Plan     plan.Plan    `json:"-"`
 	Governed []*plan.Node `json:"-"`
 }
@@ -65,18 +70,19 @@ type Policy struct {
 // Nodes counts the nodes of a policy.
 type Nodes struct {
 	Selected int `json:"selected"`
-	// Reporting have an agent that knows whether a reboot is needed.
+	// Reporting nodes have an agent that knows whether a reboot is needed.
 	Reporting int `json:"reporting"`
-	// UpToDate need no reboot, and are not in the middle of one. An agent reports that which works, as far as the manager sees.
+	// UpToDate nodes need no reboot and are not being rebooted, according to an agent that the
+	// manager sees working.
 	UpToDate   int `json:"upToDate"`
 	Pending    int `json:"pending"`
 	InProgress int `json:"inProgress"`
-	// Waiting need a reboot and do not have it yet.
+	// Waiting nodes need a reboot that has not been granted.
 	Waiting int `json:"waiting"`
 	Failed  int `json:"failed"`
 }
 
-// Sum counts the nodes of all policies.
+// Sum adds up the nodes of all policies.
 func (s Status) Sum() Nodes {
 	var sum Nodes
 	for _, p := range s.Policies {
@@ -91,13 +97,13 @@ func (s Status) Sum() Nodes {
 	return sum
 }
 
-// Waiting is one reason and the nodes that wait for it.
+// Waiting is one reason with the nodes that wait for it.
 type Waiting struct {
 	Reason v1alpha1.Reason `json:"reason"`
 	Nodes  []string        `json:"nodes"`
 }
 
-// Of is the status of the policies that are named, or of all of them.
+// Of returns the status of the named policies, or of all.
 func Of(f fleet.Fleet, names ...string) Status {
 	s := Status{At: f.Now, Policies: []Policy{}}
 	for i := range f.Policies {
@@ -150,12 +156,12 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	return status
 }
 
-// HasWork reports whether the policy has nodes to reboot, and does so: in mode DryRun it only reports.
+// HasWork reports whether the policy has nodes to reboot. In mode DryRun it never has.
 func (p Policy) HasWork() bool {
 	return p.Mode != v1alpha1.ModeDryRun && p.Nodes.Pending+p.Nodes.InProgress > 0
 }
 
-// reboots are those that are not over, first granted first.
+// reboots returns the reboots in progress, first granted first.
 func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.Reboot {
 	var list []fleet.Reboot
 	for _, t := range p.Reboots {
@@ -171,7 +177,8 @@ func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.
 	return list
 }
 
-// waiting leaves out those whose hooks run: they have a slot already.
+// waiting groups the waiting nodes by reason. It leaves out nodes whose hooks run, because they
+// have a slot already.
 func waiting(decisions []plan.Decision, inProgress []fleet.Reboot) []Waiting {
 	var list []Waiting
 	for _, d := range decisions {

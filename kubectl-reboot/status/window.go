@@ -9,13 +9,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Window is whether a reboot may start now, and until when that is so.
+// Window says whether a reboot may start now, and until when.
 type Window struct {
 	State v1alpha1.WindowState `json:"state"`
-	// Name is that of the window or blackout, where there is one.
+	// Name is the name of the window or blackout, if any.
 	Name     string `json:"name,omitempty"`
 	Blackout bool   `json:"blackout,omitempty"`
-	// Until is when it opens, closes or goes on. Zero: not by itself, or not within 400 days.
+	// Until is the time when the state changes, or zero if it does not change by itself or within
+	// 400 days.
 	Until time.Time `json:"until,omitzero"`
 }
 
@@ -34,7 +35,8 @@ func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w windo
 	return s
 }
 
-// windowCell reports whether a reboot may start, the most important part first: the end may be cut off.
+// windowCell says whether a reboot may start, with the most important part first because the end
+// may be cut off.
 func (p Policy) windowCell(zone *time.Location, now time.Time) (string, terminal.Style) {
 	text, style := p.WindowText(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
 	switch state := p.Window.State; {
@@ -51,7 +53,7 @@ func (p Policy) windowCell(zone *time.Location, now time.Time) (string, terminal
 	return text, style
 }
 
-// WindowText reports whether a reboot may start, and until when that is so, which write formats.
+// WindowText says whether a reboot may start, and until when, formatted by write.
 func (p Policy) WindowText(write func(time.Time) string) string {
 	at, until := "", ""
 	if !p.Window.Until.IsZero() {

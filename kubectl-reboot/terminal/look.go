@@ -7,20 +7,22 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
-// Look is how something is shown.
+// Look says how to format output.
 type Look struct {
 	Theme Theme
-	// Width is the terminal's, to which tables are cut and text is wrapped. 0: a pipe, nothing is.
+	// Width is the width of the terminal, to which tables and text are wrapped. It is 0 for a pipe,
+	// where nothing is wrapped.
 	Width int
-	// Wide shows more columns, and every name.
+	// Wide shows more columns, and all names.
 	Wide bool
-	// Zone is the one in which instants are shown.
+	// Zone is the time zone of the output.
 	Zone *time.Location
-	// Flags follow the commands of kubectl and Helm that are shown, such as --context=prod: they go to the cluster that was asked.
+	// Flags is appended to the shown commands of kubectl and Helm, for example --context=prod, so
+	// that they use the same cluster.
 	Flags string
 }
 
-// Command is a command to copy. Helm calls the context otherwise.
+// Command formats a command to copy. Helm has another name for the context flag.
 func (l Look) Command(command string) string {
 	switch {
 	case l.Flags == "":
@@ -32,7 +34,7 @@ func (l Look) Command(command string) string {
 	return l.Theme.Paint(Strong, command)
 }
 
-// gap is what is between two columns of a table.
+// gap separates two columns of a table.
 const gap = "  "
 
 // Cell is one field of a table.
@@ -41,10 +43,10 @@ type Cell struct {
 	Style Style
 }
 
-// Table lays rows out below the names of their columns, in columns as wide as their widest cell.
-// Only a wide Look shows a column whose name begins with "+". Then, ">" aligns a column of numbers
-// on the right; the last column never is. Instants of UTC in cells are shown in the reader's zone.
-// In a narrow terminal rows take several lines. No rows: there is no table.
+// Table formats rows below the names of their columns. Columns whose name begins with "+" are only
+// shown in a wide Look. Columns whose name then begins with ">" are right-aligned, unless they are
+// the last. UTC times in cells are converted to the reader's time zone. In a narrow terminal rows
+// take several lines. Without rows it returns nothing.
 func (l Look) Table(columns []string, rows [][]Cell) []string {
 	if len(rows) == 0 {
 		return nil
@@ -82,15 +84,15 @@ func (l Look) Table(columns []string, rows [][]Cell) []string {
 }
 
 const (
-	// leastText is how many columns the last cell of a row gets at least. With less room it goes to
-	// a line of its own.
+	// leastText is the minimum width of the last cell of a row. With less room it starts a new
+	// line.
 	leastText = 14
-	// mostLines is how many lines one cell takes at most.
+	// mostLines is the maximum number of lines of one cell.
 	mostLines = 8
 )
 
-// fold returns the first column of each line that a row takes: columns that do not fit beside the
-// others begin a new line. least is how many columns the last cell needs, whose text is wrapped.
+// fold returns the first columns of each line of a row: columns that do not fit start a new line.
+// least is the minimum width of the last cell, whose text is wrapped.
 func (l Look) fold(widths []int, least int) map[int]bool {
 	folded := map[int]bool{}
 	if l.Width == 0 {
@@ -114,8 +116,8 @@ func (l Look) fold(widths []int, least int) map[int]bool {
 	return folded
 }
 
-// tableRow returns the lines of one row. Text is wrapped between words; only a word that is wider
-// than the terminal is cut.
+// tableRow returns the lines of one row. Text is wrapped between words, and only words wider than
+// the terminal are cut.
 func (l Look) tableRow(columns []string, row []Cell, widths []int, folded map[int]bool) []string {
 	var lines []string
 	var b strings.Builder
@@ -158,7 +160,7 @@ func (l Look) tableRow(columns []string, row []Cell, widths []int, folded map[in
 	return lines
 }
 
-// wrapped wraps the last cell of a row behind so many columns.
+// wrapped wraps the last cell of a row, which starts at the given column.
 func (l Look) wrapped(text string, columns int) []string {
 	if l.Width == 0 {
 		return []string{part(text)}
@@ -181,8 +183,8 @@ func align(text string, width int, right bool) string {
 	return text + blanks
 }
 
-// Wrap breaks a text between words into lines of at most so many columns; 0: it is one line. A longer word has a line of its own
-// and is not cut: it may be part of a command, which must stay whole.
+// Wrap breaks a text between words into lines of at most the given width, or into one line if that
+// is 0. A longer word gets its own line and is not cut, because it may be part of a command.
 func Wrap(text string, width int) []string {
 	if width <= 0 {
 		return []string{part(text)}
@@ -202,8 +204,8 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Hang wraps a text behind a lead that takes so many columns: the lead before the first line, blanks before the others. Instants of
-// UTC in the text are shown in the reader's zone.
+// Hang wraps a text with a hanging indent: lead starts the first line, and blanks as wide as
+// columns start the others. UTC times in the text are converted to the reader's time zone.
 func (l Look) Hang(lead string, columns int, text string) []string {
 	lines := Wrap(moment.Local(text, l.Zone), max(0, l.Width-columns))
 	for i := range lines {
@@ -213,7 +215,7 @@ func (l Look) Hang(lead string, columns int, text string) []string {
 	return lines
 }
 
-// Blocks puts an empty line between blocks that have content.
+// Blocks joins blocks with empty lines in between, and skips empty blocks.
 func Blocks(blocks ...[]string) []string {
 	var lines []string
 	for _, block := range blocks {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A command goes to the cluster that was asked, whatever kubectl's current context is.
+// A shown command must use the same cluster, whatever kubectl's current context is.
 func TestLook_Command(t *testing.T) {
 	l := Look{Flags: "--kubeconfig=/c --context=prod"}
 	for command, want := range map[string]string{
@@ -85,7 +85,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Letters of East Asia take two columns, and accents none of their own. What is below one another and where a line is cut go by
+// East Asian letters take two columns and combining accents none. Alignment and cuts must count
 // columns.
 func TestTable_ByColumns(t *testing.T) {
 	rows := [][]Cell{

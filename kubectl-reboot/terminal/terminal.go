@@ -1,4 +1,5 @@
-// Package terminal shows progress to people: in place and in colour in a terminal, as plain lines in a pipe.
+// Package terminal shows progress to people: in place and in color in a terminal, and as plain
+// lines in a pipe.
 package terminal
 
 import (
@@ -16,11 +17,11 @@ import (
 )
 
 const (
-	// frame is how often what moves is drawn again.
+	// frame is the interval between two frames of an animation.
 	frame = 100 * time.Millisecond
-	// defaultWidth and defaultHeight are those of a terminal of unknown size.
+	// defaultWidth and defaultHeight are used if the size of the terminal is unknown.
 	defaultWidth, defaultHeight = 80, 24
-	// stepWidth is how wide the name of a step may be.
+	// stepWidth is the maximum width of a step's name.
 	stepWidth = 52
 )
 
@@ -31,11 +32,11 @@ const (
 	clearBelow = "\x1b[J"
 )
 
-// Terminal is where progress is shown. Its methods may be called from any goroutine.
+// Terminal shows output. Its methods may be called from any goroutine.
 type Terminal struct {
-	// Live reports whether lines can be drawn again in place.
+	// Live reports whether lines can be redrawn in place.
 	Live bool
-	// Theme paints.
+	// Theme adds colors.
 	Theme Theme
 
 	out   io.Writer
@@ -43,11 +44,12 @@ type Terminal struct {
 	clock clock.Clock
 
 	mu sync.Mutex
-	// drawn are the lines above the cursor that the next drawing replaces.
+	// drawn holds the lines above the cursor that the next Draw replaces.
 	drawn []string
 }
 
-// Open shows on a file. Colours are left out where the file is no terminal, TERM is dumb or NO_COLOR is set.
+// Open returns a Terminal for a file. It omits colors if the file is not a terminal, TERM is dumb
+// or NO_COLOR is set.
 func Open(file *os.File, getenv func(string) string) *Terminal {
 	if !term.IsTerminal(int(file.Fd())) || getenv("TERM") == "dumb" {
 		return Pipe(file)
@@ -60,20 +62,20 @@ func Open(file *os.File, getenv func(string) string) *Terminal {
 	})
 }
 
-// Live shows on what understands escape sequences.
+// Live returns a Terminal for a writer that understands escape sequences.
 func Live(out io.Writer, theme Theme, size func() (width, height int)) *Terminal {
 	return &Terminal{Live: true, Theme: theme, out: out, clock: clock.RealClock{}, size: size}
 }
 
-// Pipe shows on what is no terminal.
+// Pipe returns a Terminal for a writer that is not a terminal.
 func Pipe(out io.Writer) *Terminal {
 	return &Terminal{out: out, clock: clock.RealClock{}, size: func() (width, height int) { return defaultWidth, defaultHeight }}
 }
 
-// Size is how many columns and lines there are.
+// Size returns the number of columns and lines.
 func (t *Terminal) Size() (width, height int) { return t.size() }
 
-// Print prints lines for good.
+// Print prints lines that are not redrawn.
 func (t *Terminal) Print(lines ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +83,7 @@ func (t *Terminal) Print(lines ...string) {
 	fmt.Fprint(t.out, strings.Join(lines, "\n")+"\n")
 }
 
-// Draw draws lines instead of those drawn before. Only on a live terminal.
+// Draw replaces the previously drawn lines. It needs a live terminal.
 func (t *Terminal) Draw(lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +101,7 @@ func (t *Terminal) draw(lines []string) {
 	if up > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", up)
 	}
-	t.drawn = t.Theme.Lines(lines) // each is one line, or the next drawing would begin in the wrong one
+	t.drawn = t.Theme.Lines(lines) // split into single lines, or the next drawing would start in the wrong one
 	for _, line := range t.drawn {
 		b.WriteString("\r" + line)
 		if _, full := t.rows(line); !full {
@@ -111,18 +113,19 @@ func (t *Terminal) draw(lines []string) {
 	fmt.Fprint(t.out, b.String())
 }
 
-// rows is how many rows of the terminal a line takes. Full: it ends in the last column, where the cursor stays until the next letter.
-// To clear the rest of the row would erase that column.
+// rows returns how many rows of the terminal a line takes. full means that it ends in the last
+// column, where the cursor stays until the next letter, so that clearing the rest of the row would
+// erase that column.
 func (t *Terminal) rows(line string) (rows int, full bool) {
 	width, _ := t.size()
 	takes := textWidth(painted.ReplaceAllString(line, ""))
 	return max(1, (takes+width-1)/width), takes > 0 && takes%width == 0
 }
 
-// Crop leaves out the last of more lines than there is room for, and reports it.
+// Crop cuts lines to the given height, and adds a remark about omitted lines.
 func (t *Terminal) Crop(lines []string, height int) []string {
 	height = max(height, 1)
-	used, fit := 0, 0 // fit leave a row for the report
+	used, fit := 0, 0 // fit leaves a row for the remark
 	for _, line := range lines {
 		rows, _ := t.rows(line)
 		if used += rows; used < height {
@@ -135,7 +138,7 @@ func (t *Terminal) Crop(lines []string, height int) []string {
 	return append(lines[:fit:fit], "… "+message.Count(len(lines)-fit, "more line", "more lines"))
 }
 
-// Close leaves what is drawn where it is and gives the cursor back.
+// Close leaves the drawn lines on the screen and shows the cursor again.
 func (t *Terminal) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +148,7 @@ func (t *Terminal) Close() {
 	}
 }
 
-// Step runs one step of a start and reports how long it takes.
+// Step runs one step and shows how long it takes.
 func (t *Terminal) Step(name string, run func() error) error {
 	began := t.clock.Now()
 	done := make(chan struct{})

@@ -49,7 +49,8 @@ func TestDraw_ReplacesWhatWasDrawnAndNothingElse(t *testing.T) {
 	}
 }
 
-// A line that is wider than the terminal takes more rows of it. From the last of them the cursor goes up to where the drawing begins.
+// A line wider than the terminal takes several rows, so the cursor has to go up further to redraw
+// it.
 func TestDraw_GoesUpAsManyRowsAsTheLinesTook(t *testing.T) {
 	for name, tc := range map[string]struct {
 		line string
@@ -75,7 +76,8 @@ func TestDraw_GoesUpAsManyRowsAsTheLinesTook(t *testing.T) {
 	}
 }
 
-// Terminals stay in the last column until the next letter. To clear the rest of the line there would erase what is in it.
+// A terminal stays in the last column until the next letter, so clearing the rest of the line would
+// erase that column.
 func TestDraw_ErasesNothingOfALineThatFillsItsRow(t *testing.T) {
 	screen, out := shown(true)
 	full := strings.Repeat("x", 80)

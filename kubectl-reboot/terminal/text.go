@@ -13,10 +13,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Style is what a text means.
+// Style is the meaning of a text.
 type Style string
 
-// Styles, as SGR parameters.
+// The styles are SGR parameters.
 const (
 	Plain  Style = ""
 	Strong Style = "1"
@@ -28,13 +28,13 @@ const (
 	Bad    Style = "1;31"
 )
 
-// Theme paints, or not.
+// Theme adds styles to text.
 type Theme struct {
 	// Color is off in pipes and with NO_COLOR.
 	Color bool
 }
 
-// Paint gives a text its style, and leaves it none of its own.
+// Paint adds a style to a text, after removing the text's own control sequences.
 func (t Theme) Paint(style Style, text string) string {
 	text = Harmless(text)
 	if !t.Color || style == Plain || text == "" {
@@ -43,13 +43,15 @@ func (t Theme) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Most texts come from nodes, hooks and alerts. Some are in JSON in annotations, where an escape sequence is plain letters until it
-// is decoded. They are read in many places, which also feed the planner and -o json, so they are not changed there. Paint, Table and
-// Wrap make each text harmless where it becomes text for people, before they add sequences of their own. Line is applied last and
-// lets only the theme's sequences through, so a text that bypassed those three can have a colour at most.
+// Most texts come from nodes, hooks and alerts, partly as JSON in annotations, in which an escape
+// sequence is not visible before it is decoded. Many places read them, also for the planner and -o
+// json, so they are not changed there. Instead Paint, Table and Wrap make each text harmless before
+// they add their own sequences. Line comes last and only lets the theme's sequences through, so
+// that a text that bypassed the other three can at most have a color.
 
-// Harmless is a text that a terminal only shows, with its tabs and ends of lines. U+FFFD replaces each other control character (C0,
-// DEL, C1), each that opens or ends another direction of letters, and each byte that is no UTF-8. U+FFFD takes one column.
+// Harmless returns a text that a terminal only displays. It keeps tabs and line breaks. It replaces
+// other control characters (C0, DEL, C1), characters that change the text direction, and bytes that
+// are not UTF-8 with U+FFFD, which takes one column.
 func Harmless(text string) string { return strings.Map(harmless, text) }
 
 func harmless(r rune) rune {
@@ -59,8 +61,8 @@ func harmless(r rune) rune {
 	return message.Harmless(r)
 }
 
-// Escaped is the same JSON with the characters that Harmless replaces written as escape sequences of JSON. Encoders escape C0 only,
-// and a YAML parser refuses the others.
+// Escaped replaces the characters that Harmless replaces with JSON escape sequences. Encoders only
+// escape C0, and YAML parsers refuse the others.
 func Escaped(json string) string {
 	var b strings.Builder
 	for _, r := range json {
@@ -73,17 +75,18 @@ func Escaped(json string) string {
 	return b.String()
 }
 
-// part is a harmless text without line ends. With them a node could print lines of its own, for example about other nodes.
+// part makes a text harmless and removes line breaks, with which a node could print lines that look
+// like ours.
 func part(text string) string { return Harmless(blanks.Replace(text)) }
 
 var blanks = strings.NewReplacer("\n", " ", "\t", " ", "\r", " ")
 
-// painted are the sequences that Paint adds, and no others.
+// painted matches exactly the sequences that Paint adds.
 var painted = regexp.MustCompile("\x1b\\[(?:" + strings.Join([]string{
 	"0", string(Strong), string(Quiet), string(Good), string(Wait), string(Busy), string(Away), string(Bad),
 }, "|") + ")m")
 
-// Line is a line as it may be printed: one line, with the colours of the theme where it has any, and harmless otherwise.
+// Line makes a line safe to print: a single line, without sequences other than the theme's colors.
 func (t Theme) Line(line string) string {
 	if !t.Color {
 		return part(line)
@@ -97,7 +100,7 @@ func (t Theme) Line(line string) string {
 	return b.String() + part(line[end:])
 }
 
-// Lines are lines as they may be printed.
+// Lines makes lines safe to print.
 func (t Theme) Lines(lines []string) []string {
 	safe := make([]string, len(lines))
 	for i, line := range lines {
@@ -106,12 +109,13 @@ func (t Theme) Lines(lines []string) []string {
 	return safe
 }
 
-// Colourless writes what has no colours, such as errors, and makes it harmless.
+// Colourless returns a writer for output without colors, such as errors, that makes everything
+// harmless.
 func Colourless(out io.Writer) io.Writer { return colourless{out} }
 
 type colourless struct{ out io.Writer }
 
-// Write implements io.Writer. What it is given is written as a whole: it is a message.
+// Write implements io.Writer. Each call must contain a whole message.
 func (c colourless) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(c.out, Harmless(string(text))); err != nil {
 		return 0, err
@@ -119,13 +123,13 @@ func (c colourless) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Fit makes a text exactly so many columns wide. What is cut off ends in an ellipsis.
+// Fit makes a text exactly as wide as given, and marks a cut with an ellipsis.
 func Fit(text string, width int) string {
 	text = Cut(text, width)
 	return text + strings.Repeat(" ", max(0, width-textWidth(text)))
 }
 
-// Cut makes a text at most so many columns wide. What is cut off ends in an ellipsis.
+// Cut makes a text at most as wide as given, and marks a cut with an ellipsis.
 func Cut(text string, width int) string {
 	if width <= 0 {
 		return ""
@@ -141,7 +145,7 @@ func Cut(text string, width int) string {
 	return strings.TrimRight(text[:end], " ") + "…"
 }
 
-// textWidth is how many columns of a terminal a text takes.
+// textWidth returns the number of columns that a text takes.
 func textWidth(text string) int {
 	sum := 0
 	for _, r := range text {
@@ -150,7 +154,8 @@ func textWidth(text string) int {
 	return sum
 }
 
-// runeWidth is how many columns a character takes: letters of East Asia and most pictures two, what joins the letter before none.
+// runeWidth returns the number of columns that a character takes: two for East Asian letters and
+// most pictures, and none for combining characters.
 func runeWidth(r rune) int {
 	if unicode.In(harmless(r), unicode.Mn, unicode.Me, unicode.Cf) {
 		return 0
@@ -163,7 +168,7 @@ func runeWidth(r rune) int {
 	}
 }
 
-// Seconds is a duration for people, in at most six columns: 0.3 s, 99.9 s, 2m05s, 3h07m.
+// Seconds formats a duration in at most six columns: 0.3 s, 99.9 s, 2m05s, 3h07m.
 func Seconds(d time.Duration) string {
 	whole := d.Round(time.Second)
 	switch {
@@ -175,7 +180,7 @@ func Seconds(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", whole/time.Hour, whole%time.Hour/time.Minute)
 }
 
-// Some names the first five, and how many more there are.
+// Some returns the first five names and the number of others.
 func Some(names []string) string {
 	return message.Names(names, 5)
 }

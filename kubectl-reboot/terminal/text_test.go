@@ -73,7 +73,7 @@ func TestLine_HasNothingButTheColoursOfItsTheme(t *testing.T) {
 	}
 }
 
-// TestPaint_IsNotFaked: what looks like the theme's own is taken from the text before the theme adds its own.
+// TestPaint_IsNotFaked tests that a text cannot contain sequences that look like the theme's.
 func TestPaint_IsNotFaked(t *testing.T) {
 	theme, fake := Theme{Color: true}, "\x1b[32m✓ fine\x1b[0m\nn9"
 	got := map[string][]string{

@@ -10,33 +10,34 @@ import (
 )
 
 const (
-	// gapWidth is the width of hours in which nothing happens, of any number.
+	// gapWidth is the width of a period without reboots, whatever its duration.
 	gapWidth = 34.0
-	// leastWidth is how wide a stretch is at least.
+	// leastWidth is the minimum width of a stretch.
 	leastWidth = 100.0
-	// mostStretches is how many are drawn at most.
+	// mostStretches is the maximum number of stretches that are drawn.
 	mostStretches = 24
-	// lookBack is how much of what is in progress is shown of the time before now.
+	// lookBack is how far before now reboots in progress are shown.
 	lookBack = 30 * time.Minute
 )
 
-// stretch is a stretch of time in which something happens, drawn to scale.
+// stretch is a period with reboots, drawn to scale.
 type stretch struct {
 	from, to time.Time
-	// x and width are where it is drawn.
+	// x and width are its position in the picture.
 	x, width float64
 }
 
-// axis is time from left to right: stretches to scale, and between them gaps in which no node is rebooted.
+// axis is the time axis from left to right: stretches to scale, and gaps without reboots between
+// them.
 type axis struct {
 	stretches []stretch
-	// now is the left edge, where it is in a gap before the first stretch.
+	// now is the left edge, if that is in a gap before the first stretch.
 	now time.Time
-	// cut reports that there is more than is drawn.
+	// cut means that some stretches are not drawn.
 	cut bool
 }
 
-// axisOf lays the hours out between the edges of the picture; it needs more room where there are many stretches.
+// axisOf distributes the stretches over the picture, and returns the required width.
 func axisOf(t Timetable) (axis, float64) {
 	a := axis{stretches: join(busy(t))}
 	if a.cut = len(a.stretches) > mostStretches; a.cut {
@@ -61,7 +62,8 @@ func axisOf(t Timetable) (axis, float64) {
 	return a, max(x-gapWidth-leftEdge, 0)
 }
 
-// busy are the hours to show: those in which nodes are rebooted, from the opening of the window on, with a margin, and now.
+// busy returns the periods to show: now, and those with reboots, from the opening of the window on
+// and with a margin.
 func busy(t Timetable) []stretch {
 	var busy []stretch
 	for _, r := range t.Reboots {
@@ -86,7 +88,7 @@ func busy(t Timetable) []stretch {
 	return busy
 }
 
-// lastEnd is when the last reboot ends that starts in an opening; zero: none starts.
+// lastEnd returns the end of the last reboot that starts in an opening, or zero.
 func lastEnd(t Timetable, e calendar.Period) time.Time {
 	var last time.Time
 	for _, r := range t.Reboots {
@@ -97,7 +99,7 @@ func lastEnd(t Timetable, e calendar.Period) time.Time {
 	return last
 }
 
-// join merges what touches or overlaps.
+// join merges stretches that touch or overlap.
 func join(list []stretch) []stretch {
 	slices.SortFunc(list, func(a, b stretch) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
 	var joined []stretch
@@ -113,8 +115,8 @@ func join(list []stretch) []stretch {
 	return joined
 }
 
-// at is where an instant is drawn. One in a gap is in its middle, one before the first stretch at its left edge. False: it is
-// beyond the last stretch.
+// at returns the position of a time. Times in a gap are drawn in its middle, and times before the
+// first stretch at its left edge. It returns false for times after the last stretch.
 func (a axis) at(t time.Time) (float64, bool) {
 	for i, s := range a.stretches {
 		switch {
@@ -131,7 +133,7 @@ func (a axis) at(t time.Time) (float64, bool) {
 	return 0, false
 }
 
-// drawn are the reboots that start before the axis ends.
+// drawn returns the reboots that start before the axis ends.
 func (a axis) drawn(reboots []forecast.Reboot) []forecast.Reboot {
 	if !a.cut {
 		return reboots
@@ -140,13 +142,13 @@ func (a axis) drawn(reboots []forecast.Reboot) []forecast.Reboot {
 	return slices.DeleteFunc(slices.Clone(reboots), func(r forecast.Reboot) bool { return r.StartsAt.After(end) })
 }
 
-// steps are how far apart ticks may be.
+// steps lists the possible distances between ticks.
 var steps = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour,
 }
 
-// ticks are the round instants of a stretch by the clocks of a zone, so that labels have room, also beside the next stretch's.
+// ticks returns the round times of a stretch in a time zone, far enough apart for their labels.
 func (s stretch) ticks(zone *time.Location) []time.Time {
 	const room = 58.0
 	step := steps[len(steps)-1]

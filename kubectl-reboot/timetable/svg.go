@@ -13,22 +13,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// The picture, in pixels.
+// Sizes in the picture, in pixels.
 const (
 	leftEdge, rightEdge = 190.0, 24.0
 	plotWidth           = 886.0
 	top                 = 124.0
-	// headline is how high the policy's name and its verdict are.
+	// headline is the height of the policy's name and its verdict.
 	headline  = 50.0
 	rowHeight = 18.0
 	barHeight = 11.0
-	// mostStays is how many nodes that stay are named.
+	// mostStays is the maximum number of named nodes that stay.
 	mostStays = 6
-	// labelRunes is how much of a name there is room for.
+	// labelRunes is the maximum length of a label.
 	labelRunes = 26
 )
 
-// Style is the style sheet of the picture, for light and for dark. Colours carry nothing that position and tooltips do not.
+// Style is the style sheet of the picture, for light and dark mode. Colors carry no information
+// that positions and tooltips do not carry.
 const Style = `
 .ground{fill:#ffffff}text{font:11px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2937}
 .title{font-size:15px;font-weight:600}.quiet{fill:#6b7280}.end{text-anchor:end}.middle{text-anchor:middle}
@@ -41,7 +42,7 @@ const Style = `
 .before{fill:#94a3b8}.drain{fill:#f59e0b}.reboot{fill:#a78bfa}.settle{fill:#4ade80}.several{fill:#60a5fa}}
 `
 
-// picture is an SVG as it is drawn.
+// picture is an SVG that is being drawn.
 type picture struct {
 	strings.Builder
 
@@ -49,21 +50,21 @@ type picture struct {
 	zone  *time.Location
 	axis  axis
 	rows  []row
-	// shared reports that several nodes share a row.
+	// shared means that several nodes share a row.
 	shared bool
-	// width, bottom and height are of the whole, of the rows' end, and of the whole again.
+	// width and height are the size of the picture, and bottom is the end of the rows.
 	width, bottom, height float64
 }
 
-// SVG draws a timetable by the clocks of a zone.
+// SVG draws a timetable in a time zone.
 func SVG(t Timetable, zone *time.Location) string {
 	return draw(t, zone, "<style>"+Style+"</style>", 0)
 }
 
-// Figure is SVG for a page that has Style, the policy's name and its verdict: it begins with the legend.
+// Figure draws the timetable without style sheet, name and verdict, for a page that has them.
 func Figure(t Timetable, zone *time.Location) string { return draw(t, zone, "", headline) }
 
-// draw leaves out what is above an edge.
+// draw leaves out everything above edge.
 func draw(t Timetable, zone *time.Location, style string, edge float64) string {
 	p := &picture{table: t, zone: zone}
 	var plot float64
@@ -91,8 +92,8 @@ func draw(t Timetable, zone *time.Location, style string, edge float64) string {
 
 func (p *picture) printf(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// text is a text without markup, without characters that XML refuses, and without those that a terminal acts on. A picture may be
-// printed to one.
+// text escapes a text for XML, and replaces characters that XML or a terminal does not accept,
+// because a picture may be printed to a terminal.
 func text(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xFFFE || r == 0xFFFF {
@@ -139,7 +140,7 @@ func (p *picture) legend() {
 	p.text("quiet", x, 64, "times in "+p.table.At.In(p.zone).Format("MST"))
 }
 
-// background is the windows, the hours between them, and the ticks.
+// background draws the windows, the hours between them, and the ticks.
 func (p *picture) background() {
 	for i := 1; i < len(p.rows); i += 2 {
 		p.rect("stripe", 0, top+rowHeight*float64(i), p.width, rowHeight, "")
@@ -165,7 +166,7 @@ func (p *picture) background() {
 	}
 }
 
-// windows are the hours of a stretch in which reboots may start.
+// windows draws the hours of a stretch in which reboots may start.
 func (p *picture) windows(s stretch) {
 	for _, e := range p.table.Calendar {
 		to := e.To
@@ -181,7 +182,7 @@ func (p *picture) windows(s stretch) {
 	}
 }
 
-// gap is the hours before a stretch in which no node is rebooted.
+// gap draws a period without reboots in front of a stretch.
 func (p *picture) gap(from time.Time, after stretch) {
 	class, label := "shut", "closed"
 	for _, e := range p.table.Calendar {
@@ -222,7 +223,7 @@ func (p *picture) bars() {
 	}
 }
 
-// marks are now, and where the clocks change.
+// marks draws now and the clock changes.
 func (p *picture) marks() {
 	if x, ok := p.axis.at(p.table.At); ok {
 		p.line("now", x, top-34, p.bottom)
@@ -250,25 +251,26 @@ func (p *picture) stays() {
 	}
 }
 
-// mostRows is how many rows a picture has at most: more nodes share rows.
+// mostRows is the maximum number of rows. With more nodes, several share a row.
 const mostRows = 60
 
-// bar is a stretch of a row of one colour.
+// bar is a part of a row in one color.
 type bar struct {
-	// kind is its class: before, drain, reboot, settle, or several for nodes that share a row.
+	// kind is its CSS class: before, drain, reboot, settle, or several for nodes that share a row.
 	kind     string
 	from, to time.Time
 }
 
-// row is one node, or several one after the other.
+// row shows one node, or several one after the other.
 type row struct {
 	label string
-	// title is what a pointer on it shows.
+	// title is the tooltip.
 	title string
 	bars  []bar
 }
 
-// rows are the reboots in the order in which they start. Where they are too many, each row has as many nodes as it takes.
+// rows returns the rows of the reboots in order of their start. If there are too many, each row has
+// several nodes.
 func rows(reboots []forecast.Reboot, zone *time.Location) []row {
 	each := max(1, (len(reboots)+mostRows-1)/mostRows)
 	var list []row
@@ -289,7 +291,7 @@ func single(r forecast.Reboot, zone *time.Location) row {
 	}}
 }
 
-// several is a row for nodes that follow one another: a bar for each time that they do so without a pause.
+// several returns a row for several nodes, with a bar for each uninterrupted series of reboots.
 func several(some []forecast.Reboot, zone *time.Location) row {
 	spans := make([]stretch, 0, len(some))
 	for _, r := range some {

@@ -28,7 +28,7 @@ func nights(start string, hours int) func(*v1alpha1.RebootPolicy) {
 	})
 }
 
-// pictures are timetables that have something to draw, or nothing.
+// pictures returns timetables with and without something to draw.
 func pictures() map[string]timetable.Timetable {
 	const long = "worker-%03d.example.com"
 	inProgress := Node("worker-000.example.com", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute))
@@ -48,15 +48,16 @@ func pictures() map[string]timetable.Timetable {
 	}
 }
 
-// TestSVG: each picture is well-formed, needs nothing from elsewhere, and stays inside its edges, which do not grow with the nodes.
-// Small ones are golden. One for a page has no style sheet of its own and does not repeat what the page reports.
+// TestSVG tests that each picture is well-formed and self-contained, and stays inside its edges,
+// however many nodes it has. Small pictures are compared with golden files. A picture for a page
+// has no style sheet and does not repeat what the page says.
 func TestSVG(t *testing.T) {
 	for name, table := range pictures() {
 		t.Run(name, func(t *testing.T) {
 			svg := timetable.SVG(table, Berlin)
 			selfContained(t, svg)
 			inside(t, svg)
-			if folder := os.Getenv("GANTT_FOLDER"); folder != "" { // for people who want to look
+			if folder := os.Getenv("GANTT_FOLDER"); folder != "" { // to look at the pictures
 				if err := os.WriteFile(filepath.Join(folder, name+".svg"), []byte(svg), 0o600); err != nil {
 					t.Fatal(err)
 				}

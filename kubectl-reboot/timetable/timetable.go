@@ -1,4 +1,5 @@
-// Package timetable shows the forecast of a policy: which node is rebooted when, as a table and as a picture.
+// Package timetable shows the forecast of a policy as a table and as a picture: which node reboots
+// when.
 package timetable
 
 import (
@@ -19,24 +20,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// mostOpenings is the most windows that a picture is drawn over; a forecast ends within a year.
+// mostOpenings is the maximum number of windows in a picture. A forecast ends within a year.
 const mostOpenings = 2000
 
-// Timetable is the forecast of one policy, and the hours it goes by.
+// Timetable is the forecast of one policy, with its windows.
 type Timetable struct {
 	forecast.Forecast
 
-	// WaitsFor is why a node of Reboots waits now, by its name. A node whose reboot is in progress or due waits for nothing.
+	// WaitsFor maps nodes of Reboots to the reason why they wait now. Nodes whose reboot is in
+	// progress or due are not in it.
 	WaitsFor map[string]v1alpha1.Reason `json:"waitsFor,omitempty"`
-	// Silent is of how many nodes it is not known whether they need a reboot, as they have no agent that works.
+	// Silent is the number of nodes whose need is unknown, because they have no working agent.
 	Silent int `json:"silent,omitempty"`
-	// Calendar is the windows and blackouts from now until all is done.
+	// Calendar lists the windows and blackouts from now until everything is done.
 	Calendar []calendar.Period `json:"calendar"`
-	// Always reports that the policy has no windows.
+	// Always means that the policy has no windows.
 	Always bool `json:"always,omitempty"`
 }
 
-// Of is the timetable of a policy of the fleet.
+// Of returns the timetable of a policy.
 func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}, Silent: f.Unknown(policy)}
 	if f.Manager.Down(f.Now) && len(t.Reboots) > 0 {
@@ -55,13 +57,14 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	}
 	c := calendarTo(policy, f.Now, t.end())
 	if i := slices.IndexFunc(c.Periods, func(e calendar.Period) bool { return !e.From.Before(t.end()) }); i >= 0 {
-		c.Periods = c.Periods[:max(i, 1)] // what begins later is of no interest
+		c.Periods = c.Periods[:max(i, 1)] // later periods do not matter
 	}
 	t.Calendar, t.Always = c.Periods, c.Always
 	return t
 }
 
-// calendarTo is the windows of a policy up to an instant, and a few more. No reboot may start in some of them.
+// calendarTo returns the windows of a policy up to a time, and a few more. Some of them may have no
+// reboots.
 func calendarTo(policy *v1alpha1.RebootPolicy, now, end time.Time) calendar.Calendar {
 	for next := 2; ; next *= 2 {
 		c := calendar.Of(policy, now, min(next, mostOpenings))
@@ -71,7 +74,7 @@ func calendarTo(policy *v1alpha1.RebootPolicy, now, end time.Time) calendar.Cale
 	}
 }
 
-// end is when there is nothing more to show: all is done, or the window has closed in which that is to be.
+// end returns the end of the timetable: when everything is done, or when the window for it closes.
 func (t Timetable) end() time.Time {
 	end := t.CompletionAt
 	if len(t.Reboots) > 0 {
@@ -83,7 +86,7 @@ func (t Timetable) end() time.Time {
 	return end
 }
 
-// Lines is the timetable for people.
+// Lines formats the timetable for people.
 func (t Timetable) Lines(l terminal.Look) []string {
 	summary := terminal.Wrap(t.Verdict(l.Zone), l.Width)
 	paint := func(style terminal.Style, sentence string) {
@@ -140,7 +143,7 @@ func (t Timetable) stays(l terminal.Look) []string {
 	return l.Table([]string{"STAYS", "REASON", "WHY"}, rows)
 }
 
-// due are the nodes that need no reboot yet.
+// due formats the nodes that do not need a reboot yet.
 func (t Timetable) due(l terminal.Look) []string {
 	rows := make([][]terminal.Cell, len(t.Due))
 	for i, d := range t.Due {
@@ -154,7 +157,7 @@ func (t Timetable) due(l terminal.Look) []string {
 	return l.Table([]string{"COMES DUE", "AT", ">IN", "BECAUSE OF"}, rows)
 }
 
-// Verdict reports in one sentence when all is done, and whether that is inside the window.
+// Verdict says in one sentence when everything is done, and whether that is inside the window.
 func (t Timetable) Verdict(zone *time.Location) string {
 	switch {
 	case t.Unknown != "":
@@ -171,7 +174,7 @@ func (t Timetable) Verdict(zone *time.Location) string {
 	return "Done " + done + t.inside(zone) + "."
 }
 
-// late names the nodes that miss their deadline. Empty: none does.
+// late names the nodes that miss their deadline, or returns "".
 func (t Timetable) late() string {
 	if len(t.MissesDeadline) == 0 {
 		return ""
@@ -195,7 +198,7 @@ func (t Timetable) inside(zone *time.Location) string {
 	return fmt.Sprintf("; will not finish inside %s, which closes %s", window, closes)
 }
 
-// notes state what the forecast rests on.
+// notes returns the assumptions of the forecast.
 func (t Timetable) notes() []string {
 	var notes []string
 	if t.DryRun {

@@ -21,7 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
-// needy is so many nodes of pool w that need a reboot.
+// needy returns n nodes of pool w that need a reboot.
 func needy(n int, name string) []corev1.Node {
 	nodes := make([]corev1.Node, n)
 	for i := range nodes {
@@ -30,7 +30,8 @@ func needy(n int, name string) []corev1.Node {
 	return nodes
 }
 
-// upFor is a node that needs no reboot and has been up for so long of 720 hours.
+// upFor returns a node that needs no reboot, with a maximum uptime of 720 hours and the given
+// uptime.
 func upFor(name string, uptime time.Duration) corev1.Node {
 	return Node(name, "w", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"), Annotated(v1alpha1.AnnotationBootedAt, Ago(uptime).UTC().Format(time.RFC3339)))
 }
@@ -95,7 +96,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestOf_Calendar: the windows reach as far as the reboots, also where none starts in the first ones.
+// TestOf_Calendar tests that the calendar covers all reboots, even if none starts in the first
+// windows.
 func TestOf_Calendar(t *testing.T) {
 	is := timetableOf(Now, needy(2, "node-%d"), Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Pause = &v1alpha1.Pause{Until: new(metav1.NewTime(Now.AddDate(0, 0, 14)))}
@@ -110,7 +112,7 @@ func TestOf_Calendar(t *testing.T) {
 	}
 }
 
-// Programs iterate over the reboots, also where there is none.
+// Programs iterate over the reboots, so the list must be empty instead of null.
 func TestOf_WithoutRebootsIsAnEmptyList(t *testing.T) {
 	never := Policy("w", Weeknights)
 	never.Spec.Windows[0].TimeZone = "Mars/Olympus"

@@ -1,4 +1,4 @@
-// Package terminaltest compares what is shown with golden files.
+// Package terminaltest compares output with golden files.
 package terminaltest
 
 import (
@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden compares lines with testdata/NAME.golden; escape characters are written as ␛ there.
+// Golden compares lines with testdata/NAME.golden, in which escape characters are written as ␛.
 func Golden(t *testing.T, name string, lines []string) {
 	t.Helper()
 	got := strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "\x1b", "␛")
@@ -32,7 +32,7 @@ func Golden(t *testing.T, name string, lines []string) {
 	}
 }
 
-// Fits fails where a line is wider than the terminal.
+// Fits fails if a line is wider than the terminal.
 func Fits(t *testing.T, width int, lines []string) {
 	t.Helper()
 	for _, line := range lines {
