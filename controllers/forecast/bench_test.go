@@ -7,7 +7,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 )
 
-// BenchmarkOf is a forecast of a fleet in which every node waits: one at a time, and 5% at a time.
+// BenchmarkOf measures the forecast of a fleet in which every node waits, with limits of one node
+// and of 5%.
 func BenchmarkOf(b *testing.B) {
 	for effort, name := range map[forecast.Effort]string{forecast.Quick: "quick", forecast.Thorough: "thorough"} {
 		for _, limit := range []string{"1", "5%"} {

@@ -15,28 +15,30 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// fleet is the policy and its nodes as they are imagined at an instant.
+// fleet is the imagined state of the policy and its nodes at an instant.
 type fleet struct {
-	// Snapshot is what the planner sees. Its policy, with the ledger, and its nodes are the forecast's own.
+	// Snapshot is the input of the planner. The forecast owns its policy, with the ledger, and its
+	// nodes.
 	plan.Snapshot
-	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy, and ofRings are those of its rings.
+	// limit is maxUnavailable, in nodes, of the policy whose limit counts. own is the limit of this
+	// policy, and ofRings are the limits of its rings.
 	limit, own int
 	ofRings    map[int]int32
 	// queues are the nodes that wait for their turn.
 	queues queues
-	// shown are the nodes outside the queues that the planner looks at in each round. They are being rebooted, are unavailable, back off,
-	// or belong to the control plane.
+	// shown are the nodes outside the queues that the planner sees in each round: those that are
+	// being rebooted, are unavailable, back off, or belong to the control plane.
 	shown map[string]*plan.Node
-	// rings are those of spec.rings. Of each, the planner sees the node that soaks longest, and one that waits for a person. So it sees
-	// what later rings wait for.
+	// rings are those of spec.rings. For each ring, the planner sees the node that soaks longest
+	// and one node that waits for a person, which is enough to know what later rings wait for.
 	rings    plan.Rings
 	soaking  map[int]string
 	stranded map[int]bool
-	// conflicts are nodes that need a reboot and that this policy and its rivals select.
+	// conflicts are nodes that need a reboot and that both this policy and rival policies select.
 	conflicts map[string][]string
 }
 
-// fleetOf begins with what is.
+// fleetOf returns the current state.
 func fleetOf(s plan.Snapshot) *fleet {
 	s.Nodes, s.Governor = plan.Supposing(s.Policy, s.Nodes), s.Governor.Sharing(s.Policy.Name, s.Holder().Name)
 	o := plan.Ahead(s)
@@ -66,7 +68,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	return f
 }
 
-// soak shows the planner what soaks already, by ring.
+// soak adds the nodes that already soak, by ring.
 func (f *fleet) soak(soaking map[int]*plan.Node) {
 	for ring, n := range soaking {
 		if f.shown[n.Name] == nil {
@@ -76,8 +78,9 @@ func (f *fleet) soak(soaking map[int]*plan.Node) {
 	}
 }
 
-// fix replaces percentages in the policy by numbers of nodes, because the planner sees only some of the fleet, and sets mode Enforce. A spec
-// that cannot be acted on keeps its limits: nothing is granted.
+// fix replaces percentages in the policy by numbers of nodes, because the planner sees only a part
+// of the fleet, and sets mode Enforce. An invalid spec keeps its limits, so that nothing is
+// granted.
 func (f *fleet) fix(o plan.Outlook) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
 	if o.Invalid {
@@ -96,8 +99,8 @@ func (f *fleet) fix(o plan.Outlook) {
 	}
 }
 
-// clearGates assumes that gates which were not queried yet are clear: they are queried once a node waits for them. A gate is expected
-// to keep the state that it has now.
+// clearGates assumes that gates which were not queried yet are clear, because they are queried only
+// once a node waits for them. Other gates are expected to keep their state.
 func (f *fleet) clearGates() {
 	f.Gates = slices.Clone(f.Gates)
 	for _, name := range plan.GateNames(&f.Policy.Spec) {
@@ -107,15 +110,15 @@ func (f *fleet) clearGates() {
 	}
 }
 
-// runHooksUnanswered reports whether hooks of the run have had their time to answer: then the nodes
-// stay until a person does.
+// runHooksUnanswered reports whether hooks of the run have exceeded their patience. The nodes then
+// stay until a person acts.
 func (f *fleet) runHooksUnanswered() bool {
 	run := f.Policy.Status.Run
 	return run != nil && run.Hooks != nil && len(run.Hooks.Asked) > 0 && f.Now.Sub(run.Hooks.At.Time) >= plan.HookPatience
 }
 
-// answerRunHooks assumes that hooks of runs approve. One after the last run that has refused, or has not answered in time, keeps the
-// next run waiting: it needs an action.
+// answerRunHooks assumes that hooks of runs approve. A hook after the last run that has refused, or
+// has not answered in time, blocks the next run until a person acts.
 func (f *fleet) answerRunHooks() {
 	run := f.Policy.Status.Run
 	if f.Policy.Spec.Hooks != nil {
@@ -137,7 +140,7 @@ func (f *fleet) pausedForGood() bool {
 	return f.Policy.Spec.PausedAt(f.Now) && f.Policy.Spec.Pause.End().IsZero()
 }
 
-// show has the planner look at a node in each round.
+// show makes the planner see a node in each round.
 func (f *fleet) show(n *plan.Node) {
 	if f.shown[n.Name] == nil {
 		f.shown[n.Name] = new(*n)
@@ -145,13 +148,14 @@ func (f *fleet) show(n *plan.Node) {
 	}
 }
 
-// see lets the planner see the shown nodes and those that wait, in the window of the instant.
+// see makes the planner see the shown nodes and the given waiting ones, with the window of the
+// current instant.
 func (f *fleet) see(waiting []*plan.Node) {
 	f.look()
 	f.Nodes = append(slices.AppendSeq(f.Nodes[:0], maps.Values(f.shown)), waiting...)
 }
 
-// look brings the state of the windows up to date.
+// look updates the state of the windows.
 func (f *fleet) look() {
 	if f.Window == (window.State{}) || !f.Window.Next.IsZero() && !f.Now.Before(f.Window.Next) {
 		f.Window = f.Schedule.At(f.Now)
@@ -163,13 +167,13 @@ func (f *fleet) holds(node string) bool {
 	return slices.ContainsFunc(f.Holder().Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node && f.Owns(e) })
 }
 
-// drop takes all entries of the node out of the ledger.
+// drop removes all entries of the node from the ledger.
 func (f *fleet) drop(node string) {
 	status := &f.Holder().Status
 	status.Grants = slices.DeleteFunc(status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 }
 
-// write imagines the status that the manager writes after a plan, as far as the planner reads it.
+// write updates the status as the manager does after a plan, as far as the planner reads it.
 func (f *fleet) write(p plan.Plan) {
 	status := &f.Policy.Status
 	status.Seq, status.Limit, status.History = p.Seq, p.Limit, p.History(status.History, f.Now)
@@ -183,7 +187,8 @@ func (f *fleet) write(p plan.Plan) {
 	}
 }
 
-// writeRun imagines how far the hooks of the run are. Once they are over, those of later runs answer.
+// writeRun updates the hooks of the run. Once they have finished, the hooks of later runs are
+// assumed to approve.
 func (f *fleet) writeRun(p plan.Plan) {
 	if !p.RunMoves {
 		return
@@ -193,7 +198,8 @@ func (f *fleet) writeRun(p plan.Plan) {
 	}
 }
 
-// cancel cancels a grant, as the manager would now, and assumes that the agent has ended its attempt.
+// cancel cancels a grant as the manager would now, and assumes that the agent has ended its
+// attempt.
 func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
@@ -201,7 +207,7 @@ func (f *fleet) cancel(t plan.Reboot) {
 	n.Grant, n.Progress = &grant, nil
 }
 
-// serve puts a node back in service: it is up on a new boot, and its record states how long that took.
+// serve puts a node back in service on a new boot. The times of the reboot go into its record.
 func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	if n.Grant != nil && n.Progress != nil {
@@ -216,8 +222,8 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 	delete(f.conflicts, n.Name)
 }
 
-// retire hides a node that is back in service from the planner. A node of the control plane, one that is cordoned for another
-// reason, and the last of its ring to soak stay.
+// retire removes a node that is back in service from the planner's view. Nodes of the control
+// plane, nodes that are cordoned for another reason, and the last soaking node of a ring remain.
 func (f *fleet) retire(n *plan.Node) {
 	if n == nil || n.NeedsReboot() || n.ControlPlane || n.Unavailable() {
 		return

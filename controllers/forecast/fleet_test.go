@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// monday is when forecasts are made: a Monday evening in winter, an hour before the window.
+// monday is the time of the forecasts, a Monday evening in winter, one hour before the window.
 var monday = time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)
 
 const minute = time.Minute
@@ -43,8 +43,8 @@ func zones(p *v1alpha1.RebootPolicy) {
 	p.Spec.Concurrency.TopologyKey = "zone"
 }
 
-// weeknights is a window of six hours, from 22:00 in Berlin.
-// rings are two, of the nodes with their names as label ring: the first one node at a time, and with a soak of half an hour.
+// rings sets two rings of the nodes with their names as label ring. The first one has a limit of
+// 50% and a soak of half an hour.
 func rings(p *v1alpha1.RebootPolicy) {
 	p.Spec.Rings = []v1alpha1.Ring{
 		{Name: "canary", MaxUnavailable: new(intstr.FromString("50%")), Soak: &metav1.Duration{Duration: 30 * minute}}, {Name: "later"},
@@ -54,7 +54,7 @@ func rings(p *v1alpha1.RebootPolicy) {
 	}
 }
 
-// deadline is how soon a node should have had its reboot, and what it ignores then.
+// deadline sets the time in which a node should be rebooted, and what it ignores after that.
 func deadline(after time.Duration, ignore ...v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Deadline = &metav1.Duration{Duration: after}
@@ -69,7 +69,7 @@ func allowsUrgent(p *v1alpha1.RebootPolicy) {
 	p.Spec.Urgent = &v1alpha1.Urgent{Requested: &v1alpha1.UrgentNodes{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts}}}
 }
 
-// since is for how long a node has needed its reboot.
+// since sets how long a node has needed its reboot.
 func since(d time.Duration) func(*plan.Node) {
 	return func(n *plan.Node) { n.RequiredSince = monday.Add(-d) }
 }
@@ -85,7 +85,7 @@ func spec(edit func(*v1alpha1.RebootPolicySpec)) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { edit(&p.Spec) }
 }
 
-// needy is a node that has asked for a reboot for an hour.
+// needy returns a node that has needed a reboot for an hour.
 func needy(name string, options ...func(*plan.Node)) *plan.Node {
 	n := &plan.Node{
 		Name: name, Labels: map[string]string{}, Ready: true, BootID: name + "-boot-1",
@@ -97,7 +97,7 @@ func needy(name string, options ...func(*plan.Node)) *plan.Node {
 	return n
 }
 
-// spaced is ten minutes between reboots.
+// spaced sets ten minutes between reboots.
 func spaced(p *v1alpha1.RebootPolicy) {
 	if p.Spec.Concurrency == nil {
 		p.Spec.Concurrency = &v1alpha1.Concurrency{}
@@ -105,7 +105,7 @@ func spaced(p *v1alpha1.RebootPolicy) {
 	p.Spec.Concurrency.Spacing = &metav1.Duration{Duration: 10 * minute}
 }
 
-// stages are two rings by zone, the second one with a limit of its own.
+// stages sets two rings by zone. The second one has its own limit.
 func stages(p *v1alpha1.RebootPolicy) {
 	p.Spec.Rings = []v1alpha1.Ring{{Name: "a"}, {Name: "b", MaxUnavailable: new(intstr.FromString("3%"))}}
 	for i := range p.Spec.Rings {

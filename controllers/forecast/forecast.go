@@ -1,13 +1,15 @@
-// Package forecast states when each node will be rebooted, and when all are done. It runs the planner of controllers/plan forward. A
-// reboot that a plan grants takes as long as reboots of the policy have taken so far. The planner is asked again at the next instant at
-// which anything changes.
+// Package forecast estimates when each node will be rebooted, and when all are done. It runs the
+// planner of controllers/plan forward. A reboot that a plan grants takes as long as the policy's
+// reboots have taken so far. The planner runs again for the next instant at which anything changes.
 //
-// It is an expectation, not a promise. It cannot know what will need a reboot tomorrow, which drain will hang, or when a person ends a
-// pause. What waits for a person or for another system stays where it is in the forecast, and is listed apart.
+// It is an estimate, not a promise. It cannot know which nodes will need a reboot tomorrow, which
+// drain will hang, or when a person ends a pause. Nodes that wait for a person or for another
+// system are not rebooted in the forecast. They are listed separately.
 //
-// The planner sees the smallest fleet that gives the same answer: no nodes that are done, and of each queue only the first. So a
-// fleet of thousands costs about as many short plans as there are reboots one after the other. Where even that is more than the
-// caller has left, the rest of the queues is extrapolated.
+// The planner sees the smallest fleet that gives the same answer: no nodes that are done, and only
+// the first of each queue. So a fleet of thousands costs about as many short plans as there are
+// reboots in sequence. If even that exceeds the caller's effort, the rest of the queues is
+// extrapolated.
 package forecast
 
 import (
@@ -24,107 +26,124 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Forecast is what one policy will do, from one instant on, as far as that is known.
+// Forecast describes what one policy is expected to do from one instant on.
 type Forecast struct {
 	Policy string `json:"policy"`
-	// At is the instant from which it looks ahead.
+	// At is the instant at which the forecast begins.
 	At time.Time `json:"at"`
-	// DryRun reports that the policy only reports: it is what it would do.
+	// DryRun reports whether the policy is in dry-run mode. The forecast then shows what it would
+	// do.
 	DryRun    bool      `json:"dryRun,omitempty"`
 	Durations Durations `json:"durations"`
-	// Reboots are those in progress and those to come, in the order in which they start.
+	// Reboots are the current and the expected reboots, in the order in which they start.
 	Reboots []Reboot `json:"reboots"`
-	// Stays are the nodes that need a reboot and will have none without an action, by name.
+	// Stays are the nodes that need a reboot but are not rebooted until somebody acts, by name.
 	Stays []Stay `json:"stays,omitempty"`
-	// Due are the nodes that need no reboot yet and will within a year, because of their uptime. The first to become due is first.
+	// Due are the nodes that will need a reboot within a year because of their uptime, in the order
+	// in which they become due.
 	Due []Due `json:"due,omitempty"`
-	// CompletionAt is when the last of Reboots is back in service. Zero: there is none, or Unknown gives the reason.
+	// CompletionAt is the time when the last of Reboots is back in service. It is zero without
+	// reboots, or if Unknown gives a reason.
 	CompletionAt time.Time `json:"completionAt,omitzero"`
-	// Unknown states why it is unknown when all is done. Empty: it is known, or nothing is to be done.
+	// Unknown says why the completion time is unknown. It is empty if it is known, or if no reboot
+	// is needed.
 	Unknown string `json:"unknown,omitempty"`
-	// Window is the one that is open, or opens next. Nil: the policy is always open, or never.
+	// Window is the window that is open or opens next. It is nil if the policy is always open, or
+	// never.
 	Window *Window `json:"window,omitempty"`
-	// FinishesInWindow reports that all Reboots end before that window closes.
+	// FinishesInWindow reports whether all Reboots end before that window closes.
 	FinishesInWindow bool `json:"finishesInWindow"`
-	// MissesDeadline are the nodes, by name, that will not be back in service before spec.deadline ends for them, or have missed it.
+	// MissesDeadline are the nodes, by name, that will not be back in service before their
+	// spec.deadline ends, or have missed it.
 	MissesDeadline []string `json:"missesDeadline,omitempty"`
-	// Extrapolated is how many of the last Reboots go by the pace of those before them. 0: each comes from a plan.
+	// Extrapolated is the number of the last Reboots that are estimated from the pace of the ones
+	// before. It is 0 if every reboot comes from a plan.
 	Extrapolated int `json:"extrapolated,omitempty"`
 }
 
-// Reboot is one reboot that is in progress or to come. What is past is as it was, what is ahead as it is expected.
+// Reboot is a current or expected reboot. Past times are as they happened, and later ones as
+// expected.
 type Reboot struct {
 	Node string `json:"node"`
-	// StartsAt is when it is granted, DrainsAt when the drain begins, and RebootsAt when the host goes down. SettlesAt is when it is
-	// up and its agent has reported, and EndsAt when the node is back in service.
+	// StartsAt is the time of the grant, DrainsAt the start of the drain, and RebootsAt the time
+	// when the host goes down. At SettlesAt it is up and its agent has reported, and at EndsAt the
+	// node is back in service.
 	StartsAt  time.Time `json:"startsAt"`
 	DrainsAt  time.Time `json:"drainsAt"`
 	RebootsAt time.Time `json:"rebootsAt"`
 	SettlesAt time.Time `json:"settlesAt"`
 	EndsAt    time.Time `json:"endsAt"`
-	// Window is the window in which it starts, and ClosesAt when that closes. Empty and zero: in progress, or there are no windows.
+	// Window is the window in which it starts, and ClosesAt the time when that closes. Both are
+	// empty for a current reboot, or without windows.
 	Window   string    `json:"window,omitempty"`
 	ClosesAt time.Time `json:"closesAt,omitzero"`
-	// InProgress reports that it has been granted.
+	// InProgress reports whether it has been granted.
 	InProgress bool `json:"inProgress,omitempty"`
 }
 
-// Overruns reports whether the node is back in service only after the window in which its reboot starts.
+// Overruns reports whether the node is back in service only after the window in which its reboot
+// starts has closed.
 func (r Reboot) Overruns() bool { return !r.ClosesAt.IsZero() && r.EndsAt.After(r.ClosesAt) }
 
-// Stay is a node that needs a reboot and that the forecast leaves where it is.
+// Stay is a node that needs a reboot and is not rebooted in the forecast.
 type Stay struct {
 	Node string `json:"node"`
-	// Reason and Message are why, as the planner specifies it once nothing else is left to wait for.
+	// Reason and Message come from the planner, once everything else that the node waits for is
+	// over.
 	Reason  v1alpha1.Reason `json:"reason"`
 	Message string          `json:"message"`
 }
 
-// Due is a node that needs no reboot yet, and will because of its uptime.
+// Due is a node that will need a reboot because of its uptime.
 type Due struct {
 	Node string `json:"node"`
-	// At is when it has been up for as long as it may be. From then on it waits for its turn like any other.
+	// At is the time when it reaches its longest permitted uptime. From then on it waits for its
+	// turn like any other node.
 	At time.Time `json:"at"`
 }
 
-// Window is a window by its limits.
+// Window is the next period in which reboots may start.
 type Window struct {
-	// Name is that of the first window that is open. Empty: the policy has blackouts only.
+	// Name is the name of the first open window. It is empty if the policy has only blackouts.
 	Name string `json:"name,omitempty"`
-	// OpensAt is when it opens. Zero: it is open.
+	// OpensAt is the time when it opens, or zero if it is open.
 	OpensAt time.Time `json:"opensAt,omitzero"`
-	// ClosesAt is when it closes. Zero: not within 400 days.
+	// ClosesAt is the time when it closes, or zero if that is more than 400 days ahead.
 	ClosesAt time.Time `json:"closesAt,omitzero"`
 }
 
-// Durations is how long each phase of a reboot is expected to last.
+// Durations are the expected durations of the phases of a reboot.
 type Durations struct {
-	// Before is from the grant to the drain, which is the hooks before the reboot. What no reboot has shown is taken for none.
+	// Before is the time from the grant to the drain, which the before-hooks take. It is zero until
+	// a reboot has been measured.
 	Before metav1.Duration `json:"before"`
-	// Drain is from the cordon to the point of no return. At least drain.leadTime.
+	// Drain is the time from the cordon to the point of no return, and at least drain.leadTime.
 	Drain  metav1.Duration `json:"drain"`
 	Reboot metav1.Duration `json:"reboot"`
-	// Settle is from the agent's first report to back in service, the hooks after the boot included. At least reboot.settle.
+	// Settle is the time from the agent's first report until the node is back in service, including
+	// the after-hooks. It is at least reboot.settle.
 	Settle metav1.Duration `json:"settle"`
-	// Measured is how many reboots of status.history they are the median of. 0: they are assumed.
+	// Measured is the number of reboots in status.history from which the medians were computed. It
+	// is 0 if the durations are assumed.
 	Measured int `json:"measured"`
 }
 
-// Effort bounds the work of one forecast: how many nodes the planner looks at, all its rounds together. What is left then is
-// extrapolated.
+// Effort limits the work of one forecast, as the number of nodes that the planner sees in all
+// rounds together. The rest is extrapolated.
 type Effort int
 
 const (
-	// Quick is for callers for which others wait: some 30 ms, and with 15,000 nodes 50.
+	// Quick is for callers that block others. It takes about 30 ms, or 50 ms with 15,000 nodes.
 	Quick Effort = 8_000
-	// Thorough is for people who wait for the answer: at most a few seconds, and much less for most fleets.
+	// Thorough is for people who wait for the answer. It takes at most a few seconds, and much less
+	// for most fleets.
 	Thorough Effort = 1_000_000
 )
 
-// horizon is how far the forecast looks ahead.
+// horizon is the time covered by a forecast.
 const horizon = 365 * 24 * time.Hour
 
-// Of is the forecast from a snapshot on.
+// Of returns the forecast for a snapshot.
 func Of(s plan.Snapshot, effort Effort) Forecast {
 	u := futureOf(s, effort)
 	u.run()
@@ -149,7 +168,8 @@ func Of(s plan.Snapshot, effort Effort) Forecast {
 	return f
 }
 
-// missing are the nodes of the policy that need a reboot and have none that ends before their deadline.
+// missing returns the nodes of the policy that need a reboot but do not have one that ends before
+// their deadline.
 func missing(s plan.Snapshot, reboots []Reboot) []string {
 	if s.Policy.Spec.Deadline == nil {
 		return nil
@@ -172,7 +192,7 @@ func missing(s plan.Snapshot, reboots []Reboot) []string {
 	return names
 }
 
-// upcoming is the window that is open, or opens next.
+// upcoming returns the window that is open or opens next.
 func upcoming(schedule window.Schedule, now time.Time) *Window {
 	state, w := schedule.At(now), Window{}
 	if !state.Open {
@@ -187,7 +207,8 @@ func upcoming(schedule window.Schedule, now time.Time) *Window {
 	return &w
 }
 
-// foremost is the reason of most of those that stay, with the message of the first of them. Those that wait for their turn wait for others.
+// foremost returns the most common reason of the nodes that stay, with the message of the first
+// one. Nodes that wait for their turn do not count, because they wait for the others.
 func foremost(stays []Stay) string {
 	count := map[v1alpha1.Reason]int{}
 	most := stays[0]
@@ -203,8 +224,8 @@ func foremost(stays []Stay) string {
 	return string(most.Reason) + ": " + most.Message
 }
 
-// due are the nodes of the policy that become due by their uptime before an instant. One whose uptime is over, although its agent
-// has not reported it yet, is due now.
+// due returns the nodes of the policy that become due by their uptime before an instant. A node
+// that has reached its limit is due now, even if its agent has not reported that yet.
 func due(s plan.Snapshot, end time.Time) []Due {
 	var all []Due
 	for _, n := range s.Nodes {
@@ -221,14 +242,15 @@ func due(s plan.Snapshot, end time.Time) []Due {
 	return all
 }
 
-// What drain and reboot are taken to last before the policy has seen one.
+// The assumed durations of drain and reboot until the policy has measured one.
 const (
 	assumedDrain  = 2 * time.Minute
 	assumedReboot = plan.AssumedReboot - assumedDrain
 )
 
-// Expect is the median of what the policy's reboots took, each phase by itself. Until one has succeeded it is what plan
-// assumes, drain.leadTime and two minutes of drain and three of reboot, and reboot.settle.
+// Expect returns the median duration of each phase over the policy's reboots. Until one has
+// succeeded, it returns the plan's assumptions: drain.leadTime plus two minutes for the drain,
+// three minutes for the reboot, and reboot.settle.
 func Expect(policy *v1alpha1.RebootPolicy) Durations {
 	lead := policy.Spec.DrainOrDefault().LeadTimeOrDefault()
 	d := Durations{
@@ -251,16 +273,17 @@ func Expect(policy *v1alpha1.RebootPolicy) Durations {
 	return d
 }
 
-// median is the lower one of an even number.
+// median returns the median, which is the lower of the two middle values for an even number.
 func median(took []time.Duration) time.Duration {
 	slices.Sort(took)
 	return took[(len(took)-1)/2]
 }
 
-// underWay is a reboot that was granted earlier: what is past as it was, and the rest as expected from now on.
+// underWay returns a reboot that was granted earlier, with its past times as they happened and the
+// rest as expected from now on.
 func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 	p := n.Progress
-	granted = timing.Earliest(granted, now) // the past ends now, whatever a node's clock reports
+	granted = timing.Earliest(granted, now) // a node's clock may be ahead
 	r := Reboot{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: timing.Latest(granted.Add(d.Before.Duration), now)}
 	r.RebootsAt = timing.Latest(r.DrainsAt.Add(d.Drain.Duration), now)
 	r.SettlesAt = timing.Latest(r.RebootsAt.Add(d.Reboot.Duration), now)

@@ -24,7 +24,8 @@ func at(hour, minute int) time.Time {
 	return monday.Truncate(24 * time.Hour).Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
 }
 
-// outline is a forecast in short: who goes when, in minutes from now, and who stays for which reason.
+// outline shortens a forecast: the nodes that go, with the minutes from now, and the nodes that
+// stay, with their reasons.
 func outline(f forecast.Forecast) (goes, stays []string) {
 	for _, r := range f.Reboots {
 		goes = append(goes, fmt.Sprintf("%s %v–%v", r.Node, r.StartsAt.Sub(f.At).Minutes(), r.EndsAt.Sub(f.At).Minutes()))
@@ -64,17 +65,17 @@ func booted(ago time.Duration) func(*plan.Node) {
 	}
 }
 
-// sharing makes the limit of policy limiting count, and none beside it.
+// sharing makes only the limit of policy limiting count.
 func sharing(p *v1alpha1.RebootPolicy) {
 	p.Spec.Concurrency = &v1alpha1.Concurrency{Shared: "limiting"}
 }
 
-// runHooked asks a hook before each run, and one after it.
+// runHooked sets one hook before each run and one after it.
 func runHooked(p *v1alpha1.RebootPolicy) {
 	p.Spec.Hooks = &v1alpha1.Hooks{RunBefore: []v1alpha1.AnnotationKey{"example.com/noout-set"}, RunAfter: []v1alpha1.AnnotationKey{"example.com/noout-unset"}}
 }
 
-// asked is a stage of a run that has asked its hooks for ten minutes.
+// asked sets a stage of a run whose hooks have been running for ten minutes.
 func asked(stage v1alpha1.RunStage, reason v1alpha1.Reason) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Status.Seq = 7
@@ -84,7 +85,7 @@ func asked(stage v1alpha1.RunStage, reason v1alpha1.Reason) func(*v1alpha1.Reboo
 	}
 }
 
-// limiting is a policy of other nodes.
+// limiting returns a policy of other nodes.
 func limiting(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 	p := policy(options...)
 	p.Name, p.Spec.NodeSelector = "limiting", &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "other"}}
@@ -92,8 +93,8 @@ func limiting(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 	return p
 }
 
-// TestOf: who goes when, and who stays, without a window. A reboot that nobody has measured takes five minutes and the settle
-// of one minute.
+// TestOf shows when nodes go, and which stay, without a window. A reboot without measurements takes
+// five minutes, plus one minute to settle.
 func TestOf(t *testing.T) {
 	inhibited := func(n *plan.Node) {
 		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "backup"}}
@@ -117,7 +118,7 @@ func TestOf(t *testing.T) {
 		nodes  []*plan.Node
 		goes   []string
 		stays  []string
-		// unknown is Unknown, by its beginning.
+		// unknown is the beginning of Unknown.
 		unknown string
 	}{
 		"at rest": {policy: policy(), nodes: []*plan.Node{needy("a", content)}},
@@ -412,8 +413,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOf_Clocks: times of a node that is being rebooted, by a clock that is years off, move nothing. The forecast can be written, and
-// the reboot does not begin in the future.
+// TestOf_Clocks shows that times from a node's clock that is years off do not change anything. The
+// forecast can be serialized, and a current reboot does not begin in the future.
 func TestOf_Clocks(t *testing.T) {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Sub(monday)
 	for name, paused := range map[string]func(*v1alpha1.RebootPolicy){
@@ -438,7 +439,8 @@ func TestOf_Clocks(t *testing.T) {
 	}
 }
 
-// TestOf_Gates: a gate that nobody has asked yet is taken for clear, and one that refuses keeps everybody.
+// TestOf_Gates shows that a gate that was not queried yet counts as clear, and that a gate that
+// blocks keeps all nodes.
 func TestOf_Gates(t *testing.T) {
 	gated := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Gates = &v1alpha1.Gates{
@@ -464,7 +466,7 @@ func TestOf_Gates(t *testing.T) {
 	}
 }
 
-// TestOf_Window: which window it is, and whether all is done before it closes.
+// TestOf_Window shows the window, and whether all reboots end before it closes.
 func TestOf_Window(t *testing.T) {
 	frozen := spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-11-23", To: "2026-11-24", TimeZone: "Europe/Berlin"}}
@@ -513,7 +515,8 @@ func TestOf_Window(t *testing.T) {
 	}
 }
 
-// TestReboot_Overruns: a reboot that begins in time may end after the window, because settling is no reason not to begin.
+// TestReboot_Overruns shows that a reboot may end after the window, because a window need not have
+// room for settling.
 func TestReboot_Overruns(t *testing.T) {
 	p := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: 56 * minute}}
@@ -527,7 +530,8 @@ func TestReboot_Overruns(t *testing.T) {
 	}
 }
 
-// What cannot be read changes with no round: the effort is for the nodes that go.
+// A record that cannot be read does not change in any round, so it must not use up the effort for
+// other nodes.
 func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
 	unreadable := func(n *plan.Node) { n.ProgressErr = errors.New("no JSON") }
 	for name, tc := range map[string]struct {
@@ -551,12 +555,13 @@ func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
 	}
 }
 
-// TestOf_Extrapolates: where the effort ends, the rest goes on at the same pace. It is compared with the planner's own answer.
+// TestOf_Extrapolates shows that the forecast continues at the same pace when the effort is used
+// up. It is compared with the planner's own answer.
 func TestOf_Extrapolates(t *testing.T) {
 	labels := func(nodes []*plan.Node) []*plan.Node {
 		for i := range nodes {
 			nodes[i].Labels = map[string]string{"zone": string(rune('a' + i%3))}
-			urgently(nodes[i]) // no policy but one allows that
+			urgently(nodes[i]) // only one policy allows that
 		}
 		return nodes
 	}
@@ -587,7 +592,7 @@ func TestOf_Extrapolates(t *testing.T) {
 	}
 }
 
-// TestOf_Due: who needs no reboot yet, and from when on its uptime asks for one.
+// TestOf_Due shows which nodes will need a reboot because of their uptime, and when.
 func TestOf_Due(t *testing.T) {
 	const day = 24 * time.Hour
 	upFor := func(is time.Duration, most string) func(*plan.Node) {
@@ -623,7 +628,7 @@ func TestOf_Due(t *testing.T) {
 	}
 }
 
-// took is a reboot of the past by its phases, in seconds.
+// took returns a past reboot with the durations of its phases in seconds.
 func took(before, drain, reboot, settle int) v1alpha1.PastReboot {
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return v1alpha1.PastReboot{
@@ -637,7 +642,7 @@ func TestExpect(t *testing.T) {
 	aborted.Result, unmeasured.Reboot = v1alpha1.RebootAborted, nil
 	cases := map[string]struct {
 		history []v1alpha1.PastReboot
-		// want is before, drain, reboot and settle in seconds, and how many were measured.
+		// want is before, drain, reboot and settle in seconds, and the number of measured reboots.
 		want [5]int
 	}{
 		"nothing is known yet":                    {nil, [5]int{0, 120, 180, 60, 0}},

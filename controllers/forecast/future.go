@@ -12,17 +12,17 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// future moves a fleet ahead, from plan to plan.
+// future advances a fleet from plan to plan.
 type future struct {
 	fleet   *fleet
 	reboots reboots
 	// end is the horizon.
 	end time.Time
-	// effort is what is left of it.
+	// effort is the remaining effort.
 	effort int
-	// blocked are those of the last plan.
+	// blocked are the blocked nodes of the last plan.
 	blocked map[string]*plan.Blocked
-	// beyond reports that the horizon was reached while a node still waited for its turn.
+	// beyond reports whether the horizon was reached while a node still waited for its turn.
 	beyond bool
 }
 
@@ -34,11 +34,12 @@ func futureOf(s plan.Snapshot, effort Effort) *future {
 	}
 }
 
-// leastRounds are made in any case: what is in progress is known after them, and how many go at once.
+// leastRounds is the smallest number of rounds. They are enough to know the current reboots and how
+// many run at once.
 const leastRounds = 8
 
-// run plans, imagines what the plan leads to, and goes on to the next instant, until nothing is left that time or other
-// nodes change.
+// run repeats two steps: it applies a plan, and advances to the next instant. It stops when neither
+// the time nor other nodes can change anything.
 func (u *future) run() {
 	for round := 0; u.effort > 0 || round < leastRounds; round++ {
 		u.reboots.end()
@@ -61,7 +62,7 @@ func (u *future) run() {
 	}
 }
 
-// roundEffort is what a plan costs beside its nodes.
+// roundEffort is the cost of a plan in addition to its nodes.
 const roundEffort = 4
 
 func (u *future) plan() plan.Plan {
@@ -72,7 +73,8 @@ func (u *future) plan() plan.Plan {
 	return p
 }
 
-// apply imagines what the manager does about a plan. It reports whether the manager would plan again at once.
+// apply applies a plan as the manager would. It reports whether the manager would plan again at
+// once.
 func (u *future) apply(p plan.Plan) (again bool) {
 	u.fleet.write(p)
 	u.reboots.ended = 0
@@ -88,7 +90,8 @@ func (u *future) apply(p plan.Plan) (again bool) {
 	return again
 }
 
-// idle reports whether nothing can be granted any more, as far as the horizon: what is in progress is all there is.
+// idle reports whether nothing can be granted any more within the horizon, so that only the current
+// reboots remain.
 func (u *future) idle(p plan.Plan) bool {
 	w := u.fleet.Window
 	const windows = v1alpha1.UrgentIgnoresWindows
@@ -97,8 +100,10 @@ func (u *future) idle(p plan.Plan) bool {
 	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 
-// dismiss takes nodes out of their queues that wait for what is not expected to happen, or for an hour of their own. It reports whether
-// there were any: the plan is void then, as other nodes are behind them. What blocks the whole policy is no reason to dismiss one node.
+// dismiss removes nodes from their queues that wait for something that is not expected to happen,
+// or for their own hours. It reports whether there were any, because the plan is then invalid:
+// other nodes were behind them. A reason that blocks the whole policy does not dismiss single
+// nodes.
 func (u *future) dismiss(p plan.Plan) bool {
 	open := p.Window == v1alpha1.WindowOpen || p.Window == v1alpha1.WindowAlways || p.Window == v1alpha1.WindowUrgent
 	dismissed, f := 0, u.fleet
@@ -117,7 +122,7 @@ func (u *future) dismiss(p plan.Plan) bool {
 	return dismissed > 0
 }
 
-// next is the next instant at which the answer changes; zero: never.
+// next returns the next instant at which the answer changes, or zero.
 func (u *future) next(p plan.Plan) time.Time {
 	next := u.reboots.nextEnd()
 	for _, o := range u.blocked {
@@ -128,7 +133,8 @@ func (u *future) next(p plan.Plan) time.Time {
 	return next
 }
 
-// stays are the nodes that are left, and why, by a last plan of all of them at the last instant.
+// stays returns the remaining nodes with their reasons, from a last plan of all of them at the last
+// instant.
 func (u *future) stays() []Stay {
 	f := u.fleet
 	left := f.queues.rest(true)
@@ -139,7 +145,7 @@ func (u *future) stays() []Stay {
 		for name, o := range blocked {
 			stays = append(stays, Stay{Node: name, Reason: o.Reason, Message: o.Message})
 		}
-		for _, e := range p.Granted { // the effort ended just before
+		for _, e := range p.Granted { // granted because the effort had ended just before
 			u.reboots.started = append(u.reboots.started, u.reboots.expected(e.Node))
 		}
 		for _, t := range p.Reboots {
@@ -157,9 +163,10 @@ func (u *future) stays() []Stay {
 	return stays
 }
 
-// extrapolate continues the queues where the effort has ended, one domain and one ring after the other. Each of the slots that were
-// used at once goes to the next node as it gets free. By then spec.concurrency.spacing is over, and a window is open for long enough.
-// It returns how many nodes it continued.
+// extrapolate continues the queues after the effort is used up, one domain and one ring after the
+// other. Each slot that was in use goes to the next node when it becomes free,
+// spec.concurrency.spacing is over, and a window is open for long enough. It returns the number of
+// nodes that it continued.
 func (u *future) extrapolate() int {
 	if u.effort > 0 || u.beyond {
 		return 0
@@ -201,7 +208,8 @@ func (u *future) extrapolate() int {
 	return len(r.started) - before
 }
 
-// afterRings is when the first node may start at the earliest: once the reboots in progress of earlier rings are done, and soaked.
+// afterRings returns the earliest time at which the node may start because of earlier rings: their
+// current reboots must be done and have soaked.
 func (u *future) afterRings(n *plan.Node) time.Time {
 	f, at := u.fleet, u.fleet.Now
 	ring := f.rings.Of(n)
@@ -218,7 +226,8 @@ func (u *future) afterRings(n *plan.Node) time.Time {
 	return at
 }
 
-// waiting are those whose turn comes: the queues, and then those that wait for an hour of their own or for their quorum.
+// waiting returns the nodes whose turn will come: first the queues, and then the nodes that wait
+// for their own hours or their quorum.
 func (u *future) waiting() []*plan.Node {
 	rest := u.fleet.queues.rest(false)
 	for _, name := range slices.Sorted(maps.Keys(u.fleet.shown)) {
@@ -234,7 +243,8 @@ func (u *future) waiting() []*plan.Node {
 	return rest
 }
 
-// strandedIn is the first ring with a node that waits for a person, and that later rings wait for.
+// strandedIn returns the first ring with a node that waits for a person and that later rings wait
+// for.
 func (u *future) strandedIn() int {
 	first := len(u.fleet.Policy.Spec.Rings)
 	for ring := range u.fleet.stranded {
@@ -248,7 +258,7 @@ func (u *future) strandedIn() int {
 	return first
 }
 
-// goes reports whether the turn of a node that the last plan looked at comes.
+// goes reports whether the turn of a node that the last plan saw will come.
 func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 	f := u.fleet
 	governed := f.Governor.Govern(n).Policy == f.Policy.Name
@@ -256,8 +266,9 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
 }
 
-// start is the first instant from t on at which the reboot of a node may begin. opening allows it, and spec.concurrency.spacing has
-// passed since the last end. The ends are those that are known, in order.
+// start returns the first instant from t on at which the reboot of a node may begin: opening allows
+// it, and spec.concurrency.spacing has passed since the last end. ends are the known ends, in
+// order.
 func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve time.Duration) time.Time {
 	spacing := f.Policy.Spec.Spacing()
 	for {
@@ -277,12 +288,13 @@ func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve 
 	}
 }
 
-// opening is the first instant from t on at which windows and pauses let the reboot of a node begin. Zero: none before the end.
+// opening returns the first instant from t on at which windows and pauses allow the reboot of a
+// node to begin, or zero if it is not before the end.
 func (f *fleet) opening(n *plan.Node, t, end time.Time, reserve time.Duration) time.Time {
 	windows, blackouts := plan.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresWindows), plan.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresBlackouts)
 	for !t.IsZero() && t.Before(end) {
 		f.Now = t
-		if f.Policy.Spec.PausedAt(t) { // spec.urgent.all may have ignored the pause until now
+		if f.Policy.Spec.PausedAt(t) { // spec.urgent.all may have ignored the pause so far
 			t = f.Policy.Spec.Pause.End()
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// TestMain makes the property tests draw the same cases in each run.
+// TestMain makes the property tests generate the same cases in each run.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": "1000"} {
 		if err := flag.Set(name, value); err != nil {
@@ -36,7 +36,7 @@ func minutes(t *rapid.T, from, to int, label string) time.Duration {
 	return time.Duration(rapid.IntRange(from, to).Draw(t, label)) * minute
 }
 
-// drawSnapshot draws a policy and its nodes, being rebooted and at rest, fine and not.
+// drawSnapshot generates a policy and its nodes in different states.
 func drawSnapshot(t *rapid.T) plan.Snapshot {
 	p := policy(atMost(rapid.SampledFrom([]string{"1", "2", "4", "30%"}).Draw(t, "maxUnavailable")))
 	if oneIn(t, 3, "zones") {
@@ -96,8 +96,8 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 	return snapshotOf(p, nodes)
 }
 
-// Whatever the fleet: no reboot starts outside a window or too late in one, and no more are down at once than the limit allows. No node
-// goes twice, one domain goes at a time, and each node that needs a reboot goes or stays.
+// For any fleet, reboots start only in a window with enough time left, and within the limit. A node
+// goes only once, domains go one at a time, and each node that needs a reboot goes or stays.
 func TestOf_KeepsThePolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
@@ -144,7 +144,8 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 	})
 }
 
-// passes reports whether a reboot may start although no window is open: its node is past its deadline, and ignores that then.
+// passes reports whether a reboot may start although no window is open, because its node is past
+// its deadline and then ignores windows.
 func passes(s plan.Snapshot, r forecast.Reboot, w window.State) bool {
 	i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == r.Node })
 	d, overdue := s.Policy.Spec.Deadline, s.Policy.Spec.UrgentOrDefault().Overdue
@@ -152,7 +153,7 @@ func passes(s plan.Snapshot, r forecast.Reboot, w window.State) bool {
 		!r.StartsAt.Before(s.Nodes[i].RequiredSince.Add(d.Duration))
 }
 
-// Exactly those nodes miss their deadline that are not back before it.
+// Exactly the nodes that are not back before their deadline miss it.
 func TestOf_ReportsWhoMissesTheDeadline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
@@ -173,7 +174,8 @@ func TestOf_ReportsWhoMissesTheDeadline(t *testing.T) {
 	})
 }
 
-// checkRings: no reboot starts before all those of earlier rings are back, and have been for the soak, or while one of them stays.
+// checkRings checks that a reboot starts only after all reboots of earlier rings have ended and
+// soaked, and only if none of their nodes stays.
 func checkRings(t *rapid.T, s plan.Snapshot, f forecast.Forecast) {
 	rings, err := plan.RingsOf(s.Policy)
 	if err != nil {
@@ -199,10 +201,10 @@ func checkRings(t *rapid.T, s plan.Snapshot, f forecast.Forecast) {
 	}
 }
 
-// over reports whether more are in progress from the start than the limit allows.
+// over reports whether more reboots are current from the start than the limit allows.
 func over(s plan.Snapshot, limit int) bool { return len(s.Policy.Status.Grants) > limit }
 
-// The same snapshot has the same forecast, and is not changed by it.
+// The same snapshot always has the same forecast, and the forecast does not change it.
 func TestOf_IsAFunction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)

@@ -8,30 +8,33 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// queues are the nodes that wait for their turn and that nothing else is known of, by domain, in the order in which plans
-// choose. The planner looks at the first of them only: nodes after those that it could grant at once are not granted now.
+// queues are the nodes that only wait for their turn, by domain, in the order in which plans choose
+// them. The planner sees only the first ones, because nodes after those that can be granted at once
+// are not granted now.
 type queues struct {
 	all []*queue
 	at  map[string]*waiting
-	// due are those of all queues that have a deadline, the earliest deadline first.
+	// due are the waiting nodes of all queues that have a deadline, sorted by deadline.
 	due []*waiting
-	// wide is how many nodes the planner sees beyond those that there is room for. It grows when some in front have no turn to wait for.
+	// wide is the number of nodes that the planner sees beyond those that fit. It grows if some of
+	// the first nodes will not get a turn.
 	wide int
 }
 
 type queue struct {
 	domain string
 	nodes  []*waiting
-	// head is the first that is left.
+	// head is the index of the first remaining node.
 	head int
 }
 
 // waiting is one node in a queue.
 type waiting struct {
 	node *plan.Node
-	// due is when its deadline ends. Zero: it has none.
+	// due is the time of its deadline, or zero without one.
 	due time.Time
-	// left reports that the node has been granted, or is looked at in each round now; parked, that it has no turn to wait for.
+	// left reports whether the node has left the queue, because it was granted or is shown in each
+	// round. parked reports whether it will not get a turn.
 	left, parked bool
 }
 
@@ -53,9 +56,10 @@ func queuesOf(policy *v1alpha1.RebootPolicy, planned []plan.Queue) queues {
 	return l
 }
 
-// front is what the planner has to see: as many nodes as there is room for and one more. It has them of each domain in which nodes are
-// being rebooted, and of the first that has any. It has as many of those that are past their deadline, wherever they are. The one more
-// lets the planner report what the others wait for.
+// front returns the nodes that the planner has to see: as many as fit and one more, from each
+// domain in which nodes are being rebooted and from the first domain with nodes. It also returns as
+// many overdue nodes from any queue. The additional node makes the planner report what the others
+// wait for.
 func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.Node {
 	var front []*plan.Node
 	first := true
@@ -70,7 +74,7 @@ func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.No
 	return l.overdue(front, now, room+1+l.wide)
 }
 
-// overdue adds nodes that are past their deadline and are not among the front.
+// overdue adds nodes that are past their deadline and not yet in front.
 func (l *queues) overdue(front []*plan.Node, now time.Time, most int) []*plan.Node {
 	seen := make(map[*plan.Node]bool, len(front))
 	for _, n := range front {
@@ -91,7 +95,7 @@ func (l *queues) overdue(front []*plan.Node, now time.Time, most int) []*plan.No
 	return front
 }
 
-// nextDue is the next instant at which a node that waits reaches its deadline. Zero: none does.
+// nextDue returns the next instant at which a waiting node reaches its deadline, or zero.
 func (l *queues) nextDue(now time.Time) time.Time {
 	i, _ := slices.BinarySearchFunc(l.due, now, func(w *waiting, now time.Time) int { return w.due.Compare(now) })
 	for _, w := range l.due[i:] {
@@ -120,20 +124,21 @@ func (q *queue) take(front []*plan.Node, most int) []*plan.Node {
 
 func (w *waiting) gone() bool { return w.left || w.parked }
 
-// node is a node of the queues.
+// node returns a node of the queues.
 func (l *queues) node(name string) *plan.Node { return l.at[name].node }
 
-// leave takes a node out of its queue, if it is in one.
+// leave removes a node from its queue, if it is in one.
 func (l *queues) leave(name string) {
 	if w := l.at[name]; w != nil {
 		w.left = true
 	}
 }
 
-// park sets a node aside that has no turn to wait for.
+// park sets a node aside that will not get a turn.
 func (l *queues) park(name string) { l.at[name].parked = true }
 
-// widen doubles how many are looked at each time that some were in vain: so a reason that holds for all nodes is found soon.
+// widen doubles wide each time that nodes were dismissed, so that a reason that holds for all nodes
+// is found soon.
 func (l *queues) widen(dismissed int) {
 	if dismissed == 0 {
 		l.wide = 0
@@ -142,7 +147,7 @@ func (l *queues) widen(dismissed int) {
 	l.wide = 2 * (l.wide + dismissed)
 }
 
-// rest are those that still wait, in their order; with the parked ones, if so asked.
+// rest returns the nodes that still wait, in order. It includes the parked ones if parked is set.
 func (l *queues) rest(parked bool) []*plan.Node {
 	var rest []*plan.Node
 	for _, q := range l.all {

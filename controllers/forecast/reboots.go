@@ -12,29 +12,29 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// reboots are those of a fleet as they are imagined: in progress at its instant, and all that have started.
+// reboots are the imagined reboots of a fleet: the current ones, and all that have started.
 type reboots struct {
 	fleet     *fleet
 	durations Durations
-	// current are those in progress, by node.
+	// current are the current reboots, by node.
 	current map[string]current
-	// started are those of the policy, as they start.
+	// started are the reboots of the policy, in the order of their start.
 	started []Reboot
-	// ended is how many entries of the ledger the next plan releases.
+	// ended is the number of ledger entries that the next plan releases.
 	ended int
-	// most is how many were in progress at once.
+	// most is the largest number of reboots that were current at the same time.
 	most int
 }
 
-// current is a reboot that is imagined to end at its time.
+// current is a reboot that ends at its expected time.
 type current struct {
 	Reboot
-	// foreign is one that another policy granted.
+	// foreign reports whether another policy granted it.
 	foreign bool
 }
 
-// follow records what the plan reports of an entry of the ledger. It reports whether the manager would write something about it,
-// and plan again.
+// follow records what the plan reports for an entry of the ledger. It reports whether the manager
+// would write something because of it and plan again.
 func (r *reboots) follow(t plan.Reboot) (again bool) {
 	f, name := r.fleet, t.Entry.Node
 	if own, ok := r.current[name]; ok && !own.foreign {
@@ -43,7 +43,7 @@ func (r *reboots) follow(t plan.Reboot) (again bool) {
 	switch {
 	case t.Action == plan.ReleaseEntry:
 		if f.retire(f.shown[name]); f.shown[name] == nil {
-			delete(r.current, name) // where the policy has taken a foreign one over
+			delete(r.current, name) // The policy has taken over a foreign reboot.
 		}
 		return false
 	case t.Action == plan.CancelGrant || givesUp(t):
@@ -65,14 +65,14 @@ func stuck(t plan.Reboot, now time.Time) bool {
 	return !t.FailedAt.IsZero() || t.HookUnanswered(now) || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
 }
 
-// givesUp reports whether the agent is about to end its drain, as the grant was cancelled. Of a record that cannot be read, nothing
-// shows that it drains.
+// givesUp reports whether the agent is about to end its drain because its grant was cancelled. An
+// unreadable record does not show that.
 func givesUp(t plan.Reboot) bool {
 	g := t.Node.Grant
 	return g != nil && g.Seq == t.Entry.Seq && g.State == protocol.GrantCancelled && !t.Rebooting() && t.Node.ProgressErr == nil
 }
 
-// start imagines a grant that the plan gives now.
+// start starts the reboot for a grant of the plan.
 func (r *reboots) start(e v1alpha1.LedgerEntry) {
 	if w := r.fleet.queues.at[e.Node]; w != nil {
 		r.fleet.show(w.node)
@@ -80,7 +80,7 @@ func (r *reboots) start(e v1alpha1.LedgerEntry) {
 	r.begin(e, r.expected(e.Node))
 }
 
-// expected is a reboot that begins now.
+// expected returns a reboot that begins now.
 func (r *reboots) expected(node string) Reboot {
 	in, d := r.fleet.Window, r.durations
 	is := Reboot{Node: node, StartsAt: r.fleet.Now, Window: in.Name, ClosesAt: in.ClosesAt}
@@ -91,8 +91,9 @@ func (r *reboots) expected(node string) Reboot {
 	return is
 }
 
-// begin puts an entry in progress: the planner sees it on its way, in time, until it ends. It makes the progress up, as serve does: the
-// agent's moves start from what the Node shows, and here only the times of the phases are known.
+// begin starts the reboot of an entry. Until it ends, the planner sees it as current and on time.
+// The progress is made up, as in serve: the agent's moves would start from the state of the Node,
+// but here only the times of the phases are known.
 func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
 	r.current[e.Node] = current{Reboot: is}
 	r.started = append(r.started, is)
@@ -103,7 +104,8 @@ func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
 	n.Grant = &grant
 }
 
-// addForeign puts in progress what another policy has granted: it uses what this one has, or is of the same quorum.
+// addForeign adds the current reboots that another policy has granted, because they use the same
+// limit or the same quorum.
 func (r *reboots) addForeign() {
 	for name, n := range r.fleet.shown {
 		if r.underWay(name) || !n.Outstanding() || r.fleet.holds(name) {
@@ -117,7 +119,7 @@ func (r *reboots) addForeign() {
 	}
 }
 
-// end ends the reboots whose time has come. The planner then takes them out of the ledger.
+// end ends the reboots whose time has come. The planner then removes them from the ledger.
 func (r *reboots) end() {
 	f := r.fleet
 	for name, t := range r.current {
@@ -138,7 +140,7 @@ func (r *reboots) end() {
 	}
 }
 
-// nextEnd is when the next one ends. Zero: none is in progress.
+// nextEnd returns the time of the next end, or zero without current reboots.
 func (r *reboots) nextEnd() time.Time {
 	var next time.Time
 	for _, t := range r.current {
@@ -147,7 +149,7 @@ func (r *reboots) nextEnd() time.Time {
 	return next
 }
 
-// room is how many nodes may be granted at once at most.
+// room returns the largest number of nodes that may be granted at once.
 func (r *reboots) room() int {
 	grants, own := r.fleet.Holder().Status.Grants, 0
 	for _, e := range grants {
@@ -158,7 +160,7 @@ func (r *reboots) room() int {
 	return max(0, min(r.fleet.limit-len(grants), r.fleet.own-own)+r.ended)
 }
 
-// domains are those in which nodes are being rebooted.
+// domains returns the domains in which nodes are being rebooted.
 func (r *reboots) domains() map[string]bool {
 	busy, policy := map[string]bool{}, r.fleet.Policy
 	for name := range r.current {
@@ -172,7 +174,8 @@ func (r *reboots) domains() map[string]bool {
 	return busy
 }
 
-// slots are when each of the slots that were used at once is free, the first first. Zero: it is.
+// slots returns the times at which the slots that were in use become free, sorted. A free slot has
+// the zero time.
 func (r *reboots) slots() []time.Time {
 	slots := make([]time.Time, 0, max(r.most, 1))
 	for _, t := range r.current {
@@ -185,7 +188,7 @@ func (r *reboots) slots() []time.Time {
 	return slots
 }
 
-// forget removes those in progress: how they end is known.
+// forget removes the current reboots, whose ends are known.
 func (r *reboots) forget() {
 	status := &r.fleet.Holder().Status
 	status.Grants = slices.DeleteFunc(status.Grants, func(e v1alpha1.LedgerEntry) bool { return r.underWay(e.Node) })
@@ -195,7 +198,7 @@ func (r *reboots) forget() {
 	clear(r.current)
 }
 
-// underWay reports whether a reboot of the node is in progress.
+// underWay reports whether a reboot of the node is current.
 func (r *reboots) underWay(node string) bool {
 	_, ok := r.current[node]
 	return ok

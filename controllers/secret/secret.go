@@ -10,14 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reader reads Secrets of the operator's namespace, live: there is no right to list or watch them.
+// Reader reads Secrets of the operator's namespace, live, because the manager may not list or watch
+// them.
 type Reader struct {
 	client.Reader
 
 	Namespace string
 }
 
-// Secret reads one; the error is a sentence for a status.
+// Secret reads one Secret. Its error is a sentence for a status.
 func (r Reader) Secret(ctx context.Context, name string) (*corev1.Secret, error) {
 	if r.Namespace == "" {
 		return nil, fmt.Errorf("Secret %s cannot be read: the manager runs without --namespace", name)

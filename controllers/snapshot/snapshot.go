@@ -1,5 +1,5 @@
-// Package snapshot is what decisions about reboots look at. The manager decides from it, and `kubectl reboot`
-// explains from it: one snapshot gives both the same answer.
+// Package snapshot builds the input of decisions about reboots. The manager decides from it, and
+// `kubectl reboot` explains from it, so that one snapshot gives both the same answer.
 package snapshot
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// Views are the Nodes as decisions look at them.
+// Views returns the Nodes in the form that decisions use.
 func Views(nodes []corev1.Node) []*plan.Node {
 	views := make([]*plan.Node, len(nodes))
 	for i := range nodes {
@@ -26,8 +26,9 @@ func Views(nodes []corev1.Node) []*plan.Node {
 	return views
 }
 
-// Of is the snapshot for one of the policies at an instant. A nil policy represents the nodes that none governs. The results
-// of gates are those of the status; the manager, which queries them, has newer ones.
+// Of returns the snapshot for one of the policies at an instant. A nil policy stands for the nodes
+// without a policy. The results of gates are those of the status. The manager, which queries the
+// gates, has newer ones.
 func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []*plan.Node, now time.Time) plan.Snapshot {
 	s := plan.Snapshot{
 		Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes, RebootInterval: plan.DefaultRebootInterval,
@@ -41,8 +42,8 @@ func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes [
 	return s
 }
 
-// gatesInvalid is what the manager reports of a spec that it cannot act on, where an expression may be the cause. Only the manager
-// compiles them.
+// gatesInvalid returns the manager's message about a spec that it cannot act on, if an expression
+// may be the cause. Only the manager compiles expressions.
 func gatesInvalid(policy *v1alpha1.RebootPolicy) string {
 	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAccepted)
 	if len(policy.Spec.ObjectGates()) == 0 || c == nil || c.Reason != string(v1alpha1.ReasonInvalid) || c.ObservedGeneration != policy.Generation {
@@ -51,7 +52,7 @@ func gatesInvalid(policy *v1alpha1.RebootPolicy) string {
 	return c.Message
 }
 
-// scheduleOf resolves the policy's windows. What cannot be compiled is closed.
+// scheduleOf compiles the policy's windows. A schedule that does not compile is closed.
 func scheduleOf(policy *v1alpha1.RebootPolicy) (window.Schedule, string) {
 	schedule, err := window.Of(&policy.Spec)
 	if err != nil {
@@ -60,7 +61,8 @@ func scheduleOf(policy *v1alpha1.RebootPolicy) (window.Schedule, string) {
 	return schedule, ""
 }
 
-// Transform is Trim for an informer of Nodes; what is no Node passes.
+// Transform returns Trim as a transform for an informer of Nodes. It passes other objects on
+// unchanged.
 func Transform(also ...corev1.NodeConditionType) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if node, ok := object.(*corev1.Node); ok {
@@ -70,15 +72,16 @@ func Transform(also ...corev1.NodeConditionType) func(any) (any, error) {
 	}
 }
 
-// decisive are the conditions that decisions look at.
+// decisive are the conditions on which decisions depend.
 var decisive = []corev1.NodeConditionType{
 	corev1.NodeReady, v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, v1alpha1.NodeRebootFailed, corev1.NodeMaintenanceInProgress,
 	corev1.NodeMaintenancePlanned,
 }
 
-// Trim keeps what a decision looks at, about a seventh of a Node. A cache of 15,000 whole Nodes takes 659 MiB, the manager with trimmed ones
-// 240 (docs/benchmarks.md). Two versions of a Node that differ in a heartbeat alone are equal afterwards. It keeps the conditions of also
-// beside those, for what people are shown and nothing decides on.
+// Trim keeps the fields on which decisions depend, about a seventh of a Node. A cache of 15,000
+// whole Nodes takes 659 MiB, and the manager with trimmed ones takes 240 (docs/benchmarks.md). Two
+// versions of a Node that differ only in a heartbeat become equal. Trim also keeps the conditions
+// in also, which are shown to people.
 func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	trimmed := &corev1.Node{
 		TypeMeta: node.TypeMeta,
@@ -86,7 +89,7 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
 			Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
 		},
-		// All taints: a Node is written with the whole list or with none.
+		// All taints are kept, because a write replaces the whole list.
 		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
 	}
@@ -101,7 +104,7 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	}
 	for _, c := range node.Status.Conditions {
 		if slices.Contains(decisive, c.Type) || slices.Contains(also, c.Type) {
-			if c.Type != v1alpha1.NodeRebootPermitted { // the manager's own, which shows since when it reports what it does
+			if c.Type != v1alpha1.NodeRebootPermitted { // the manager's own condition, whose times matter
 				c.LastHeartbeatTime = metav1.Time{}
 			}
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
@@ -110,7 +113,8 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	return trimmed
 }
 
-// asked are the hooks that the node is asked for: what they report counts, also where it is no answer.
+// asked returns the hooks that run for the node. Their values count even if they are not valid
+// answers.
 func asked(annotations map[string]string) []v1alpha1.AnnotationKey {
 	if phase, err := protocol.ParseHookPhase(annotations); err == nil && phase != nil {
 		return phase.Hooks

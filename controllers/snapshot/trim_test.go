@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// decoded is a Node as it comes off the wire.
+// decoded returns a Node as it is decoded from a response.
 func decoded(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -64,7 +64,7 @@ func TestTrim_KeepsTheAnswerOfAHookThatIsAsked(t *testing.T) {
 	}
 }
 
-// What is only shown to people wakes no manager.
+// A change of what is only shown to people must not wake the manager.
 func TestTrim_KeepsMoreConditionsWhereTheyAreNamed(t *testing.T) {
 	node := decoded("a")
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDrainInProgress, Message: "waits"})
@@ -76,7 +76,8 @@ func TestTrim_KeepsMoreConditionsWhereTheyAreNamed(t *testing.T) {
 	}
 }
 
-// The manager's own condition shows since when it reports what it does; of all others a heartbeat changes nothing.
+// The manager's own condition keeps its times. A heartbeat of any other condition does not change
+// the Node.
 func TestTrim_KeepsWhenTheManagerWroteItsCondition(t *testing.T) {
 	node := decoded("a")
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted})

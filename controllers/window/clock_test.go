@@ -61,8 +61,8 @@ func TestAt_Calendar(t *testing.T) {
 	})
 }
 
-// A start that a clock change skips or repeats, and windows around it (behaviour 32: the wall clock's start is kept,
-// and the length is elapsed time).
+// A start that a clock change skips or repeats, and windows around it. The start follows the wall
+// clock, and the length is elapsed time (behaviour 32).
 func TestAt_ClockChanges_Behaviour32(t *testing.T) {
 	testOpenings(t, map[string]openingsCase{
 		// New York: 2026-03-08 02:00 -> 03:00 at 07:00Z, 2026-11-01 02:00 -> 01:00 at 06:00Z.
@@ -94,7 +94,7 @@ func TestAt_ClockChanges_Behaviour32(t *testing.T) {
 	})
 }
 
-// Clock changes that skip or repeat midnight, where the date is at stake.
+// Clock changes that skip or repeat midnight and so affect the date.
 func TestAt_ClockChangesAtMidnight(t *testing.T) {
 	testOpenings(t, map[string]openingsCase{
 		// Havana: 2026-03-08 00:00 -> 01:00 at 05:00Z, 2026-11-01 01:00 -> 00:00 at 05:00Z.
@@ -102,16 +102,18 @@ func TestAt_ClockChangesAtMidnight(t *testing.T) {
 			daily("00:00", "1h", "America/Havana"), "2026-03-07 12:00", "2026-03-09 12:00",
 			[]open{{from: "2026-03-08 05:00", to: "2026-03-08 06:00"}, {from: "2026-03-09 04:00", to: "2026-03-09 05:00"}},
 		},
-		// Clocks set back over midnight: Saturday the 24th from 23:00 on comes twice, and Sunday begins an hour late.
+		// Clocks set back over midnight: Saturday the 24th repeats the hour from 23:00, and Sunday
+		// begins an hour late.
 		"evening repeated in Beirut": {
 			daily("23:30", "20m", "Asia/Beirut"), "2026-10-24 12:00", "2026-10-25 12:00", []open{{from: "2026-10-24 20:30", to: "2026-10-24 20:50"}},
 		},
-		// At 00:01 on Sunday the clocks of St. John's went back to 23:01 on Saturday, at 02:31Z.
+		// At 00:01 on Sunday, 02:31Z, the clocks of St. John's went back to 23:01 on Saturday.
 		"Sunday interrupted in St. John's": {
 			daily("00:00", "2h", "America/St_Johns", on("Sun")), "2010-11-06 00:00", "2010-11-08 00:00",
 			[]open{{from: "2010-11-07 02:30", to: "2010-11-07 04:30"}},
 		},
-		// The gap from 23:00 to midnight: the start is on Saturday, the first instant after the gap on Sunday.
+		// The gap is from 23:00 to midnight. The start is on Saturday, and the first instant after
+		// the gap is on Sunday.
 		"gap before midnight in Nuuk counts for the day of the start": {
 			daily("23:30", "1h", "America/Nuuk", on("Sat")), "2026-03-28 00:00", "2026-03-30 12:00",
 			[]open{{from: "2026-03-29 01:00", to: "2026-03-29 02:00"}},
@@ -123,16 +125,17 @@ func TestAt_ClockChangesAtMidnight(t *testing.T) {
 	})
 }
 
-// What laws did to zones: changes for good, dates skipped and repeated, offsets in seconds; and the far future, whose
-// rules are computed.
+// Changes of zones by law: permanent changes, skipped and repeated dates, offsets in seconds, and
+// the far future, whose rules are computed.
 func TestAt_History(t *testing.T) {
 	testOpenings(t, map[string]openingsCase{
-		// Laws that changed the clocks for good.
+		// Permanent changes of the clocks.
 		"half an hour skipped in Pyongyang": {
 			daily("23:45", "1h", "Asia/Pyongyang", on("Fri")), "2018-05-04 00:00", "2018-05-06 00:00",
 			[]open{{from: "2018-05-04 15:00", to: "2018-05-04 16:00"}},
 		},
-		// History with offsets in seconds: Berlin was 53:28 ahead, New York 4:56:02 behind until noon came twice.
+		// Offsets in seconds: Berlin was 53:28 ahead, and New York 4:56:02 behind until noon was
+		// repeated.
 		"local mean time": {
 			daily("22:00", "2h", "Europe/Berlin"), "1890-06-01 12:00", "1890-06-02 12:00",
 			[]open{{from: "1890-06-01 21:06:32", to: "1890-06-01 23:06:32"}},
@@ -145,11 +148,11 @@ func TestAt_History(t *testing.T) {
 			daily("12:00", "1h", "America/New_York"), "1883-11-18 00:00", "1883-11-19 00:00",
 			[]open{{from: "1883-11-18 16:56:02", to: "1883-11-18 17:56:02"}},
 		},
-		// A fixed date in the far future, where the zone's rules are computed.
+		// A fixed date in the far future, for which the zone's rules are computed.
 		"gap in the year 2400": {
 			daily("02:30", "1h", "Europe/Berlin"), "2400-03-25 12:00", "2400-03-26 12:00", []open{{from: "2400-03-26 01:00", to: "2400-03-26 02:00"}},
 		},
-		// By the zone's rules, not by a table: tables end with 2037.
+		// Computed by the zone's rules, because tables end with 2037.
 		"last day of a leap year": {
 			daily("18:30", "1h", "America/New_York"), "2040-12-30 12:00", "2041-01-02 00:00",
 			[]open{
@@ -158,7 +161,8 @@ func TestAt_History(t *testing.T) {
 				{from: "2041-01-01 23:30", to: "2041-01-02 00:00"},
 			},
 		},
-		// Samoa left 29 December 2011 at 10:00Z for the 31st, Kwajalein 20 August 1993 at 12:00Z for the 22nd.
+		// Samoa skipped from 29 December 2011, 10:00Z, to the 31st, and Kwajalein from 20 August
+		// 1993, 12:00Z, to the 22nd.
 		"no start on the date that Samoa skipped": {
 			daily("02:00", "1h", "Pacific/Apia"), "2011-12-29 00:00", "2011-12-31 13:00",
 			[]open{

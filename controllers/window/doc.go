@@ -1,31 +1,40 @@
-// Package window reports when reboots may start: it resolves the windows and blackouts of a RebootPolicy for an instant.
+// Package window decides when reboots may start. It evaluates the windows and blackouts of a
+// RebootPolicy for an instant.
 //
-// It is pure. [Compile] loads time zones, once for each policy. [Schedule.At] is a function of the instant alone. A clock that jumps, a
-// new leader and an edited policy all get the same answer for the same instant.
+// [Compile] loads time zones, once per policy. After that [Schedule.At] is a pure function of the
+// instant. So a clock that jumps, a new leader and an edited policy get the same answer for the
+// same instant.
 //
 // # Windows
 //
-//   - A window starts on each civil date that its days and weeksOfMonth select: at the first instant at which the
-//     clocks of its zone read start or later. So a start that a clock change skips is the first instant after the
-//     gap. One that a clock change repeats is the first of the two, once.
-//   - days are the days on which the window starts, whatever day it ends on. The n-th week of the month is the n-th
-//     such weekday, counted from the first of the month; -1 is the last one.
-//   - A date that the zone never had has no start: Samoa went from 29 to 31 December 2011.
-//   - The duration is elapsed time, so a window keeps its length across a clock change. A daily window of 24h
-//     therefore leaves open the 25th hour of the day on which summer time ends.
-//   - The start belongs to the window, the end does not. Several windows form a union: where one ends at the instant
-//     at which another starts, nothing closes. No windows at all: always open.
+//   - A window starts on each civil date that matches its days and weeksOfMonth, at the first
+//     instant at which the clocks of its zone read start or later. If a clock change skips the
+//     start, the window starts at the first instant after the gap. If a clock change repeats it,
+//     the window starts once, at the first of the two.
+//   - days are the days on which the window starts, even if it ends on a later one. The n-th week
+//     of the month is the n-th such weekday of the month, and -1 is the last one.
+//   - A window does not start on a date that its zone skipped. For example, Samoa went from 29 to
+//     31 December 2011.
+//   - The duration is elapsed time, so a clock change does not change the length of a window. A
+//     daily window of 24h therefore does not cover the 25th hour of the day on which summer time
+//     ends.
+//   - The start is inside the window, and the end is outside. Several windows form a union: if one
+//     starts at the instant at which another ends, the policy stays open. Without windows it is
+//     always open.
 //
 // # Blackouts
 //
-// A blackout begins with the first instant of its first date and ends with that of its end date, by the clocks of its zone. Where
-// midnight is skipped, the date begins with the first instant after the gap. Blackouts win over windows.
+// A blackout lasts from the first instant of its first date to the first instant of its end date,
+// by the clocks of its zone. If midnight is skipped, the date begins with the first instant after
+// the gap. Blackouts win over windows.
 //
 // # Time zones
 //
-// There is no cron expression here. The cron libraries lose or repeat runs when clocks change, and some never return for a date that a
-// zone skipped. [time.Date] does not help either. It does not state which side of a gap or overlap it picks. The resolver needs only
-// the offset of a zone and how long it holds.
+// This package does not use cron expressions. Cron libraries lose or repeat runs when clocks
+// change, and some never return for a date that a zone skipped. [time.Date] does not help either,
+// because it does not say which side of a gap or overlap it chooses. This package needs only the
+// offset of a zone and how long it holds.
 //
-// The rules of zones come from $ZONEINFO, the system's zoneinfo, or the copy embedded by time/tzdata, in this order.
+// The rules of zones come from $ZONEINFO, the system's zoneinfo, or the copy embedded by
+// time/tzdata, in this order.
 package window

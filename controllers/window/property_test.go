@@ -24,7 +24,7 @@ var zoneNames string
 
 var zones = strings.Fields(zoneNames)
 
-// scenario is a policy and a span of time to look at it.
+// scenario is a policy and a period in which to check it.
 type scenario struct {
 	windows   []v1alpha1.Window
 	blackouts []v1alpha1.Blackout
@@ -35,8 +35,8 @@ func (s scenario) String() string {
 	return fmt.Sprintf("windows %+v\nblackouts %+v\nfrom %v to %v", s.windows, s.blackouts, s.from, s.to)
 }
 
-// drawScenario draws mostly what is hard: spans around a clock change, and starts near the time of day of the change.
-// Before 1973 there were offsets that are no whole minutes, which the oracle cannot determine.
+// drawScenario generates mostly difficult cases: periods around a clock change, and starts near its
+// time of day. Before 1973 some offsets were not whole minutes, which the oracle cannot determine.
 func drawScenario(t *rapid.T) scenario {
 	zone := rapid.SampledFrom(zones).Draw(t, "zone")
 	location, err := time.LoadLocation(zone)
@@ -46,7 +46,7 @@ func drawScenario(t *rapid.T) scenario {
 	first, last := at("1973-01-01 00:00").Unix()/60, at("2045-01-01 00:00").Unix()/60
 	middle := time.Unix(rapid.Int64Range(first, last).Draw(t, "minute")*60, 0).In(location)
 	if _, end := middle.ZoneBounds(); !end.IsZero() && rapid.IntRange(0, 4).Draw(t, "atChange") > 0 {
-		middle = end.Truncate(time.Minute) // some zoneinfo ends an era with the last second of 32 bits
+		middle = end.Truncate(time.Minute) // some zoneinfo ends an era at the last second that fits 32 bits
 	}
 	s := scenario{
 		from: middle.Add(-time.Duration(rapid.IntRange(0, 10*24*60).Draw(t, "before")) * time.Minute).UTC(),
@@ -81,7 +81,7 @@ func drawWindow(t *rapid.T, name, zone string, middle time.Time) v1alpha1.Window
 	}
 }
 
-// drawSet draws none of them half of the time, else any of them.
+// drawSet generates an empty set half of the time, and otherwise any subset.
 func drawSet[E comparable](t *rapid.T, label string, of []E) []E {
 	return rapid.OneOf(rapid.Just[[]E](nil), rapid.SliceOfDistinct(rapid.SampledFrom(of), rapid.ID[E])).Draw(t, label)
 }
@@ -97,7 +97,7 @@ func drawBlackout(t *rapid.T, name, zone string, middle time.Time) v1alpha1.Blac
 	}
 }
 
-// TestAt_MatchesOracle draws the same scenarios in each run; the fuzz test draws new ones.
+// TestAt_MatchesOracle generates the same scenarios in each run. The fuzz test generates new ones.
 func TestAt_MatchesOracle(t *testing.T) { rapid.Check(t, matchesOracle) }
 
 func FuzzMatchesOracle(f *testing.F) {
@@ -121,7 +121,8 @@ func matchesOracle(t *rapid.T) {
 	}
 }
 
-// matchesSegments compares a state with the segment it is in, the first one, and those that follow.
+// matchesSegments compares a state with its segment, which is the first one, and with those that
+// follow.
 func matchesSegments(t *rapid.T, got window.State, now time.Time, segments []segment) {
 	current := segments[0]
 	if got.Open != current.Open || got.Name != current.Name || got.Blackout != current.Blackout {
@@ -149,8 +150,8 @@ func matchesSegments(t *rapid.T, got window.State, now time.Time, segments []seg
 	}
 }
 
-// TestAt_KeepsItsPromises compares At with itself, over centuries and with durations of any length. What a state reports of an instant
-// ahead is what the state at that instant reports, and nothing changes before.
+// TestAt_KeepsItsPromises compares At with itself, over centuries and with durations of any length.
+// The state at a later instant must be as announced, and must not change before.
 func TestAt_KeepsItsPromises(t *testing.T) { rapid.Check(t, keepsPromises) }
 
 func FuzzKeepsPromises(f *testing.F) {
@@ -158,7 +159,8 @@ func FuzzKeepsPromises(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(keepsPromises))
 }
 
-// seed gives rapid enough to draw whole policies from; with less it ends before anything is checked.
+// seed provides enough data for rapid to generate whole policies. With less it ends before anything
+// is checked.
 func seed(f *testing.F) {
 	f.Helper()
 	source := rand.New(rand.NewPCG(1, 2))
@@ -189,7 +191,7 @@ func keepsPromises(t *rapid.T) {
 	}
 }
 
-// broken is the promise that the state breaks, if any.
+// broken describes the announcement that turns out wrong, or is empty.
 func broken(s window.Schedule, now time.Time, state window.State) string {
 	beyond := now.Add(400 * 24 * time.Hour)
 	switch {
@@ -214,7 +216,7 @@ func broken(s window.Schedule, now time.Time, state window.State) string {
 	return brokenNext(s, now, state)
 }
 
-// brokenNext is what is wrong with Next, if anything.
+// brokenNext describes what is wrong with Next, or is empty.
 func brokenNext(s window.Schedule, now time.Time, state window.State) string {
 	if state.Next.IsZero() {
 		return changed(state, s.At(now.Add(100*24*time.Hour)))
@@ -233,8 +235,9 @@ func brokenNext(s window.Schedule, now time.Time, state window.State) string {
 	return ""
 }
 
-// changed is what is different later, when nothing has happened meanwhile. Windows that are open on and on for more than
-// 400 days are not followed to their end, so the end may come in sight.
+// changed describes the difference between two states if nothing should have changed in between.
+// Windows that stay open for more than 400 days are not followed to their end, so the end may come
+// within the horizon.
 func changed(state, later window.State) string {
 	if state.Open && state.ClosesAt.IsZero() {
 		later.ClosesAt, later.Next = state.ClosesAt, state.Next
@@ -242,7 +245,7 @@ func changed(state, later window.State) string {
 	return cmp.Diff(state, later)
 }
 
-// drawPolicy draws windows and blackouts of any kind, and an instant.
+// drawPolicy generates windows and blackouts of any kind, and an instant.
 func drawPolicy(t *rapid.T) ([]v1alpha1.Window, []v1alpha1.Blackout, time.Time) {
 	seconds := rapid.Int64Range(at("1800-01-01 00:00").Unix(), at("2500-01-01 00:00").Unix())
 	now := time.Unix(seconds.Draw(t, "now"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).UTC()

@@ -11,17 +11,19 @@ import (
 )
 
 const (
-	// lookBehind is the most dates that can lie between today and the start of a window that is still open. Its duration is at most 7
-	// days. Clocks that skip a date or a part of one add the rest.
+	// lookBehind is the largest number of dates between today and the start of a window that is
+	// still open. The duration is at most 7 days. Clocks that skip a date or a part of one account
+	// for the rest.
 	lookBehind = 9
-	// lookAhead is how many dates are searched for the next start. A fifth weekday comes again within four months.
+	// lookAhead is the number of dates that are searched for the next start. A fifth weekday of a
+	// month occurs again within four months.
 	lookAhead = 400
 )
 
-// maxDuration is the longest that a window may be open; lookBehind rests on it.
+// maxDuration is the longest duration of a window. lookBehind depends on it.
 const maxDuration = 7 * 24 * time.Hour
 
-// rule is a window of a policy, ready to be resolved.
+// rule is a compiled window of a policy.
 type rule struct {
 	name     string
 	days     weekdays
@@ -31,11 +33,12 @@ type rule struct {
 	clock    clock
 }
 
-// openUntil is the end of the window's latest occurrence that began at t or before, or t if the window is closed.
-// Occurrences of one window may overlap; as all last equally long, the latest also ends last.
+// openUntil returns the end of the latest occurrence of the window that began at or before t, or t
+// if the window is closed. Occurrences may overlap. They all have the same length, so the latest
+// one ends last.
 func (r *rule) openUntil(t time.Time) time.Time {
 	today := dateOf(r.clock.read(t))
-	// After clocks were set back over midnight, the date of tomorrow has begun already.
+	// If clocks were set back over midnight, tomorrow's date has already begun.
 	for d := today + 1; d >= today-lookBehind; d-- {
 		start, ok := r.startOn(d)
 		if !ok || start.After(t) {
@@ -49,7 +52,8 @@ func (r *rule) openUntil(t time.Time) time.Time {
 	return t
 }
 
-// nextStart is the first start after t. None: the zone data has no such time within 400 days.
+// nextStart returns the first start after t. It returns false if the zone data has none within 400
+// days.
 func (r *rule) nextStart(t time.Time) (time.Time, bool) {
 	today := dateOf(r.clock.read(t))
 	for d := today; d <= today+lookAhead; d++ {
@@ -60,7 +64,8 @@ func (r *rule) nextStart(t time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// startOn is the start on the date, if the window starts on it and the zone has it. It does not decrease with the date.
+// startOn returns the start on the date, if the window starts on it and the zone has that date. It
+// does not decrease with the date.
 func (r *rule) startOn(d date) (time.Time, bool) {
 	if !r.days.has(d) || !r.weeks.has(d) {
 		return time.Time{}, false
@@ -71,12 +76,14 @@ func (r *rule) startOn(d date) (time.Time, bool) {
 	return r.clock.first(d.at(r.start)), true
 }
 
-// weekdays is a set of days of the week, Sunday the lowest bit. The empty set represents every day.
+// weekdays is a set of days of the week, with Sunday as the lowest bit. The empty set means every
+// day.
 type weekdays uint8
 
 func (w weekdays) has(d date) bool { return w == 0 || w&(1<<d.utc().Weekday()) != 0 }
 
-// weeks is a set of weeks of the month: bit n is the n-th, bit 0 the last. The empty set represents every week.
+// weeks is a set of weeks of the month: bit n is the n-th week, and bit 0 the last. The empty set
+// means every week.
 type weeks uint8
 
 func (w weeks) has(d date) bool {
@@ -87,7 +94,7 @@ func (w weeks) has(d date) bool {
 	return w&(1<<n) != 0 || last && w&1 != 0
 }
 
-// span is a blackout of a policy, resolved: from is in it, to is not.
+// span is a compiled blackout of a policy. from is inside, and to is outside.
 type span struct {
 	name, reason string
 	from, to     time.Time
@@ -96,7 +103,8 @@ type span struct {
 // holds reports whether the blackout is in force at t.
 func (s span) holds(t time.Time) bool { return !t.Before(s.from) && t.Before(s.to) }
 
-// compileEach compiles windows or blackouts, each of which has a name of its own: State distinguishes them by it.
+// compileEach compiles windows or blackouts. Their names must be unique, because State identifies
+// them by name.
 func compileEach[T, R any](kind string, list []T, nameOf func(T) string, compile func(T) (R, error)) ([]R, error) {
 	compiled, seen := make([]R, 0, len(list)), map[string]bool{}
 	for _, one := range list {
@@ -116,10 +124,10 @@ func compileEach[T, R any](kind string, list []T, nameOf func(T) string, compile
 	return compiled, nil
 }
 
-// zones are the zones loaded so far, as loading one reads a file.
+// zones caches loaded zones, because loading one reads a file.
 type zones map[string]*time.Location
 
-// rule checks a window.
+// rule compiles a window.
 func (z zones) rule(w v1alpha1.Window) (rule, error) {
 	days, err := parseDays(w.Days)
 	if err != nil {
@@ -150,7 +158,7 @@ func (z zones) rule(w v1alpha1.Window) (rule, error) {
 	}, nil
 }
 
-// span checks a blackout and resolves its dates.
+// span compiles a blackout.
 func (z zones) span(b v1alpha1.Blackout) (span, error) {
 	from, err := parseDate(b.From)
 	if err != nil {
@@ -212,7 +220,7 @@ func parseWeeks(ns []int32) (weeks, error) {
 	return set, nil
 }
 
-// parseStart reads HH:MM as seconds after midnight.
+// parseStart converts HH:MM to seconds after midnight.
 func parseStart(s string) (int64, error) {
 	t, err := time.Parse("15:04", s)
 	if err != nil || len(s) != len("15:04") {
@@ -221,7 +229,7 @@ func parseStart(s string) (int64, error) {
 	return int64(t.Hour()*60+t.Minute()) * 60, nil
 }
 
-// loadZone loads a zone by its IANA name. A name that means another zone on another machine is an error.
+// loadZone loads a zone by its IANA name. A name whose meaning depends on the machine is an error.
 func loadZone(name string) (*time.Location, error) {
 	if !isZoneName(name) {
 		return nil, fmt.Errorf("%q is not an IANA time zone name such as UTC or Europe/Berlin", name)
@@ -233,8 +241,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// isZoneName reports whether the name is of the right form. Not names are the files of a zoneinfo directory that depend
-// on the machine or that count leap seconds, and paths out of that directory.
+// isZoneName reports whether the name has the right form. It excludes files of a zoneinfo directory
+// that depend on the machine or count leap seconds, and paths that leave that directory.
 func isZoneName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_."
 	switch strings.ToLower(name) {

@@ -17,7 +17,7 @@ func edited(edit func(*v1alpha1.Window)) []v1alpha1.Window {
 
 func inZone(zone string) []v1alpha1.Window { return []v1alpha1.Window{daily("22:00", "4h", zone)} }
 
-// Whatever is bad is an error with a sentence for people, and a Schedule that is closed (behaviour 34).
+// Every error has a sentence for people, and comes with a Schedule that is closed (behaviour 34).
 func TestCompile_Errors_Behaviour34(t *testing.T) {
 	const (
 		startError    = " must be a time of day as HH:MM, from 00:00 to 23:59"
@@ -88,7 +88,7 @@ func lasting(d time.Duration) option {
 	return func(w *v1alpha1.Window) { w.Duration = metav1.Duration{Duration: d} }
 }
 
-// A window and a blackout of the same name are distinguished by State.Blackout.
+// State.Blackout distinguishes a window from a blackout of the same name.
 func TestCompile_WindowAndBlackoutMayShareAName(t *testing.T) {
 	compile(t, edited(named("freeze")), blackout("freeze", "2026-01-01", "2026-01-02", ""))
 }

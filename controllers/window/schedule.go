@@ -11,27 +11,29 @@ import (
 // urgentName is the name of the window that spec.urgent.all opens.
 const urgentName = "urgent"
 
-// horizon is how far ahead State reports openings and closings. What lies beyond is reported when it comes nearer.
+// horizon is the time for which State reports openings and closings in advance. Later ones are
+// reported when they come closer.
 const horizon = 400 * 24 * time.Hour
 
-// Schedule is the windows and blackouts of one policy, checked and with their zones loaded. It never changes, so
-// goroutines may share it. The zero Schedule never opens: a caller that overlooks an error of Compile reboots nothing.
+// Schedule holds the compiled windows and blackouts of one policy. It never changes, so goroutines
+// may share it. The zero Schedule never opens, so a caller that overlooks an error of Compile does
+// not reboot anything.
 type Schedule struct {
 	compiled  bool
 	rules     []rule
 	blackouts []span
-	// urgency is the schedule of spec.urgent.all. Nil: there is none.
+	// urgency is the schedule of spec.urgent.all, or nil.
 	urgency *urgency
 }
 
-// urgency is the schedule that holds until an instant.
+// urgency is a schedule that applies until an instant.
 type urgency struct {
 	until    time.Time
 	schedule Schedule
 }
 
-// Of compiles the windows and blackouts of a policy, and what spec.urgent.all ignores of them. An error in one that is ignored is
-// an error, too.
+// Of compiles the windows and blackouts of a policy, and those that remain under spec.urgent.all.
+// An error in one that is ignored counts, too.
 func Of(spec *v1alpha1.RebootPolicySpec) (Schedule, error) {
 	schedule, err := Compile(spec.Windows, spec.Blackouts)
 	all := spec.UrgentOrDefault().All
@@ -49,9 +51,9 @@ func Of(spec *v1alpha1.RebootPolicySpec) (Schedule, error) {
 	return schedule, nil
 }
 
-// Compile checks windows and blackouts and loads their zones. No windows: always open. The API server has refused most
-// of what is an error here, but it may know other time zones than this process does. With an error the Schedule is the
-// zero one.
+// Compile compiles windows and blackouts. Without windows the schedule is always open. The API
+// server has already rejected most errors, but it may know other time zones than this process. With
+// an error it returns the zero Schedule.
 func Compile(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout) (Schedule, error) {
 	zones := zones{}
 	rules, err := compileEach("window", windows, func(w v1alpha1.Window) string { return w.Name }, zones.rule)
@@ -62,11 +64,12 @@ func Compile(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout) (Schedule
 	if err != nil {
 		return Schedule{}, err
 	}
-	skipped := func(s span) bool { return !s.from.Before(s.to) } // its zone skipped all its dates
+	skipped := func(s span) bool { return !s.from.Before(s.to) } // if its zone skipped all of its dates
 	return Schedule{compiled: true, rules: rules, blackouts: slices.DeleteFunc(spans, skipped)}, nil
 }
 
-// Zone is the time zone in which people read the policy's times: that of its first window. UTC where it has none.
+// Zone returns the time zone for showing the policy's times to people, which is that of the first
+// window, or UTC without windows.
 func (s Schedule) Zone() *time.Location {
 	if len(s.rules) == 0 {
 		return time.UTC
@@ -74,30 +77,33 @@ func (s Schedule) Zone() *time.Location {
 	return s.rules[0].clock.zone
 }
 
-// State is what the windows and blackouts permit at one instant, until Next. All instants are in UTC.
+// State says what the windows and blackouts permit at one instant, and until Next. All instants are
+// in UTC.
 type State struct {
 	// Open reports whether a reboot may start.
 	Open bool
-	// Always reports whether the policy has no windows: it is open but for its blackouts.
+	// Always reports whether the policy has no windows, so that only blackouts close it.
 	Always bool
-	// Name is that of the blackout in force, otherwise of the open window; where there are several, the first of the policy's list.
-	// Empty: closed by no blackout, or open without windows.
+	// Name is the name of the blackout in force, or else of the open window. If there are several,
+	// it is the first in the policy's list. It is empty if neither applies.
 	Name string
-	// Blackout reports whether a blackout is in force; BlackoutReason is the reason written with it.
+	// Blackout reports whether a blackout is in force, and BlackoutReason is its reason.
 	Blackout       bool
 	BlackoutReason string
-	// ClosesAt is the end of the union of windows that touch or overlap, or the blackout that cuts it. Zero: closed,
-	// or open for 400 days and more.
+	// ClosesAt is the end of the windows that touch or overlap, or the start of the next blackout.
+	// It is zero if the policy is closed, or stays open for more than 400 days.
 	ClosesAt time.Time
-	// OpensAt is the next opening. Zero: open, or closed for 400 days and more.
+	// OpensAt is the next opening. It is zero if the policy is open, or stays closed for more than
+	// 400 days.
 	OpensAt time.Time
 	// Urgent reports whether it is open under spec.urgent.all.
 	Urgent bool
-	// Next is the next instant at which anything above changes. Zero: nothing does within 400 days.
+	// Next is the next instant at which any field changes, or zero if that is more than 400 days
+	// ahead.
 	Next time.Time
 }
 
-// At is the state at now.
+// At returns the state at now.
 func (s Schedule) At(now time.Time) State {
 	if s.compiled && s.urgency != nil && now.Before(s.urgency.until) {
 		return s.urgently(now)
@@ -105,12 +111,12 @@ func (s Schedule) At(now time.Time) State {
 	return s.regular(now)
 }
 
-// regular is the state by windows and blackouts alone.
+// regular returns the state by windows and blackouts alone.
 func (s Schedule) regular(now time.Time) State {
 	if !s.compiled {
 		return State{}
 	}
-	s.rules = slices.Clone(s.rules) // their clocks remember, and goroutines may share a Schedule
+	s.rules = slices.Clone(s.rules) // the clocks have caches, and goroutines may share a Schedule
 	always := len(s.rules) == 0
 	if i := s.blackoutAt(now); i < len(s.blackouts) {
 		b := s.blackouts[i]
@@ -128,7 +134,8 @@ func (s Schedule) regular(now time.Time) State {
 	return open(State{Name: s.rules[i].name}, now, s.closing(now, blackout), s.nextName(now, i))
 }
 
-// closed completes the state while closed; next is when the blackout in force changes.
+// closed completes the state of a closed policy. next is the time when the blackout in force
+// changes.
 func (s Schedule) closed(state State, now, next time.Time) State {
 	opening := s.opening(now)
 	state.OpensAt = inSight(now, opening)
@@ -136,7 +143,7 @@ func (s Schedule) closed(state State, now, next time.Time) State {
 	return state
 }
 
-// open completes the state while open; next is when the name changes.
+// open completes the state of an open policy. next is the time when the name changes.
 func open(state State, now, closing, next time.Time) State {
 	state.Open = true
 	state.ClosesAt = inSight(now, closing)
@@ -144,7 +151,8 @@ func open(state State, now, closing, next time.Time) State {
 	return state
 }
 
-// urgently is the state while spec.urgent.all is in force. Its openings and closings take the schedule after it into account.
+// urgently returns the state while spec.urgent.all is in force. Its openings and closings also
+// depend on the schedule after that.
 func (s Schedule) urgently(now time.Time) State {
 	until, after := s.urgency.until, s.regular(s.urgency.until)
 	state := s.urgency.schedule.regular(now)
@@ -163,7 +171,8 @@ func (s Schedule) urgently(now time.Time) State {
 	return state
 }
 
-// across is when a state ends: before until, or at until where the schedule after it is in another state, or when that one ends.
+// across returns the end of a state: its own end if that is before until, until itself if the later
+// schedule is in another state, or else the end of the later state.
 func (s Schedule) across(now, end time.Time, goesOn bool, ends time.Time) time.Time {
 	until := s.urgency.until
 	switch {
@@ -175,7 +184,7 @@ func (s Schedule) across(now, end time.Time, goesOn bool, ends time.Time) time.T
 	return inSight(now, ends)
 }
 
-// inSight is the instant if it is within the horizon.
+// inSight returns the instant if it is within the horizon, or zero.
 func inSight(now, instant time.Time) time.Time {
 	if instant.After(now.Add(horizon)) {
 		return time.Time{}
@@ -183,7 +192,8 @@ func inSight(now, instant time.Time) time.Time {
 	return instant
 }
 
-// visibleAt is when the instant changes the state: as it comes, or already as it comes in sight.
+// visibleAt returns the time when the instant changes the state: the instant itself, or the time
+// when it comes within the horizon.
 func visibleAt(now, instant time.Time) time.Time {
 	if instant.After(now.Add(horizon)) {
 		return instant.Add(-horizon)
@@ -191,9 +201,9 @@ func visibleAt(now, instant time.Time) time.Time {
 	return instant
 }
 
-// Below, the zero time represents never.
+// Below, the zero time means never.
 
-// blackoutAt is the index of the first blackout in force at t, or how many there are.
+// blackoutAt returns the index of the first blackout in force at t, or the number of blackouts.
 func (s Schedule) blackoutAt(t time.Time) int {
 	for i, b := range s.blackouts {
 		if b.holds(t) {
@@ -203,7 +213,7 @@ func (s Schedule) blackoutAt(t time.Time) int {
 	return len(s.blackouts)
 }
 
-// nextBlackout is when the next of the first n blackouts begins, after t.
+// nextBlackout returns the start of the next of the first n blackouts after t.
 func (s Schedule) nextBlackout(t time.Time, n int) time.Time {
 	var next time.Time
 	for _, b := range s.blackouts[:n] {
@@ -214,7 +224,7 @@ func (s Schedule) nextBlackout(t time.Time, n int) time.Time {
 	return next
 }
 
-// ruleAt is the index of the first window open at t, or how many there are.
+// ruleAt returns the index of the first window open at t, or the number of windows.
 func (s Schedule) ruleAt(t time.Time) int {
 	for i := range s.rules {
 		if s.rules[i].openUntil(t).After(t) {
@@ -224,7 +234,7 @@ func (s Schedule) ruleAt(t time.Time) int {
 	return len(s.rules)
 }
 
-// nextStart is when the next of the first n windows starts, after t.
+// nextStart returns the time when the next of the first n windows starts after t.
 func (s Schedule) nextStart(t time.Time, n int) time.Time {
 	var next time.Time
 	for i := range s.rules[:n] {
@@ -235,8 +245,9 @@ func (s Schedule) nextStart(t time.Time, n int) time.Time {
 	return next
 }
 
-// opening is the first instant from t on at which a window is open and no blackout in force. A blackout is left once, and
-// what comes after it is the end, another blackout, or a start; so the rounds are bounded.
+// opening returns the first instant from t on at which a window is open and no blackout is in
+// force. Each blackout ends only once, and after it comes the end, another blackout, or a start. So
+// the number of rounds is limited.
 func (s Schedule) opening(t time.Time) time.Time {
 	for range 2*len(s.blackouts) + 2 {
 		if i := s.blackoutAt(t); i < len(s.blackouts) {
@@ -253,7 +264,8 @@ func (s Schedule) opening(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// closing is when the windows open at t close, or the blackout that begins before.
+// closing returns the time when the windows that are open at t close, or the start of the blackout
+// if that is earlier.
 func (s Schedule) closing(t, blackout time.Time) time.Time {
 	limit := timing.Earliest(blackout, t.Add(horizon))
 	if end := covered(s.rules, t, limit); !end.After(limit) {
@@ -262,7 +274,8 @@ func (s Schedule) closing(t, blackout time.Time) time.Time {
 	return blackout
 }
 
-// nextName is when another window gives its name than the i-th, which does at t.
+// nextName returns the time when another window than the i-th, which is the first open one at t,
+// gives the state its name.
 func (s Schedule) nextName(t time.Time, i int) time.Time {
 	limit := t.Add(horizon)
 	next := s.nextStart(t, i)
@@ -272,8 +285,9 @@ func (s Schedule) nextName(t time.Time, i int) time.Time {
 	return next
 }
 
-// covered is the first instant from t on at which none of the windows is open, or some instant after the limit. It stays with one
-// window as long as only that one is open, so a daily window of 24h costs one step for a day.
+// covered returns the first instant from t on at which all of the windows are closed, or some
+// instant after the limit. It stays with one window as long as only that one is open, so a daily
+// window of 24h costs one step per day.
 func covered(rules []rule, t, limit time.Time) time.Time {
 	for i, closed := 0, 0; closed < len(rules) && !t.After(limit); {
 		if end := rules[i].openUntil(t); end.After(t) {

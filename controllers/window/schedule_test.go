@@ -16,7 +16,7 @@ func blackout(name, from, to, zone string) v1alpha1.Blackout {
 	return v1alpha1.Blackout{Name: name, From: from, To: to, TimeZone: zone, Reason: "because of " + name}
 }
 
-// stateCase is a row of the tables of whole states. The instants of the policy and of now are in UTC.
+// stateCase is a row of the tables of states. The times of the policy and of now are in UTC.
 type stateCase struct {
 	windows   []v1alpha1.Window
 	blackouts []v1alpha1.Blackout
@@ -24,7 +24,8 @@ type stateCase struct {
 	want      window.State
 }
 
-// isOpen, isClosed and blackedOut are states, always one of a policy without windows. Their instants are in UTC; empty: none.
+// isOpen, isClosed and blackedOut return states of a policy with windows. Their times are in UTC,
+// or empty for none.
 func isOpen(name, closes, next string) window.State {
 	return window.State{Open: true, Name: name, ClosesAt: at(closes), Next: at(next)}
 }
@@ -112,8 +113,8 @@ func TestAt_ZeroScheduleIsClosed(t *testing.T) {
 	}
 }
 
-// The answer depends on the instant alone: not on its zone, nor on what was asked before. So a clock that jumps back,
-// and a new leader at the edge, get the same one.
+// The state depends only on the instant, and not on its zone or on earlier calls. So a clock that
+// jumps back or a new leader gets the same state.
 func TestAt_DependsOnTheInstantAlone(t *testing.T) {
 	windows := []v1alpha1.Window{daily("02:30", "30m", "Europe/Berlin", on("Sun"))}
 	asked := compile(t, windows)
@@ -128,7 +129,7 @@ func TestAt_DependsOnTheInstantAlone(t *testing.T) {
 	}
 }
 
-// Goroutines may share a Schedule; the race detector watches.
+// Goroutines may share a Schedule. The race detector checks that.
 func TestAt_Concurrently(t *testing.T) {
 	t.Parallel()
 	s := compile(t, []v1alpha1.Window{daily("02:30", "30m", "Europe/Berlin")}, blackout("b", "2026-03-29", "2026-04-01", ""))
@@ -142,7 +143,7 @@ func TestAt_Concurrently(t *testing.T) {
 	}
 }
 
-// Windows that touch and overlap, each other or themselves.
+// Windows that touch or overlap each other or themselves.
 func TestAt_Union(t *testing.T) {
 	testOpenings(t, map[string]openingsCase{
 		"daily window of 24h is closed in the 25th hour": {
@@ -167,7 +168,8 @@ func TestAt_Union(t *testing.T) {
 	})
 }
 
-// Blackouts win over windows, last from midnight to midnight of their zone, and end before their last date.
+// Blackouts win over windows. They last from midnight to midnight of their zone, and end before
+// their last date.
 func TestAt_Blackouts(t *testing.T) {
 	nightly := []v1alpha1.Window{daily("22:00", "4h", "UTC")}
 	freeze := []v1alpha1.Blackout{blackout("freeze", "2026-12-19", "2027-01-04", "UTC")}
@@ -210,7 +212,8 @@ func TestAt_Blackouts(t *testing.T) {
 		"of several the first in the list gives its name": {
 			blackouts: overlapping, now: "2026-06-06 00:00", want: always(blackedOut("late", "2026-06-12 00:00", "2026-06-10 00:00")),
 		},
-		// Havana skipped midnight: the 8th began at 1:00, which is 05:00Z. On 1 November midnight came twice.
+		// Havana skipped midnight, so the 8th began at 1:00, which is 05:00Z. On 1 November
+		// midnight was repeated.
 		"first date begins after the gap": {
 			blackouts: []v1alpha1.Blackout{blackout("b", "2026-03-08", "2026-11-01", "America/Havana")}, now: "2026-03-08 04:59",
 			want: always(isOpen("", "2026-03-08 05:00", "2026-03-08 05:00")),
@@ -257,7 +260,7 @@ func TestAt_Blackouts(t *testing.T) {
 	})
 }
 
-// urgent is the schedule of a spec that is urgent until an instant.
+// urgent returns the schedule of a spec that is urgent until an instant.
 func urgent(t testing.TB, until string, windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, ignore ...v1alpha1.UrgentIgnore) window.Schedule {
 	t.Helper()
 	s, err := window.Of(&v1alpha1.RebootPolicySpec{Windows: windows, Blackouts: blackouts, Urgent: &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{
@@ -269,7 +272,8 @@ func urgent(t testing.TB, until string, windows []v1alpha1.Window, blackouts []v
 	return s
 }
 
-// TestAt_Urgent: what is ignored does not count until then, and all counts again afterwards.
+// TestAt_Urgent shows that ignored windows and blackouts do not count until the end of the urgency,
+// and count again afterwards.
 func TestAt_Urgent(t *testing.T) {
 	nightly := []v1alpha1.Window{daily("22:00", "4h", "UTC")}
 	freeze := []v1alpha1.Blackout{blackout("freeze", "2026-06-02", "2026-06-04", "UTC")}
@@ -321,10 +325,12 @@ func TestAt_Urgent(t *testing.T) {
 	}
 }
 
-// noChange is the one promise that need not hold: the end of spec.urgent is looked at, also where it changes no hour.
+// noChange is the one announcement that may be wrong, because Next includes the end of spec.urgent
+// even if it does not change anything.
 const noChange = "nothing changes at Next"
 
-// TestAt_UrgentKeepsItsPromises: as TestAt_KeepsItsPromises, and it is open where what is ignored allows it, and only there.
+// TestAt_UrgentKeepsItsPromises is like TestAt_KeepsItsPromises. It also shows that the policy is
+// open exactly if the windows and blackouts that are not ignored allow it.
 func TestAt_UrgentKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		windows, blackouts, now := drawPolicy(t)

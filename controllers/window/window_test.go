@@ -18,8 +18,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
 
-// TestMain makes the property tests draw the same cases in each run, unless flags change that. So a failure needs no file to be found
-// again.
+// TestMain makes the property tests generate the same cases in each run, unless flags change that.
+// So a failure can be repeated without a file.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "200", "rapid.nofailfile": "true"} {
 		if err := flag.Set(name, value); err != nil {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Tests build windows from these: what it is called, when it starts, how long it lasts, then the rest.
+// Tests build windows from a name, a start, a duration and further options.
 
 type option func(*v1alpha1.Window)
 
@@ -67,7 +67,8 @@ func compile(t testing.TB, windows []v1alpha1.Window, blackouts ...v1alpha1.Blac
 	return s
 }
 
-// at reads an instant in UTC, as 2006-01-02 15:04, with seconds where they matter. Empty: none.
+// at parses a time in UTC, such as 2006-01-02 15:04, with seconds if they matter. An empty string
+// is the zero time.
 func at(s string) time.Time {
 	if s == "" {
 		return time.Time{}
@@ -80,16 +81,16 @@ func at(s string) time.Time {
 	panic("not an instant: " + s)
 }
 
-// segment is a stretch in which nothing but the closing and opening ahead may change.
+// segment is a period in which nothing changes except what is announced.
 type segment = oracle.Segment
 
-// fataler is a test of testing or of rapid.
+// fataler is a test of package testing or rapid.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// timeline is the states of the schedule from from to to, found by following Next.
+// timeline returns the states of the schedule between two times, found by following Next.
 func timeline(t fataler, s window.Schedule, from, to time.Time) []segment {
 	t.Helper()
 	var segments []segment
@@ -110,7 +111,8 @@ func timeline(t fataler, s window.Schedule, from, to time.Time) []segment {
 	return segments
 }
 
-// confirm asks again within the segment, as who follows Next asks at its beginning only.
+// confirm checks the state again within the segment, because following Next checks it only at the
+// beginning.
 func confirm(t fataler, s window.Schedule, want segment) {
 	t.Helper()
 	quarter := want.To.Sub(want.From) / 4
@@ -125,17 +127,18 @@ func confirm(t fataler, s window.Schedule, want segment) {
 	}
 }
 
-// openingsCase is a row of the tables of openings: those of the window from one instant to another. All is in UTC.
+// openingsCase is a row of the tables of openings: those of the window between two times. All times
+// are in UTC.
 type openingsCase struct {
 	window   v1alpha1.Window
 	from, to string
 	want     []open
 }
 
-// open is an opening in a table, and what it is called if not "w".
+// open is an opening in a table. Its name defaults to "w".
 type open struct{ from, to, name string }
 
-// inSeconds reports whether it has some, which the oracle does not know.
+// inSeconds reports whether it has seconds, which the oracle does not support.
 func (o open) inSeconds() bool { return len(o.from)+len(o.to) > 2*len("2006-01-02 15:04") }
 
 func testOpenings(t *testing.T, cases map[string]openingsCase) {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// The API server refuses longer notes, and such that are cut within a character.
+// The API server refuses longer notes, and notes that are cut within a character.
 func TestRecorder_NotesFitIntoAnEvent(t *testing.T) {
 	for name, tc := range map[string]struct{ why, want string }{
 		"short":                  {"nobody answers", "nobody answers"},

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client-go sleeps on what a load balancer answers while the API server is away. A program that sleeps for hours decides nothing.
+// client-go obeys Retry-After of a load balancer while the API server is down. A program that
+// sleeps for hours cannot decide anything.
 func TestConfig_ARetryAfterIsHalfAMinuteAtMost(t *testing.T) {
 	asked := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

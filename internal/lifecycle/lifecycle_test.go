@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// stubborn is a manager of which a test states what it does.
+// stubborn is a manager whose behaviour a test sets.
 type stubborn struct {
 	manager.Manager
 
@@ -87,7 +87,7 @@ func TestRun_ReturnsInTimeWhateverTheManagerDoes_Behaviour58(t *testing.T) {
 				if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("returned %v, want %q", err, tc.want)
 				}
-				<-time.After(2 * time.Hour) // what is left behind ends with its bubble
+				<-time.After(2 * time.Hour) // The bubble ends the goroutines that are left.
 			})
 		})
 	}

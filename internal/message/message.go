@@ -11,10 +11,10 @@ import (
 // MaxNoteBytes is the longest note with which the API server accepts an event.
 const MaxNoteBytes = 1024
 
-// Shorten makes one harmless line of a text that somebody else wrote, such as a user of the host, a hook or a webhook. It cuts the text
-// to a number of bytes of valid UTF-8, at the end of a character, and marks the cut with
-// an ellipsis. The limit must have room for the
-// ellipsis and one byte.
+// Shorten turns a text that somebody else wrote, such as a user of the host, a hook or a webhook,
+// into one harmless line. It limits the text to a number of bytes of valid UTF-8, cuts it at the
+// end of a character, and marks the cut with an ellipsis. The limit must have room for the ellipsis
+// and one byte.
 func Shorten(limit int, text string) string {
 	text = strings.Map(inLine, strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) <= limit {
@@ -28,7 +28,8 @@ func Shorten(limit int, text string) string {
 	return text[:end] + ellipsis
 }
 
-// inLine replaces the ends of lines by blanks: a text with lines of its own could pass for several messages.
+// inLine replaces line breaks by blanks, because a text of several lines could look like several
+// messages.
 func inLine(r rune) rune {
 	switch r {
 	case '\t', '\n', '\v', '\f', '\r', '\u0085', '\u2028', '\u2029':
@@ -37,8 +38,8 @@ func inLine(r rune) rune {
 	return Harmless(r)
 }
 
-// Harmless returns the character, or U+FFFD for one that changes how the text around it is shown: a control character, or one that sets
-// the direction of letters.
+// Harmless returns the character, or U+FFFD if it changes how the text around it is shown: a
+// control character, or one that sets the direction of writing.
 func Harmless(r rune) rune {
 	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 		return unicode.ReplacementChar

@@ -76,8 +76,8 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-// Dated returns a condition with its times. The transition time changes only with the status. before is
-// the zero value if there was no such condition.
+// Dated returns a condition with its times. The transition time changes only with the status.
+// before is the previous condition, or the zero value.
 func Dated(c, before corev1.NodeCondition, now time.Time) corev1.NodeCondition {
 	c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	if c.Status == before.Status {

@@ -8,9 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IsRefusal reports whether the API server, or a webhook, refused this very write; other writes may succeed. A webhook refuses with any
-// code. One that does not answer is an internal error, and may be asked about one Node alone. Outages, NotFound and conflicts do not
-// count: a retry may succeed.
+// IsRefusal reports whether the API server or a webhook refused this particular write, while other
+// writes may succeed. A webhook may refuse with any code. A webhook that does not answer is an
+// internal error, which may affect only one Node. Outages, NotFound and conflicts do not count,
+// because a retry may succeed.
 func IsRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Undone returns what the patch asked for and the Node, which is the answer to it, does not show: a mutating admission policy or
-// webhook has changed or dropped it. It is empty if the Node shows everything.
+// Undone returns what the patch set but the Node in the response does not show, because a mutating
+// admission policy or webhook has changed or dropped it. It is empty if the Node shows everything.
 func (p *Patch) Undone(node *corev1.Node) []string {
 	undone := slices.Concat(
 		differing("annotation ", p.Metadata.Annotations, node.Annotations),
@@ -37,7 +37,8 @@ func (p *Patch) Undone(node *corev1.Node) []string {
 	return undone
 }
 
-// differing names the keys whose values are not those of the patch. A nil value stands for no value.
+// differing returns the keys whose values differ from the patch. A nil value means that the key
+// must be absent.
 func differing(kind string, want map[string]*string, got map[string]string) (keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		value, exists := got[key]
@@ -48,7 +49,8 @@ func differing(kind string, want map[string]*string, got map[string]string) (key
 	return keys
 }
 
-// undoneTaints names the taints of the patch that the Node lacks, and our own taint if it stays. Taints that others add are theirs.
+// undoneTaints returns the taints of the patch that the Node does not have, and our own taint if it
+// was not removed. Other programs may add their own taints.
 func (p *Patch) undoneTaints(want any, got []corev1.Taint) (undone []string) {
 	taints, _ := want.([]corev1.Taint)
 	for _, t := range taints {
@@ -64,12 +66,13 @@ func (p *Patch) undoneTaints(want any, got []corev1.Taint) (undone []string) {
 	return undone
 }
 
-// shows reports of which type a condition of a patch is, and whether the conditions of a Node are as it asks.
+// shows returns the type of a condition of a patch, and reports whether the conditions of a Node
+// agree with it.
 func shows(asked any, conditions []corev1.NodeCondition) (corev1.NodeConditionType, bool) {
 	switch c := asked.(type) {
 	case condition:
 		return c.Type, slices.ContainsFunc(conditions, func(g corev1.NodeCondition) bool {
-			reason := c.Reason == "" || g.Reason == c.Reason // an empty one is not in the patch
+			reason := c.Reason == "" || g.Reason == c.Reason // an empty reason is not in the patch
 			return g.Type == c.Type && g.Status == c.Status && reason && same(c.Message, g.Message)
 		})
 	case removal:
@@ -86,7 +89,7 @@ func sets(asked []any, kind corev1.NodeConditionType) bool {
 	})
 }
 
-// same reports whether a text that was sent came back. JSON replaces bytes that are not UTF-8.
+// same reports whether a text came back as it was sent. JSON replaces bytes that are not UTF-8.
 func same(sent, got string) bool {
 	if sent == got {
 		return true

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A mutating admission policy may change what a write asks for. The answer shows it.
+// A mutating admission policy may change a write. The response shows that.
 func TestPatch_UndoneNamesWhatTheAnswerDoesNotShow(t *testing.T) {
 	pending := corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}
 	tainted := func(n *corev1.Node, taints ...corev1.Taint) { n.Spec.Taints = append(n.Spec.Taints, taints...) }

@@ -13,7 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
-// announceEvery bounds the events about clients that are refused: everybody who reaches the port can ask.
+// announceEvery limits the events about refused clients, because anyone who can reach the port can
+// send requests.
 const announceEvery = time.Minute
 
 // announcer emits at most one event per reason and minute.
@@ -26,7 +27,8 @@ type announcer struct {
 	last map[v1alpha1.Reason]time.Time
 }
 
-// refused emits an event about the Nodes that a client may mean, or about the operator's namespace if there is none.
+// refused emits an event about the Nodes that a client may mean, or about the operator's namespace
+// without such a Node.
 func (a *announcer) refused(nodes []corev1.Node, answer fleetlock.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/fleetlock"
 )
 
-// held wakes the requests that are held for a Node when the Node changes. It is lost with the process: the
-// clients come again.
+// held wakes the requests that are held for a Node when the Node changes. It is lost with the
+// process, and the clients then retry.
 type held struct {
 	mu    sync.Mutex
 	nodes map[string]map[chan struct{}]bool
 }
 
-// follow wakes by the events of the cache.
+// follow wakes requests on the events of the cache.
 func (h *held) follow(ctx context.Context, nodes cache.Cache) error {
 	informer, err := nodes.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -39,7 +39,8 @@ func (h *held) follow(ctx context.Context, nodes cache.Cache) error {
 	return nil
 }
 
-// begin returns what receives each change of a Node, and what ends that. False: too many are held.
+// begin returns a channel that receives each change of a Node, and a function that ends that. It
+// returns false if too many requests are held.
 func (h *held) begin(node string) (changed <-chan struct{}, release func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,24 +78,25 @@ func (h *held) wake(object any) {
 	for wake := range h.nodes[node.Name] {
 		select {
 		case wake <- struct{}{}:
-		default: // One that is not received yet counts for this one.
+		default: // A pending change is enough.
 		}
 	}
 }
 
-// limited accepts a number of connections at once. It tells every further client so, and hangs up.
+// limited accepts a limited number of connections. It sends every further client a refusal and
+// hangs up.
 type limited struct {
 	net.Listener
 
 	slots chan struct{}
 }
 
-// limit lets a listener have at most so many connections.
+// limit limits the number of connections of a listener.
 func limit(listener net.Listener, connections int) net.Listener {
 	return limited{listener, make(chan struct{}, connections)}
 }
 
-// refusalLimit bounds how long a client that is refused may keep the others waiting.
+// refusalLimit is the longest time that a refused client may delay others.
 const refusalLimit = 100 * time.Millisecond
 
 // Accept implements net.Listener.
@@ -125,7 +127,7 @@ func refuse(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// counted gives its slot back once it is closed.
+// counted releases its slot when it is closed.
 type counted struct {
 	net.Conn
 

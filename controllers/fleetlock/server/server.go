@@ -58,15 +58,16 @@ const machineIndex, firmwareIndex = "fleetlock.machine", "fleetlock.firmware"
 type Server struct {
 	// Listener accepts the clients.
 	Listener net.Listener
-	// TLS makes the server speak HTTPS. Nil: plain HTTP.
+	// TLS makes the server use HTTPS. If it is nil, the server uses plain HTTP.
 	TLS *tls.Config
 	// Cache has the Nodes, with their machine IDs and addresses.
 	Cache cache.Cache
-	// Live reads a Node and a ledger past the cache before a yes: the cache may be of the boot before.
+	// Live reads a Node and a ledger past the cache before a yes, because the cache may be from the
+	// previous boot.
 	Live client.Reader
 	// Recorder emits events about clients that are refused.
 	Recorder events.EventRecorder
-	// Clock times how long requests are held.
+	// Clock measures how long requests are held.
 	Clock clock.WithTicker
 	// Hold is the longest time before a held request is answered with no.
 	Hold time.Duration
@@ -174,7 +175,7 @@ func (s *Server) handle(stop context.Context, decide answer) http.Handler {
 		defer context.AfterFunc(stop, cancel)()
 		a := s.hold(ctx, fleetlock.Normalize(request.ID), address(r), decide)
 		if r.Context().Err() != nil {
-			return // The client has gone, and comes again.
+			return // The client has gone and will retry.
 		}
 		write(w, statusOf(a), a)
 	})
@@ -286,7 +287,7 @@ func (s *Server) unread(ctx context.Context, node *corev1.Node, err error) fleet
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot confirm that a FleetLock client may reboot its host", "Node", node.Name)
 	}
 	a := fleetlock.Unread(node)
-	a.Waits = false // It asks again in a few minutes. Until then nothing reports that the API server is back.
+	a.Waits = false // The client asks again in a few minutes. The return of the API server would not wake the request.
 	return a
 }
 
@@ -315,7 +316,7 @@ func write(w http.ResponseWriter, status int, a fleetlock.Answer) {
 		status = http.StatusInternalServerError
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // A client that has gone comes again.
+	_, _ = w.Write(body) // A client that has gone will retry.
 }
 
 // address returns the IP address that a request comes from.

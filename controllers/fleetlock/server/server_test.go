@@ -31,13 +31,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/fleetlock"
 )
 
-// cluster is what the server reads, as a cache and live.
+// cluster holds the objects that the server reads, as a cache and live.
 type cluster struct {
 	cache.Cache
 
 	mu       sync.Mutex
 	nodes    map[string]*corev1.Node
-	live     map[string]*corev1.Node // nodes, unless one is here
+	live     map[string]*corev1.Node // overrides nodes
 	ledger   []v1alpha1.LedgerEntry
 	down     error
 	handlers []toolscache.ResourceEventHandler
@@ -101,7 +101,7 @@ func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache
 	return nil, nil
 }
 
-// put changes a Node, as an informer sees it.
+// put changes a Node and notifies the informer.
 func (c *cluster) put(n *corev1.Node) {
 	c.mu.Lock()
 	c.nodes[n.Name] = n
@@ -139,7 +139,7 @@ func waiting(name, machineID string) *corev1.Node {
 	return n
 }
 
-// passed is the Node past the point of no return.
+// passed returns the Node past the point of no return.
 func passed(n *corev1.Node) *corev1.Node {
 	n = n.DeepCopy()
 	at := metav1.NewTime(time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC))
@@ -195,7 +195,7 @@ func start(t *testing.T, adapt func(*Server)) *harness {
 	return h
 }
 
-// reply is what a client gets.
+// reply is a response to a client.
 type reply struct {
 	status int
 	body   fleetlock.Error
@@ -227,7 +227,7 @@ func (h *harness) ask(call, id string) reply {
 	return h.do(h.Context(), http.MethodPost, "/v1/"+call, "true", fmt.Sprintf(`{"client_params":{"id":%q,"group":"default"}}`, id))
 }
 
-// hold begins a request that waits.
+// hold begins a request that is held.
 func (h *harness) hold(call, id string) <-chan reply {
 	h.Helper()
 	before := h.count()
@@ -237,7 +237,7 @@ func (h *harness) hold(call, id string) <-chan reply {
 	return replies
 }
 
-// count is how many requests are held.
+// count returns the number of held requests.
 func (h *harness) count() int {
 	h.server.held.mu.Lock()
 	defer h.server.held.mu.Unlock()
@@ -370,7 +370,7 @@ func TestServer_RefusesAClientWhoseNodeIsDeletedMeanwhile(t *testing.T) {
 	h.expect(<-held, 403, "unknown_client")
 }
 
-// The cache of a replica may be of the boot before.
+// The cache of a replica may be from the previous boot.
 func TestServer_SaysYesByWhatTheAPIServerHas(t *testing.T) {
 	n := passed(waiting("n1", machineID))
 	booted := n.DeepCopy()
@@ -408,7 +408,7 @@ func TestServer_RefusesClonesAndStrangersWithOneEventAMinute(t *testing.T) {
 		h.expect(h.ask("pre-reboot", clientID), 403, "ambiguous_client")
 		h.expect(h.ask("steady-state", "nobody"), 403, "unknown_client")
 	}
-	if n := len(h.recorder.Events); n != 3 { // One about each clone, and one about the stranger.
+	if n := len(h.recorder.Events); n != 3 { // one for each clone, and one for the stranger
 		t.Errorf("%d events", n)
 	}
 	h.clock.Step(time.Minute)
@@ -473,7 +473,7 @@ func TestServer_RefusesMoreConnectionsThanItMayHave(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	first.Close()
-	first.Close() // Once more gives no second slot back.
+	first.Close() // A second Close must not release another slot.
 	dial()
 	<-accepted
 	if text, err := io.ReadAll(dial()); err != nil || len(text) == 0 {
@@ -481,7 +481,7 @@ func TestServer_RefusesMoreConnectionsThanItMayHave(t *testing.T) {
 	}
 }
 
-// A client that sends its request byte by byte is cut off, and the others are served.
+// A client that sends its request byte by byte is disconnected, and other clients are still served.
 func TestServer_EndsASlowClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a client may")
@@ -501,7 +501,8 @@ func TestServer_EndsASlowClient(t *testing.T) {
 	}
 }
 
-// 200 nodes wait at once: the memory that each takes is bounded, and nothing is read of the API server meanwhile.
+// 200 nodes wait at the same time. The memory of each is limited, and the API server is not read
+// during that time.
 func TestServer_HoldsTheRequestsOf200Nodes(t *testing.T) {
 	h := start(t, nil)
 	const nodes = 200
@@ -514,7 +515,7 @@ func TestServer_HoldsTheRequestsOf200Nodes(t *testing.T) {
 		go func() { replies <- h.ask("pre-reboot", fmt.Sprintf("n%d", i)) }()
 	}
 	h.until("all requests to be held", func() bool { return h.count() == nodes })
-	perRequest := (heap() - before) / nodes // The clients are in it, too.
+	perRequest := (heap() - before) / nodes // includes the clients
 	t.Logf("%d bytes for each held request and its client", perRequest)
 	if perRequest > 200<<10 {
 		t.Errorf("%d bytes", perRequest)
