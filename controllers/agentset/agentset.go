@@ -1,15 +1,17 @@
-// Package agentset decides how the agents' DaemonSet should be, for a manager that brings its own agents.
+// Package agentset decides what the agents' DaemonSet should look like, for a manager that deploys
+// its own agents.
 //
-// It is pure: policies, nodes and the DaemonSet as it is go in, a Step comes out. A linter proves it.
+// It is pure: it turns policies, nodes and the current DaemonSet into a Step. A linter proves that.
 //
-// Agents run on the nodes that any policy selects, whichever policy governs them and in any mode: a node reports before it is rebooted.
-// An agent is not removed during an attempt. A policy that is being deleted counts until its finalizer has gone, which waits for its
-// grants. A node that no policy selects any more keeps its agent until its attempt has ended, by name. No node loses its agent because
-// of a selector that cannot be read.
+// Agents run on the nodes that any policy selects, even if another policy governs them, and in any
+// mode, because a node reports before it is rebooted. An agent is not removed during an attempt. A
+// policy that is being deleted counts until its finalizer is removed, which waits for its grants. A
+// node that no policy selects any more is selected by name until its attempt has ended. If a
+// selector cannot be read, no node loses its agent.
 //
-// A new image or a new selector changes the template, so the DaemonSet controller replaces the agents, a few at a time.
-// That needs no care here: where an agent is replaced during a drain, the next one goes on with the drain. The
-// DaemonSet is never deleted to be made again.
+// A new image or selector changes the template, so the DaemonSet controller replaces the agents, a
+// few at a time. That is safe during a drain, because the next agent continues it. The DaemonSet is
+// never deleted and created again.
 package agentset
 
 import (
@@ -27,11 +29,13 @@ import (
 )
 
 const (
-	// Name is the DaemonSet's, made by hand or by the manager: there is one.
+	// Name is the name of the DaemonSet, whether it was created by hand or by the manager. There is
+	// only one.
 	Name = "reboot-operator-agent"
-	// managedBy is the label of a DaemonSet that a program manages.
+	// managedBy is the label that names the program which manages the DaemonSet.
 	managedBy = "app.kubernetes.io/managed-by"
-	// manager is its value on the DaemonSet that the manager owns. Set it by hand to hand over a DaemonSet to the manager.
+	// manager is its value on the DaemonSet that the manager owns. Set it by hand to hand over a
+	// DaemonSet to the manager.
 	manager = "reboot-operator-manager"
 
 	partOf    = "app.kubernetes.io/part-of"
@@ -39,44 +43,46 @@ const (
 	container = "agent"
 )
 
-// PodLabels are on the agents' pods, and on no others.
+// PodLabels are the labels that only the agents' pods have.
 var PodLabels = map[string]string{"app.kubernetes.io/name": product, "app.kubernetes.io/component": container}
 
-// Template is what the flags report about the DaemonSet.
+// Template holds the flags for the DaemonSet.
 type Template struct {
-	// Manifest is the DaemonSet as YAML: all that the other fields do not set.
+	// Manifest is the DaemonSet as YAML, without what the other fields set.
 	Manifest string
-	// Namespace is where it goes.
+	// Namespace is the namespace of the DaemonSet.
 	Namespace string
-	// Image is the agent's.
+	// Image is the image of the agent.
 	Image string
-	// Args follow the manifest's.
+	// Args are appended to the arguments of the manifest.
 	Args []string
 }
 
-// Observation is what a decision looks at.
+// Observation is the input of a decision.
 type Observation struct {
-	// Policies are all there are, those being deleted too.
+	// Policies are all policies, including those that are being deleted.
 	Policies []v1alpha1.RebootPolicy
-	// Nodes are all there are.
+	// Nodes are all Nodes.
 	Nodes []corev1.Node
-	// DaemonSet is the one called Name; nil: there is none.
+	// DaemonSet is the DaemonSet called Name, or nil if it does not exist.
 	DaemonSet *appsv1.DaemonSet
 }
 
-// Step is what is to be done about the DaemonSet. The zero value is nothing.
+// Step is an action on the DaemonSet. The zero Step does nothing.
 type Step struct {
-	// Apply is what it should be; nil: leave it alone.
+	// Apply is the DaemonSet to apply. If it is nil, the DaemonSet stays as it is.
 	Apply *appsv1ac.DaemonSetApplyConfiguration
-	// Delete: no node needs an agent any more.
+	// Delete means that no node needs an agent any more.
 	Delete bool
-	// Foreign states why the manager may not do what it should, and what to do about it; empty: it may.
+	// Foreign says why the manager may not do what it should, and what to do about that. It is
+	// empty if it may.
 	Foreign string
-	// Held are the policies whose selector cannot be read. Because of them no node loses its agent.
+	// Held are the policies whose selector cannot be read. While there are any, no node loses its
+	// agent.
 	Held []string
 }
 
-// Next decides. It fails only where the manifest is broken.
+// Next decides the next Step. It fails only if the manifest is invalid.
 func (t Template) Next(o Observation) (Step, error) {
 	set := o.DaemonSet
 	wanted, unreadable := assign(o.Policies, o.Nodes)
@@ -101,14 +107,14 @@ func (t Template) Next(o Observation) (Step, error) {
 	return step, err
 }
 
-// foreign states that a DaemonSet of the agents' name is not the manager's, and what to do.
+// foreign says that the manager does not own the existing DaemonSet, and what to do.
 func foreign(set *appsv1.DaemonSet) string {
 	return fmt.Sprintf("DaemonSet %[1]s/%[2]s was not made by the manager and is left alone: delete it, or hand it over by "+
 		"`kubectl label daemonset -n %[1]s %[2]s %[3]s=%[4]s --overwrite`; or run the manager without --manage-agents",
 		set.Namespace, set.Name, managedBy, manager)
 }
 
-// placementOf is where the DaemonSet runs agents now.
+// placementOf returns the current placement of the DaemonSet.
 func placementOf(set *appsv1.DaemonSet) placement {
 	affinity := set.Spec.Template.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -117,7 +123,8 @@ func placementOf(set *appsv1.DaemonSet) placement {
 	return placement{Terms: affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms}
 }
 
-// daemonSet is the whole of what the manager wants, and so owns. An error means that the manifest is not one.
+// daemonSet returns everything that the manager sets and so owns. An error means that the manifest
+// is not a DaemonSet.
 func (t Template) daemonSet(p placement) (*appsv1ac.DaemonSetApplyConfiguration, error) {
 	set := &appsv1ac.DaemonSetApplyConfiguration{}
 	if err := yaml.UnmarshalStrict([]byte(t.Manifest), set); err != nil {
@@ -138,7 +145,8 @@ func (t Template) daemonSet(p placement) (*appsv1ac.DaemonSetApplyConfiguration,
 	return set.WithName(Name).WithNamespace(t.Namespace).WithLabels(map[string]string{managedBy: manager, partOf: product}), nil
 }
 
-// affinity is nil where agents run everywhere. The manifest's nodeSelector holds beside it.
+// affinity returns the affinity for a placement, or nil if agents run everywhere. The manifest's
+// nodeSelector applies in addition.
 func affinity(p placement) *corev1ac.AffinityApplyConfiguration {
 	if p.Everywhere {
 		return nil

@@ -17,7 +17,7 @@ import (
 
 var template = Template{Manifest: agent.Manifest(), Namespace: "elsewhere", Image: "registry/agent:2"}
 
-// typed is what the API server would read.
+// typed returns a configuration as the API server would read it.
 func typed(t *testing.T, configuration *appsv1ac.DaemonSetApplyConfiguration) *appsv1.DaemonSet {
 	t.Helper()
 	text, err := yaml.Marshal(configuration)
@@ -38,7 +38,7 @@ var matchA, matchB = in("pool", "a"), in("pool", "b")
 func TestNext(t *testing.T) {
 	poolA := []v1alpha1.RebootPolicy{policy("a", matching("pool", "a"))}
 	broken := policy("broken", expressions(v1alpha1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn}))
-	// made is the DaemonSet as the manager made it for some policies.
+	// made returns the DaemonSet as the manager creates it for some policies.
 	made := func(policies []v1alpha1.RebootPolicy) *appsv1.DaemonSet {
 		p, _ := assign(policies, nil)
 		set, err := template.daemonSet(p)
@@ -57,7 +57,7 @@ func TestNext(t *testing.T) {
 		"by `kubectl label daemonset -n elsewhere reboot-operator-agent app.kubernetes.io/managed-by=reboot-operator-manager --overwrite`; " +
 		"or run the manager without --manage-agents"
 	type want struct {
-		Nodes   *placement // nil: it is not written
+		Nodes   *placement // nil if the DaemonSet is not written
 		Delete  bool
 		Foreign string
 		Held    []string

@@ -15,19 +15,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// placement reports where agents run. The zero value is nowhere.
+// placement says where agents run. The zero placement is nowhere.
 type placement struct {
-	// Everywhere is every node; there are no terms then.
+	// Everywhere means every node. Terms is then empty.
 	Everywhere bool
-	// Terms select nodes, each by itself; in one order whatever the order of the policies, and none twice.
+	// Terms select nodes, independently of each other. They are sorted, independently of the order
+	// of the policies, and have no duplicates.
 	Terms []corev1.NodeSelectorTerm
 }
 
-// nowhere reports whether no node is asked for: there is no policy, and no attempt without one.
+// nowhere reports whether no agents are needed: no policy selects a node, and no attempt is under
+// way.
 func (p placement) nowhere() bool { return !p.Everywhere && len(p.Terms) == 0 }
 
-// assign is the union of what the policies select and of the nodes in the middle of an attempt. It also names the policies
-// whose selector cannot be read.
+// assign returns the union of the nodes that the policies select and the nodes with an attempt. It
+// also returns the names of the policies whose selector cannot be read.
 func assign(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p placement, unreadable []string) {
 	var selectors []labels.Selector
 	for i := range policies {
@@ -47,8 +49,8 @@ func assign(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p placement,
 	return p.normal(), unreadable
 }
 
-// attempts name the nodes that no policy selects any more and that still need their agent. One term each: a term takes
-// one name.
+// attempts returns terms for the nodes that no policy selects any more but that still need their
+// agent. Each node has its own term, because a term accepts only one name.
 func attempts(nodes []corev1.Node, selectors []labels.Selector) []corev1.NodeSelectorTerm {
 	var terms []corev1.NodeSelectorTerm
 	for i := range nodes {
@@ -64,14 +66,14 @@ func attempts(nodes []corev1.Node, selectors []labels.Selector) []corev1.NodeSel
 	return terms
 }
 
-// NeedsAgent reports whether the node must keep its agent whatever the policies are. It has a grant, is in the middle of an attempt, or
-// may be, as its record cannot be read.
+// NeedsAgent reports whether the node must keep its agent, independently of the policies: it has a
+// grant or an attempt under way, or its record cannot be read.
 func NeedsAgent(node *corev1.Node) bool {
 	n := plan.NodeOf(node)
 	return n.Outstanding() || n.Unreadable != ""
 }
 
-// with adds the nodes of another placement.
+// with returns the union with another placement.
 func (p placement) with(other placement) placement {
 	return placement{
 		Everywhere: p.Everywhere || other.Everywhere,
@@ -88,7 +90,7 @@ func (p placement) normal() placement {
 	return p
 }
 
-// text distinguishes terms, and orders them for people: by key.
+// text returns a unique text for a term. It orders terms by key.
 func text(t corev1.NodeSelectorTerm) string {
 	var b strings.Builder
 	for _, r := range slices.Concat(t.MatchExpressions, t.MatchFields) {
@@ -97,8 +99,8 @@ func text(t corev1.NodeSelectorTerm) string {
 	return b.String()
 }
 
-// termOf writes a selector as a term of a node affinity. Both languages agree about nodes without the label: NotIn and
-// DoesNotExist select them.
+// termOf converts a selector to a term of a node affinity. Both agree about nodes without the
+// label: NotIn and DoesNotExist select them.
 func termOf(selector labels.Selector) corev1.NodeSelectorTerm {
 	var term corev1.NodeSelectorTerm
 	requirements, _ := selector.Requirements()
@@ -123,7 +125,7 @@ func expression(r labels.Requirement) corev1.NodeSelectorRequirement {
 		e.Operator = corev1.NodeSelectorOpDoesNotExist
 	case selection.NotIn, selection.NotEquals:
 		e.Operator = corev1.NodeSelectorOpNotIn
-	default: // =, == and in: a label selector has no others
+	default: // =, == and in, which are the only others
 		e.Operator = corev1.NodeSelectorOpIn
 	}
 	return e

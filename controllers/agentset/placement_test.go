@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// policy selects nodes; a nil selector selects all.
+// policy returns a policy that selects nodes. A nil selector selects all.
 func policy(name string, selector *v1alpha1.LabelSelector) v1alpha1.RebootPolicy {
 	return v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{NodeSelector: selector}}
 }
@@ -37,7 +37,7 @@ func named(node string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{in("metadata.name", node)}}
 }
 
-// node has label pool and the annotations of its record.
+// node returns a node with label pool and the annotations of its record.
 func node(name, pool string, annotations map[string]string) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"pool": pool}, Annotations: annotations,

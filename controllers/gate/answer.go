@@ -20,24 +20,26 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// ownAlerts is how the names of this operator's alert rules begin. They are about nodes that wait, so they may not keep them.
+// ownAlerts is the prefix of the names of this operator's alerts. They are about waiting nodes, so
+// they must not block them.
 const ownAlerts = "RebootOperator"
 
-// longest is the longest message, in bytes, without a value, and longestValue the longest value: a histogram has any number of buckets. A
-// status takes 1024.
+// longest is the longest message without a value, in bytes, and longestValue the longest value,
+// because a histogram may have any number of buckets. A status accepts 1024 bytes.
 const longest, longestValue = 900, 64
 
-// Answer is what a gate reports.
+// Answer is the result of a query of a gate.
 type Answer struct {
 	State v1alpha1.GateState
-	// Message names a series or an object that blocks, or why the gate could not be asked. Empty: clear.
+	// Message names a series or an object that blocks, or says why the query failed. It is empty if
+	// the gate is clear.
 	Message string
-	// blocking are all series or objects that block, in their order; the first one is in the message.
+	// blocking are all series or objects that block, in order. The message names the first one.
 	blocking []string
 }
 
-// answerOf turns a result into an answer. Any series blocks, and any number but 0. What means neither yes nor no is a
-// mistake in the query, and taken for a gate that cannot be asked.
+// answerOf turns a query result into an answer. Any series blocks, and so does any number but 0. A
+// result that means neither yes nor no comes from a mistake in the query and counts as a failure.
 func answerOf(result model.Value) Answer {
 	var series map[string]string
 	switch v := result.(type) {
@@ -71,7 +73,8 @@ func answerOf(result model.Value) Answer {
 	return blockedBy(series)
 }
 
-// latest is the last value of a range, which may have native histograms only. Empty: it has none.
+// latest returns the last value of a range, which may only have native histograms. It is empty if
+// the range is.
 func latest(s *model.SampleStream) string {
 	switch n, h := len(s.Values), len(s.Histograms); {
 	case n > 0:
@@ -86,7 +89,7 @@ func own(metric model.Metric) bool {
 	return strings.HasPrefix(string(metric[model.AlertNameLabel]), ownAlerts)
 }
 
-// blockedBy reports the first series; the others are in the server.
+// blockedBy returns an answer that names the first series. The others can be seen on the server.
 func blockedBy(values map[string]string) Answer {
 	if len(values) == 0 {
 		return Answer{State: v1alpha1.GateClear}
@@ -102,8 +105,9 @@ func unreachable(why string) Answer {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// same reports whether another answer is no news. A series or an object that was named still blocks, or the same fails, whatever the
-// numbers in the message. News is written to the conditions of thousands of waiting nodes.
+// same reports whether another answer means the same: the named series or object still blocks, or
+// the query fails in the same way, even if numbers in the message differ. Other answers are written
+// to the conditions of thousands of waiting nodes.
 func (a Answer) same(b Answer) bool {
 	switch {
 	case a.State != b.State:
@@ -115,14 +119,14 @@ func (a Answer) same(b Answer) bool {
 	return digits.ReplaceAllString(a.Message, "0") == digits.ReplaceAllString(b.Message, "0")
 }
 
-// why reports in one sentence why a server could not be asked. The credentials are in no part of it.
+// why says in one sentence why a query failed. It never contains credentials.
 func why(err error) string {
 	var api *promv1.Error
 	var slow net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return fmt.Sprintf("no answer within %s", timeout)
-	case strings.Contains(err.Error(), `unexpected value type "string"`): // the library reads no strings
+	case strings.Contains(err.Error(), `unexpected value type "string"`): // the library does not support strings
 		return "the query gives a string, which is neither yes nor no: ask for a vector"
 	case errors.As(err, &api):
 		return refusal(api)
@@ -132,10 +136,11 @@ func why(err error) string {
 
 const unreadable = "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?"
 
-// notOfTheAPI are what the library reports of a 400 or 422 that is not in the API's format. The API itself gives both a reason.
+// notOfTheAPI are the library's messages for a 400 or 422 that is not in the API's format. The API
+// itself gives both a reason.
 var notOfTheAPI = []string{"client error: 400", "client error: 422"}
 
-// refusal is of a server that has answered.
+// refusal says why a server that has answered refused.
 func refusal(err *promv1.Error) string {
 	switch {
 	case err.Type == promv1.ErrBadData:
@@ -147,7 +152,8 @@ func refusal(err *promv1.Error) string {
 	}
 }
 
-// broken leaves out what differs from one attempt to the next, such as the local port of a connection.
+// broken returns the text of a network error without details that differ each time, such as the
+// local port.
 func broken(err error) string {
 	var operation *net.OpError
 	var certificate x509.CertificateInvalidError

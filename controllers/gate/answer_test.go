@@ -25,7 +25,7 @@ func alert(name, instance string) *model.Sample {
 	return sample(1, "__name__", "ALERTS", "alertname", name, "alertstate", "firing", "instance", instance)
 }
 
-// TestAnswerOf: what each kind of result means.
+// TestAnswerOf shows the meaning of each kind of result.
 func TestAnswerOf(t *testing.T) {
 	const firing, mute = v1alpha1.GateFiring, v1alpha1.GateUnreachable
 	quiet := Answer{State: v1alpha1.GateClear}
@@ -78,7 +78,7 @@ func TestAnswerOf(t *testing.T) {
 	}
 }
 
-// TestAnswer_Same: a node is written again only with what is new.
+// TestAnswer_Same shows that nodes are written again only for an answer with a new meaning.
 func TestAnswer_Same(t *testing.T) {
 	quiet, a, b := answerOf(model.Vector{}), alert("A", "n1"), alert("A", "n2")
 	worse := alert("A", "n1")

@@ -18,7 +18,7 @@ type authority struct {
 	t           *testing.T
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	// pem is its own certificate.
+	// pem is the authority's own certificate.
 	pem []byte
 }
 
@@ -32,7 +32,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// server issues a certificate for 127.0.0.1 that is valid from then on, for an hour.
+// server issues a certificate for 127.0.0.1 that is valid from the given time, for an hour.
 func (a *authority) server(from time.Time) (certificate, key []byte) {
 	a.t.Helper()
 	return a.issue(&x509.Certificate{

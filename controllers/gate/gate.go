@@ -1,6 +1,8 @@
-// Package gate asks Prometheus the queries of spec.gates.prometheus, and reads the objects of spec.gates.objects. Each is asked at most
-// once per Interval, however many nodes and policies wait for it, and only while a node waits. No reconcile waits for it: the answer
-// wakes the policies. Nothing here has to outlive a crash: a gate without an answer blocks until it has been asked again.
+// Package gate runs the queries of spec.gates.prometheus and checks the objects of
+// spec.gates.objects. Each gate is queried at most once per Interval, however many nodes and
+// policies wait for it, and only while a node waits. Reconciles do not wait for it, because a new
+// answer wakes the policies. The state may be lost in a crash: a gate without an answer blocks
+// until it has been queried again.
 package gate
 
 import (
@@ -20,61 +22,63 @@ import (
 )
 
 const (
-	// Interval is how often a gate is asked while a node waits for it.
+	// Interval is the time between two queries of a gate while a node waits for it.
 	Interval = 30 * time.Second
-	// timeout is how long a server may take to answer.
+	// timeout is the time that a server has to answer.
 	timeout = 10 * time.Second
-	// fresh is for how many intervals an answer counts; an older one is as good as none.
+	// fresh is the number of intervals for which an answer counts. An older one is ignored.
 	fresh = 2
-	// forgotten is after how many intervals an unused answer is dropped.
+	// forgotten is the number of intervals after which an unused answer is dropped.
 	forgotten = 20
-	// verdictsKept is how many expressions are remembered to compile or not.
+	// verdictsKept is the number of expressions whose compile result is cached.
 	verdictsKept = 256
-	// wakes is how many policies can be woken before the reconciler listens; what is lost is looked at an Interval later.
+	// wakes is the number of policies that can be woken before the reconciler listens. A policy
+	// whose wake-up was lost checks again an Interval later.
 	wakes = 1024
 )
 
-// Asker asks one gate; it keeps to the context's deadline.
+// Asker queries one gate before the deadline of the context.
 type Asker[G any] interface {
 	Ask(ctx context.Context, gate G) Answer
 }
 
-// Evaluator remembers what gates reported last, and has them asked. A nil one asks nothing and has no answers.
+// Evaluator keeps the last answers of gates and queries them. A nil Evaluator does not query
+// anything and has no answers.
 type Evaluator struct {
 	prometheus Asker[v1alpha1.PrometheusGate]
 	objects    Asker[v1alpha1.ObjectGate]
 	clock      clock.PassiveClock
 	interval   time.Duration
 	woken      chan event.GenericEvent
-	verdicts   *lru.Cache // why expressions do not compile, by their text
+	verdicts   *lru.Cache // compile errors of expressions, by their text
 
 	mu    sync.Mutex
 	known map[target]*cachedAnswer
 }
 
-// target is all that an answer depends on: gates of several policies that agree in it are asked once.
+// target identifies an answer. Gates of several policies with the same target are queried once.
 type target struct{ url, query, secret, object string }
 
-// question is one gate of a policy, as it is asked.
+// question is a query of a gate of a policy.
 type question struct {
 	name   string
 	target target
 	ask    func(ctx context.Context) Answer
 }
 
-// cachedAnswer is the last answer of one target, and who waits for the next one.
+// cachedAnswer is the last answer for one target, with the policies that wait for the next one.
 type cachedAnswer struct {
 	answer Answer
-	// since is when the target began to give it. asOf is when it was asked for the last answer, which is no newer than that. Zero: it has
-	// not answered.
+	// since is the time when this answer was first given. asOf is the time of the last query with
+	// an answer, so the answer is at least that old. It is zero before the first answer.
 	since, asOf time.Time
 	asked       time.Time
 	asking      bool
-	// policies wait for it, by name.
+	// policies are the names of the policies that wait for it.
 	policies map[string]bool
 }
 
-// NewEvaluator makes one that knows nothing yet and asks each gate once in an interval.
+// NewEvaluator returns an Evaluator that queries each gate once per interval.
 func NewEvaluator(
 	prometheus Asker[v1alpha1.PrometheusGate], objects Asker[v1alpha1.ObjectGate], clock clock.PassiveClock, interval time.Duration,
 ) *Evaluator {
@@ -84,10 +88,12 @@ func NewEvaluator(
 	}
 }
 
-// Woken has an object with the name of a policy whenever one of its gates reports something else than before.
+// Woken returns a channel that receives an object with the name of a policy whenever the answer of
+// one of its gates changes.
 func (e *Evaluator) Woken() <-chan event.GenericEvent { return e.woken }
 
-// Answers is what the gates of a policy reported last, without those that have not been asked, or not lately.
+// Answers returns the last answers of a policy's gates, without those that were not queried, or not
+// recently.
 func (e *Evaluator) Answers(policy *v1alpha1.RebootPolicySpec) []v1alpha1.GateStatus {
 	if e == nil {
 		return nil
@@ -105,13 +111,14 @@ func (e *Evaluator) Answers(policy *v1alpha1.RebootPolicySpec) []v1alpha1.GateSt
 	return answers
 }
 
-// counts reports whether the last answer is fresh. The age of one of the future is unknown: the clock was set.
+// counts reports whether the last answer is recent. The age of an answer from the future is
+// unknown, because the clock was set.
 func (e *Evaluator) counts(k *cachedAnswer, now time.Time) bool {
 	return !k.asOf.IsZero() && !k.asOf.After(now) && now.Sub(k.asOf) < fresh*e.interval
 }
 
-// Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is. Zero: there are
-// none. A policy that still waits then asks again.
+// Ask starts the queries of a policy's gates that are due. It returns at once with the time of the
+// next one, or zero without gates. A policy that still waits at that time calls Ask again.
 func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time.Time {
 	if e == nil {
 		return time.Time{}
@@ -137,7 +144,7 @@ func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time
 	return next
 }
 
-// ask outlives the reconcile that wants to know, by timeout at most.
+// ask runs a query. It may outlive the reconcile that started it, by at most timeout.
 func (e *Evaluator) ask(ctx context.Context, q question, k *cachedAnswer) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -162,7 +169,8 @@ func (e *Evaluator) ask(ctx context.Context, q question, k *cachedAnswer) {
 	clear(k.policies)
 }
 
-// wake never waits: the policy looks again by itself when the next question is due.
+// wake wakes a policy without blocking. If the channel is full, the policy checks again when its
+// next query is due.
 func (e *Evaluator) wake(policy string) {
 	select {
 	case e.woken <- event.GenericEvent{Object: &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}:
@@ -170,7 +178,7 @@ func (e *Evaluator) wake(policy string) {
 	}
 }
 
-// forget drops what was not asked for in a long time.
+// forget drops answers that were not used for a long time.
 func (e *Evaluator) forget(now time.Time) {
 	for q, k := range e.known {
 		if !k.asking && now.Sub(k.asOf) >= forgotten*e.interval {
@@ -179,7 +187,7 @@ func (e *Evaluator) forget(now time.Time) {
 	}
 }
 
-// questions are those of the gates of a policy.
+// questions returns the queries of a policy's gates.
 func (e *Evaluator) questions(policy *v1alpha1.RebootPolicySpec) []question {
 	queries, objects := policy.PrometheusGates(), policy.ObjectGates()
 	all := make([]question, 0, len(queries)+len(objects))
@@ -192,7 +200,7 @@ func (e *Evaluator) questions(policy *v1alpha1.RebootPolicySpec) []question {
 	}
 	names := v1alpha1.ObjectGateNames(objects)
 	for i, g := range objects {
-		encoded, _ := json.Marshal(g) // it has no part that JSON cannot write
+		encoded, _ := json.Marshal(g) // all of its fields can be encoded
 		all = append(all, question{names[i], target{object: string(encoded)}, func(ctx context.Context) Answer { return e.objects.Ask(ctx, g) }})
 	}
 	return all

@@ -16,7 +16,7 @@ import (
 
 var start = time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 
-// testServer answers when the test reports it.
+// testServer is a server whose answers the test sends.
 type testServer[G any] struct {
 	asked   chan context.Context
 	answers chan Answer
@@ -27,7 +27,7 @@ func (s *testServer[G]) Ask(ctx context.Context, _ G) Answer {
 	return <-s.answers
 }
 
-// bench is an evaluator whose server and clock the test plays.
+// bench is an evaluator with the test's server and clock.
 type bench struct {
 	*Evaluator
 
@@ -47,7 +47,7 @@ func newBench(t *testing.T) *bench {
 // at sets the clock.
 func (b *bench) at(after time.Duration) { b.clock.SetTime(start.Add(after)) }
 
-// answer lets the server answer the one question it was asked, and waits until it has been received.
+// answer makes the server answer the one query and waits until the answer has arrived.
 func (b *bench) answer(a Answer) {
 	b.t.Helper()
 	select {
@@ -91,12 +91,12 @@ func (b *bench) askAll(ctx context.Context, name string, gates v1alpha1.Gates) t
 	return b.Ask(ctx, policy).Sub(start)
 }
 
-// answersOf is what gates of Prometheus reported last.
+// answersOf returns the last answers of Prometheus gates.
 func (b *bench) answersOf(gates ...v1alpha1.PrometheusGate) []v1alpha1.GateStatus {
 	return b.Answers(&v1alpha1.RebootPolicySpec{Gates: &v1alpha1.Gates{Prometheus: gates}})
 }
 
-// wakes are the policies that are woken, each once.
+// wakes returns the woken policies without duplicates.
 func (b *bench) wakes() []string {
 	var names []string
 	for len(b.Woken()) > 0 {
@@ -126,14 +126,14 @@ func fires(series string) Answer {
 	return Answer{State: v1alpha1.GateFiring, Message: series, blocking: []string{series}}
 }
 
-// TestEvaluator: what it reports, and whom it wakes, as answers come in.
+// TestEvaluator shows the answers, and the policies that are woken as answers arrive.
 func TestEvaluator(t *testing.T) {
 	b := newBench(t)
 	b.expect()
 	if next := b.ask("workers", up); next != Interval {
 		t.Errorf("looks again after %s", next)
 	}
-	b.expect() // asked, and not answered
+	b.expect() // queried but not answered
 	b.at(2 * time.Second)
 	b.answer(quiet)
 	b.expect(status(v1alpha1.GateClear, "", 2*time.Second))
@@ -143,7 +143,7 @@ func TestEvaluator(t *testing.T) {
 
 	b.at(Interval)
 	b.ask("workers", up)
-	b.expect(status(v1alpha1.GateClear, "", 2*time.Second)) // until the next answer, the last one counts
+	b.expect(status(v1alpha1.GateClear, "", 2*time.Second)) // the last answer counts until the next one
 	b.answer(quiet)
 	b.expect(status(v1alpha1.GateClear, "", 2*time.Second))
 	if woken := b.wakes(); len(woken) > 0 {
@@ -164,7 +164,7 @@ func TestEvaluator(t *testing.T) {
 	b.expect(status(v1alpha1.GateUnreachable, "no answer", 3*Interval)) // a failure counts at once
 }
 
-// TestEvaluator_AsksOnce: one question in an interval, however many policies and nodes wait.
+// TestEvaluator_AsksOnce shows one query per interval, however many policies and nodes wait.
 func TestEvaluator_AsksOnce(t *testing.T) {
 	b := newBench(t)
 	same := up
@@ -187,7 +187,8 @@ func TestEvaluator_AsksOnce(t *testing.T) {
 	b.answer(quiet)
 }
 
-// TestEvaluator_Questions: an answer belongs to address, query and Secret, not to a name.
+// TestEvaluator_Questions shows that an answer belongs to an address, query and Secret, not to the
+// name of a gate.
 func TestEvaluator_Questions(t *testing.T) {
 	b := newBench(t)
 	b.ask("workers", up)
@@ -210,7 +211,8 @@ func TestEvaluator_Questions(t *testing.T) {
 	}
 }
 
-// TestEvaluator_Stale: what was not received lately is not known, whatever the clock does.
+// TestEvaluator_Stale shows that an answer that is not recent does not count, even if the clock is
+// set.
 func TestEvaluator_Stale(t *testing.T) {
 	b := newBench(t)
 	b.ask("workers", up)
@@ -219,15 +221,16 @@ func TestEvaluator_Stale(t *testing.T) {
 	b.expect(status(v1alpha1.GateClear, "", 0))
 	b.at(2 * Interval)
 	b.expect()
-	b.at(-time.Second) // the clock was set back: nobody knows how old the answer is
+	b.at(-time.Second) // the clock was set back, so the age of the answer is unknown
 	b.expect()
 	b.ask("workers", up)
 	b.answer(quiet)
 	b.expect(status(v1alpha1.GateClear, "", -time.Second))
 }
 
-// TestEvaluator_SlowServer: nobody waits for a server that does not answer, and it is not asked again meanwhile. Its answer is as old as the
-// question: spec.concurrency.spacing rests on that.
+// TestEvaluator_SlowServer shows that nobody waits for a server that does not answer, and that it
+// is not queried again during that time. The answer is as old as the query, on which
+// spec.concurrency.spacing depends.
 func TestEvaluator_SlowServer(t *testing.T) {
 	b := newBench(t)
 	b.ask("workers", up)
@@ -240,7 +243,8 @@ func TestEvaluator_SlowServer(t *testing.T) {
 	b.expect()
 }
 
-// TestEvaluator_BoundsEachQuestion: a question lasts longer than the reconcile that asks it, and at most timeout.
+// TestEvaluator_BoundsEachQuestion shows that a query may outlive its reconcile, but lasts at most
+// timeout.
 func TestEvaluator_BoundsEachQuestion(t *testing.T) {
 	b := newBench(t)
 	reconcile, end := context.WithCancel(t.Context())
@@ -256,7 +260,7 @@ func TestEvaluator_BoundsEachQuestion(t *testing.T) {
 	b.server.answers <- quiet
 }
 
-// TestEvaluator_Forgets: what nobody asks for takes no memory.
+// TestEvaluator_Forgets shows that unused answers do not use up memory.
 func TestEvaluator_Forgets(t *testing.T) {
 	b := newBench(t)
 	b.ask("workers", up)
@@ -271,7 +275,8 @@ func TestEvaluator_Forgets(t *testing.T) {
 	}
 }
 
-// TestEvaluator_Objects: a gate of objects is asked and reported like one of Prometheus, whatever else has its name.
+// TestEvaluator_Objects shows that a gate of objects behaves like one of Prometheus, even if
+// another gate has the same name.
 func TestEvaluator_Objects(t *testing.T) {
 	ceph := v1alpha1.ObjectGate{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: "rook-ceph", Name: "a", Expression: "true"}
 	other := ceph
@@ -298,7 +303,7 @@ func TestEvaluator_Objects(t *testing.T) {
 	b.at(Interval)
 	b.askAll(t.Context(), "workers", gates)
 	b.answer(Answer{State: v1alpha1.GateNotReady, Message: "0 is not ready", blocking: []string{"0", "a"}})
-	expect(first) // the object that was named is not ready still: no news
+	expect(first) // the named object is still not ready
 	if woken := b.wakes(); len(woken) > 0 {
 		t.Errorf("the same again wakes %v", woken)
 	}

@@ -24,16 +24,17 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// page is how many objects are in memory at once, and mostObjects how many a selector may select.
+// page is the number of objects that are in memory at once, and mostObjects the number that a
+// selector may match.
 const page, mostObjects = 50, 1000
 
-// Objects reads objects live, and evaluates expressions about them. What is read is forgotten.
+// Objects reads objects live and evaluates expressions on them. It does not keep the objects.
 type Objects struct {
 	discovery discovery.ServerResourcesInterfaceWithContext
 	objects   dynamic.Interface
 }
 
-// NewObjects reads with the rights of a client's configuration.
+// NewObjects returns Objects with the permissions of a client's configuration.
 func NewObjects(config *rest.Config) (*Objects, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limited{next, errTooLarge} })
@@ -50,7 +51,7 @@ func NewObjects(config *rest.Config) (*Objects, error) {
 
 var errTooLarge = errors.New("the answer is longer than 4 MiB: select smaller objects")
 
-// Ask reads what the gate selects, and has an answer for every failure.
+// Ask checks the objects of the gate. Every failure becomes an answer.
 func (o *Objects) Ask(ctx context.Context, gate v1alpha1.ObjectGate) Answer {
 	e, err := compile(gate.Expression)
 	if err != nil {
@@ -95,7 +96,8 @@ func (o *Objects) ask(ctx context.Context, gate v1alpha1.ObjectGate, e *expressi
 	}
 }
 
-// judged is the answer once all objects have been read. No object at all fulfils nothing.
+// judged returns the answer once all objects have been read. Without any object the gate is not
+// clear.
 func judged(gate v1alpha1.ObjectGate, count int, notReady []string) Answer {
 	switch {
 	case count == 0:
@@ -107,7 +109,7 @@ func judged(gate v1alpha1.ObjectGate, count int, notReady []string) Answer {
 	return Answer{State: v1alpha1.GateNotReady, Message: notReady[0] + ": the expression is false", blocking: notReady}
 }
 
-// read reads the one object, or the next page of those that are selected.
+// read reads the one object, or the next page of the selected ones.
 func (o *Objects) read(ctx context.Context, gate v1alpha1.ObjectGate, resource *metav1.APIResource, token string) ([]unstructured.Unstructured, string, error) {
 	version, err := schema.ParseGroupVersion(gate.APIVersion)
 	if err != nil {
@@ -132,7 +134,8 @@ func (o *Objects) read(ctx context.Context, gate v1alpha1.ObjectGate, resource *
 	return list.Items, list.GetContinue(), nil
 }
 
-// resource is what the API server calls the kind in its addresses. It is asked each time: the kind may be gone, or be new.
+// resource returns the API resource of the kind. It is looked up each time, because kinds may be
+// added and removed.
 func (o *Objects) resource(ctx context.Context, gate v1alpha1.ObjectGate) (*metav1.APIResource, error) {
 	list, err := o.discovery.ServerResourcesForGroupVersionWithContext(ctx, gate.APIVersion)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -158,7 +161,7 @@ func scope(gate v1alpha1.ObjectGate, r *metav1.APIResource) error {
 	return nil
 }
 
-// failure states why objects could not be read, and what to do about it.
+// failure says why objects could not be read, and what to do about it.
 func failure(gate v1alpha1.ObjectGate, resource *metav1.APIResource, err error) error {
 	verb := "get"
 	if gate.Selector != nil {
@@ -199,14 +202,16 @@ func named(kind, namespace, name string) string {
 }
 
 const (
-	// variable is what an expression calls the object.
+	// variable is the name of the object in an expression.
 	variable = "object"
-	// budget is what the evaluations of one question may cost together, in the units of Kubernetes: about a second. One alone may
-	// cost a tenth, which is the limit of the environment.
+	// budget is the total cost limit for the evaluations of one query, in the units of Kubernetes.
+	// It is about a second. A single evaluation may cost a tenth, which is the limit of the
+	// environment.
 	budget = celconfig.RuntimeCELCostBudget
 )
 
-// celEnvironment has the functions of validation rules of Kubernetes. It takes memory, and is made for the first expression.
+// celEnvironment has the functions of Kubernetes validation rules. It is created for the first
+// expression, because it uses much memory.
 var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 	set, err := base.Extend(environment.VersionedOptions{
@@ -220,13 +225,13 @@ var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return set.NewExpressionsEnv(), nil
 })
 
-// expression is one that compiles. It holds what its evaluations may still cost.
+// expression is a compiled expression with its remaining cost limit.
 type expression struct {
 	program cel.Program
 	left    uint64
 }
 
-// compile states in one sentence, with the place, why an expression does not compile.
+// compile compiles an expression. Its error is one sentence with the position.
 func compile(source string) (*expression, error) {
 	env, err := celEnvironment()
 	if err != nil {
@@ -248,7 +253,7 @@ func compile(source string) (*expression, error) {
 	return &expression{program, budget}, nil
 }
 
-// eval reports whether the expression is true of an object.
+// eval reports whether the expression is true for an object.
 func (e *expression) eval(ctx context.Context, object map[string]any) (bool, error) {
 	value, details, err := e.program.ContextEval(ctx, map[string]any{variable: object})
 	if ctx.Err() != nil {
@@ -271,7 +276,7 @@ func (e *expression) eval(ctx context.Context, object map[string]any) (bool, err
 	return bool(result), nil
 }
 
-// Invalid states which expression of a policy does not compile, and where. Empty: all do.
+// Invalid says which expression of a policy does not compile, and where. It is empty if all do.
 func (e *Evaluator) Invalid(policy *v1alpha1.RebootPolicySpec) string {
 	if e == nil {
 		return ""
@@ -284,7 +289,8 @@ func (e *Evaluator) Invalid(policy *v1alpha1.RebootPolicySpec) string {
 	return ""
 }
 
-// verdict is why an expression does not compile; nil: it does. It is remembered, because each pass asks.
+// verdict returns the compile error of an expression, or nil. It is cached, because each pass needs
+// it.
 func (e *Evaluator) verdict(source string) error {
 	if known, ok := e.verdicts.Get(source); ok {
 		err, _ := known.(error)

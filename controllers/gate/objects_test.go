@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// apiServer serves answers by path and continue token; whatever else is asked for is not found.
+// apiServer serves responses by path and continue token. Everything else is not found.
 type apiServer map[string]string
 
 func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func listOf(next string, items ...string) string {
 	return fmt.Sprintf(`{"kind":"List","apiVersion":"longhorn.io/v1beta2","metadata":{"continue":%q},"items":[%s]}`, next, strings.Join(items, ","))
 }
 
-// TestObjects: what is read of an API server, and each way in which that fails.
+// TestObjects shows which objects are read from an API server, and each way in which that fails.
 func TestObjects(t *testing.T) {
 	const healthy = "object.status.robustness == 'healthy'"
 	const notReady = v1alpha1.GateNotReady
@@ -128,7 +128,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestObjects_TooMany: what selects a whole cluster is not read to its end.
+// TestObjects_TooMany shows that a selector that matches a whole cluster is not read to its end.
 func TestObjects_TooMany(t *testing.T) {
 	many := make([]string, mostObjects/2+1)
 	for i := range many {
@@ -150,7 +150,7 @@ func TestObjects_TooMany(t *testing.T) {
 	}
 }
 
-// TestExpression_Budget: what all evaluations of a question cost is bounded, too.
+// TestExpression_Budget shows that the total cost of a query's evaluations is limited.
 func TestExpression_Budget(t *testing.T) {
 	e, err := compile("[1, 2, 3].all(x, object.replicas != x)")
 	if err != nil {
@@ -166,7 +166,8 @@ func TestExpression_Budget(t *testing.T) {
 	}
 }
 
-// TestEvaluator_Invalid: an expression that cannot be compiled is reported with its place, before anybody waits for it.
+// TestEvaluator_Invalid shows that an invalid expression is reported with its position before a
+// node waits for it.
 func TestEvaluator_Invalid(t *testing.T) {
 	e := NewEvaluator(nil, nil, nil, Interval)
 	spec := func(expressions ...string) *v1alpha1.RebootPolicySpec {
@@ -187,7 +188,7 @@ func TestEvaluator_Invalid(t *testing.T) {
 		{spec("object.metadata.name + 'x'"), "spec.gates.objects[0].expression does not compile: it gives a value of type "},
 		{spec("size(object.items)"), "spec.gates.objects[0].expression does not compile: it gives a value of type int, and must give true or false"},
 	} {
-		for range 2 { // the verdict is remembered
+		for range 2 { // the second result comes from the cache
 			if got := e.Invalid(tc.spec); !strings.HasPrefix(got, tc.want) || got == "" != (tc.want == "") {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

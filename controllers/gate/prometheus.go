@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// largest is the longest answer that is read, in bytes.
+	// largest is the size limit of a response, in bytes.
 	largest = 4 << 20
-	// idle is how long a connection is kept for the next question.
+	// idle is the time that a connection is kept for the next query.
 	idle = 2 * Interval
-	// most is how many servers are remembered.
+	// most is the number of servers that are remembered.
 	most = 64
 )
 
-// Prometheus asks servers over HTTP, with one pool of connections for each.
+// Prometheus queries servers over HTTP, with one connection pool for each.
 type Prometheus struct {
 	Secrets secrets.Reader
 
@@ -43,7 +43,7 @@ type Prometheus struct {
 
 type serverKey struct{ url, secret string }
 
-// server is one server as one version of a Secret opens it.
+// server is a server with the credentials of one version of a Secret.
 type server struct {
 	version     string
 	credentials credentials
@@ -51,7 +51,7 @@ type server struct {
 	api         promv1.API
 }
 
-// Ask runs the gate's query. It has an answer for every failure.
+// Ask runs the gate's query. Every failure becomes an answer.
 func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answer {
 	s, err := p.server(ctx, gate)
 	if err != nil {
@@ -71,13 +71,15 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 	return a
 }
 
-// ofStores are the warnings that are not about the query. Thanos, and Prometheus with remote storage, leave out what a store that is
-// down has, and report it in this way only; see marked for VictoriaMetrics. The order of several is random.
+// ofStores returns the warnings that are not about the query. Thanos, and Prometheus with remote
+// storage, leave out the data of a store that is down, and report that only as a warning. See
+// marked for VictoriaMetrics. Several warnings are in random order.
 func ofStores(warnings []string) []string {
 	return slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return strings.HasPrefix(w, "PromQL ") })
 }
 
-// server reads the Secret each time, and keeps the connections until it changes.
+// server returns the client of a server. It reads the Secret each time, and keeps the connections
+// until the Secret changes.
 func (p *Prometheus) server(ctx context.Context, gate v1alpha1.PrometheusGate) (*server, error) {
 	key, version := serverKey{url: gate.URL}, ""
 	var c credentials
@@ -109,8 +111,8 @@ func (p *Prometheus) server(ctx context.Context, gate v1alpha1.PrometheusGate) (
 	return s, nil
 }
 
-// makeRoom forgets all servers where there are many: addresses and Secrets that no policy names any more are among them. A
-// question that is under way still ends, and the next one opens a connection again.
+// makeRoom forgets all servers once there are many, because some of their addresses and Secrets are
+// not used any more. Queries under way still finish, and the next ones open new connections.
 func (p *Prometheus) makeRoom() {
 	if p.servers != nil && len(p.servers) < most {
 		return
@@ -136,11 +138,11 @@ func open(address, version string, c credentials) (*server, error) {
 	return &server{version: version, credentials: c, connections: connections, api: promv1.NewAPI(marked{client})}, nil
 }
 
-// marked reads what the library leaves out: VictoriaMetrics reports in a field of its own that some of its storage did not answer. It
-// becomes a warning, as other servers report it.
+// marked reads a field that the library ignores: VictoriaMetrics reports in it that some of its
+// storage did not answer. It is turned into a warning, as other servers send it.
 type marked struct{ api.Client }
 
-// Do is api.Client's.
+// Do implements api.Client.
 func (m marked) Do(ctx context.Context, r *http.Request) (*http.Response, []byte, error) {
 	response, body, err := m.Client.Do(ctx, r)
 	var answer map[string]json.RawMessage
@@ -152,18 +154,19 @@ func (m marked) Do(ctx context.Context, r *http.Request) (*http.Response, []byte
 	return response, body, err
 }
 
-// errRedirected: credentials are for the address that was written down, and for no other.
+// errRedirected means that the server redirects. Redirects are not followed, because credentials
+// are only for the configured address.
 var errRedirected = errors.New("the server redirects, which is not followed: give the address it redirects to")
 
 var errTooLong = errors.New("the answer is longer than 4 MiB: let the query aggregate")
 
-// limited bounds what is read of each answer.
+// limited limits the size of each response.
 type limited struct {
 	next    http.RoundTripper
 	tooLong error
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.next.RoundTrip(r)
 	if err != nil {
@@ -173,7 +176,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// bounded is a body that may not be endless.
+// bounded is a body with a size limit.
 type bounded struct {
 	io.ReadCloser
 
@@ -181,7 +184,7 @@ type bounded struct {
 	tooLong error
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, b.tooLong
@@ -201,14 +204,15 @@ const (
 	keyKey      = corev1.TLSPrivateKeyKey
 )
 
-// credentials are what one Secret reports; the zero value reports nothing.
+// credentials are the content of one Secret. The zero value has none.
 type credentials struct {
 	token, username, password string
 	basic                     bool
 	tls                       *tls.Config
 }
 
-// credentialsOf reads a Secret, or states which key of it cannot be used. No error has any of its content.
+// credentialsOf reads a Secret, or says which of its keys cannot be used. Errors never contain the
+// values.
 func credentialsOf(secret *corev1.Secret) (credentials, error) {
 	c := credentials{tls: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if secret == nil {
@@ -247,10 +251,10 @@ func credentialsOf(secret *corev1.Secret) (credentials, error) {
 	return c, nil
 }
 
-// trimmed takes the line break off that files end with.
+// trimmed removes the line break at the end of a file.
 func trimmed(value []byte) string { return strings.TrimRight(string(value), "\r\n") }
 
-// authorize is a transport that puts the credentials on each request.
+// authorize returns a transport that adds the credentials to each request.
 func (c credentials) authorize(next http.RoundTripper) http.RoundTripper {
 	switch {
 	case c.token != "":
@@ -261,7 +265,7 @@ func (c credentials) authorize(next http.RoundTripper) http.RoundTripper {
 	return next
 }
 
-// redact removes secrets from a text, into which the server may have put them.
+// redact removes secrets from a text, because the server may have repeated them.
 func (c credentials) redact(text string) string {
 	for _, secret := range []string{c.token, c.password} {
 		if secret != "" {

@@ -22,16 +22,16 @@ const (
 
 	// none is a query without a result.
 	none = "up == 0"
-	// untrusted is what Go reports of a certificate that nobody it trusts has signed.
+	// untrusted is Go's error for a certificate of an unknown authority.
 	untrusted = "x509: certificate signed by unknown authority"
 	refused   = "the server refuses: client error: 401"
 
 	password = "correct horse"
-	// users is the part of web.config.yml with its hash.
+	// users is the part of web.config.yml with the user and its hash.
 	users = "basic_auth_users: {reboot-operator: '$2b$04$55Gyc7EXroswtX.1UtESde7XI/ax767STqKlwDg//iUdFE2VJFZem'}\n"
 )
 
-// files are written into a folder of the test's.
+// files writes files into a temporary folder of the test.
 type files struct {
 	t   *testing.T
 	dir string
@@ -46,13 +46,13 @@ func (f files) write(name string, data []byte) string {
 	return path
 }
 
-// serving is the part of web.config.yml with a certificate.
+// serving returns the part of web.config.yml with a certificate.
 func (f files) serving(certificate, key []byte) string {
 	f.t.Helper()
 	return fmt.Sprintf("tls_server_config:\n  cert_file: %s\n  key_file: %s\n", f.write("tls.crt", certificate), f.write("tls.key", key))
 }
 
-// anybody is a client that waits for a server to come up, and trusts everybody.
+// anybody returns a client that waits for a server to start and does not verify certificates.
 func anybody(certificates ...tls.Certificate) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -60,7 +60,7 @@ func anybody(certificates ...tls.Certificate) *http.Client {
 	}}
 }
 
-// testPassword: users and TLS of the server's own web.config.yml.
+// testPassword covers users and TLS in the server's own web.config.yml.
 func testPassword(a *asker) {
 	t := a.t
 	f, ca, other := files{t, t.TempDir()}, newAuthority(t), newAuthority(t)
@@ -80,7 +80,7 @@ func testPassword(a *asker) {
 	a.expect(address, none, "basic", mute, "Secret basic has one of the keys username and password: both belong together")
 }
 
-// testClientCertificate: a server that wants one.
+// testClientCertificate covers a server that requires a client certificate.
 func testClientCertificate(a *asker) {
 	t := a.t
 	f, ca, other := files{t, t.TempDir()}, newAuthority(t), newAuthority(t)
@@ -103,7 +103,7 @@ func testClientCertificate(a *asker) {
 	a.expect(promserver.StartSecured(t, "", "", promserver.Security{Web: old, Client: anybody()}).URL, none, "mutual", mute, "the server's certificate has expired or is not valid yet")
 }
 
-// testToken: a proxy in front of the server wants a token, as Prometheus has none of its own.
+// testToken covers a proxy that requires a token, which Prometheus itself does not support.
 func testToken(a *asker) {
 	t := a.t
 	behind, err := url.Parse(promserver.Start(t, "", "").URL)
@@ -133,7 +133,7 @@ func testToken(a *asker) {
 	a.expect(away.URL, none, "bearer", mute, "the server redirects, which is not followed")
 }
 
-// testFailures: a server that is slow, gone, or not Prometheus.
+// testFailures covers a server that is slow, gone, or not Prometheus.
 func testFailures(a *asker) {
 	t := a.t
 	s := promserver.Start(t, "", "")

@@ -25,7 +25,7 @@ import (
 
 const namespace = "default"
 
-// exporter is a program that exports one gauge by the official library.
+// exporter starts a program that exports one gauge with the official library.
 func exporter(t *testing.T) (gauge prometheus.Gauge, target string) {
 	t.Helper()
 	gauge = prometheus.NewGauge(prometheus.GaugeOpts{Name: "test_errors", Help: "Set by the test."})
@@ -36,8 +36,8 @@ func exporter(t *testing.T) (gauge prometheus.Gauge, target string) {
 	return gauge, s.Listener.Addr().String()
 }
 
-// config is a server that scrapes targets and evaluates alerts, names and expressions, ten times a second. The text is
-// YAML in the form of JSON.
+// config returns the configuration of a server that scrapes targets and evaluates alerts, given by
+// name and expression, ten times a second. It is YAML in the form of JSON.
 func config(t *testing.T, dir string, alerts map[string]string, targets ...string) string {
 	t.Helper()
 	type object = map[string]any
@@ -60,7 +60,8 @@ func config(t *testing.T, dir string, alerts map[string]string, targets ...strin
 	}))
 }
 
-// asker asks like the manager does, with the Secrets of the test. The suite of the manager has those of an API server.
+// asker queries gates as the manager does, with the test's Secrets. The suite of the manager uses
+// those of an API server.
 type asker struct {
 	*Prometheus
 
@@ -74,13 +75,13 @@ func newAsker(t *testing.T) *asker {
 	return &asker{Prometheus: &Prometheus{Secrets: secrets.Reader{Reader: kept, Namespace: namespace}}, t: t, secrets: kept}
 }
 
-// in asks for a part of the test.
+// in returns the asker for a part of the test.
 func (a *asker) in(t *testing.T) *asker {
 	t.Helper()
 	return &asker{Prometheus: a.Prometheus, t: t, secrets: a.secrets}
 }
 
-// keptSecrets are Secrets by their names.
+// keptSecrets holds Secrets by name.
 type keptSecrets struct {
 	client.Reader
 
@@ -96,10 +97,10 @@ func (k keptSecrets) Get(_ context.Context, key client.ObjectKey, object client.
 	return nil
 }
 
-// keep makes the Secret what it is to be.
+// keep creates or replaces a Secret.
 func (a *asker) keep(name string, keysAndValues ...string) {
 	s := secret(keysAndValues...)
-	s.Name, s.ResourceVersion = name, time.Now().String() // which is another one with each write
+	s.Name, s.ResourceVersion = name, time.Now().String() // changes with each write
 	a.secrets.known[name] = s
 }
 
@@ -117,7 +118,8 @@ func (a *asker) askWithin(limit time.Duration, address, query, secret string) An
 	return a.Ask(ctx, g)
 }
 
-// expect asks until the answer is what it should be: the server scrapes ten times a second.
+// expect repeats the query until the answer is right, because the server scrapes ten times a
+// second.
 func (a *asker) expect(address, query, secret string, state v1alpha1.GateState, message string) {
 	a.t.Helper()
 	var got Answer
@@ -130,7 +132,7 @@ func (a *asker) expect(address, query, secret string, state v1alpha1.GateState, 
 	}
 }
 
-// TestPrometheus asks a real server, which scrapes a real exporter.
+// TestPrometheus queries a real server that scrapes a real exporter.
 func TestPrometheus(t *testing.T) {
 	a := newAsker(t)
 	t.Run("queries", func(t *testing.T) { testQueries(a.in(t)) })
@@ -151,8 +153,8 @@ func testQueries(a *asker) {
 	const alerts = `ALERTS{alertstate="firing"}`
 	a.expect(address, "test_errors", "", firing, `test_errors{instance="`+target+`", job="test"} = 0`)
 	a.expect(address, "test_errors > 2", "", isClear, "")
-	a.expect(address, `count(ALERTS{alertname="RebootOperatorNodePending"})`, "", firing, "{} = 1") // the operator's own fires
-	a.expect(address, alerts, "", isClear, "")                                                      // and does not count
+	a.expect(address, `count(ALERTS{alertname="RebootOperatorNodePending"})`, "", firing, "{} = 1") // the operator's own alert fires
+	a.expect(address, alerts, "", isClear, "")                                                      // but does not count
 	errors.Set(3.5)
 	a.expect(address+"/", "test_errors > 2", "", firing, `= 3.5`)
 	a.expect(address, alerts, "", firing, `ALERTS{alertname="TooManyErrors", alertstate="firing", instance="`+target+`", job="test"} = 1`)
@@ -168,7 +170,7 @@ func testQueries(a *asker) {
 	a.expect(address, "test_errors > 2", "", isClear, "")
 }
 
-// Addresses come and go with edits of policies; what is kept for each does not pile up.
+// Addresses change with edits of policies, so the state for each must not accumulate.
 func TestPrometheus_ForgetsServers(t *testing.T) {
 	p := &Prometheus{}
 	for i := range 10 * most {
@@ -189,7 +191,8 @@ func TestPrometheus_ForgetsServers(t *testing.T) {
 	}
 }
 
-// A querier before several stores answers for those that it reaches, and warns of the others: nothing is as good as unknown.
+// A querier of several stores answers with the data of the stores that it reaches, and adds a
+// warning about the others. An empty answer is then unknown.
 func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
 	const warning = `"warnings": ["no StoreAPIs matched for this query: store prod-1 is down"]`
 	for name, tc := range map[string]struct {
@@ -235,7 +238,8 @@ func secret(keysAndValues ...string) *corev1.Secret {
 	return s
 }
 
-// TestCredentialsOf: what a Secret may hold, and which sentence names the key that is wrong. None reveals a value.
+// TestCredentialsOf shows what a Secret may contain, and the sentence about an invalid key. No
+// sentence reveals a value.
 func TestCredentialsOf(t *testing.T) {
 	ca := newAuthority(t)
 	certificate, key := ca.client("reboot-operator")
@@ -243,7 +247,7 @@ func TestCredentialsOf(t *testing.T) {
 	cert, priv := string(certificate), string(key)
 	for name, tc := range map[string]struct {
 		secret *corev1.Secret
-		// header is what the server sees, and wrong what the user does.
+		// header is the header that the server receives, and wrong the error.
 		header, wrong string
 	}{
 		"no Secret":                         {},

@@ -12,7 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// page is how many Nodes one page of a LIST holds; each is trimmed before the next page is read.
+// page is the number of Nodes in one page of a LIST. Each page is trimmed before the next one is
+// read.
 const page = 250
 
 // Policies lists all RebootPolicies.
@@ -24,7 +25,8 @@ func Policies(ctx context.Context, reader client.Reader) ([]v1alpha1.RebootPolic
 	return policies.Items, nil
 }
 
-// Nodes lists all Nodes from the API server, trimmed as snapshot.Trim does. A cache has no pages: it is listed without this.
+// Nodes lists all Nodes from the API server, trimmed as snapshot.Trim does. It is not for caches,
+// which do not support pages.
 func Nodes(ctx context.Context, live client.Reader) ([]corev1.Node, error) {
 	var all []corev1.Node
 	if err := EachNode(ctx, live, func(n *corev1.Node) { all = append(all, *snapshot.Trim(n)) }); err != nil {
@@ -33,7 +35,8 @@ func Nodes(ctx context.Context, live client.Reader) ([]corev1.Node, error) {
 	return all, nil
 }
 
-// EachNode lists all Nodes from the API server in pages of one consistent revision, and hands over each of them.
+// EachNode lists all Nodes from the API server, in pages of one consistent revision, and calls take
+// for each of them.
 func EachNode(ctx context.Context, live client.Reader, take func(*corev1.Node)) error {
 	for token := ""; ; {
 		var nodes corev1.NodeList

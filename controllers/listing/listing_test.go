@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/listing"
 )
 
-// pages is an API server that has Nodes in pages, and counts them from 0 in its continue tokens.
+// pages is an API server with pages of Nodes. Its continue tokens count the pages from 0.
 type pages struct {
 	client.Reader
 
@@ -42,7 +42,8 @@ func (p pages) List(_ context.Context, list client.ObjectList, options ...client
 	return nil
 }
 
-// TestNodes: every page of a LIST counts, and each Node is trimmed. Without one of the pages there is no list.
+// TestNodes shows that every page of a LIST is read, and that each Node is trimmed. If one page
+// fails, so does the list.
 func TestNodes(t *testing.T) {
 	api := pages{nodes: [][]string{{"a", "b"}, {"c"}, {"d"}}, broken: -1}
 	nodes, err := listing.Nodes(t.Context(), api)

@@ -1,5 +1,6 @@
-// Package notify notifies people of what happens to a policy's nodes, through the services of shoutrrr. It never holds a reboot up. A
-// message that cannot be delivered is tried again a few times, and then given up, which an event reports.
+// Package notify sends notifications about a policy's nodes through the services of shoutrrr. It
+// never delays a reboot. A message that cannot be delivered is retried a few times and then
+// dropped, which an event reports.
 package notify
 
 import (
@@ -22,30 +23,31 @@ import (
 )
 
 const (
-	// waiting is how many messages may wait for one Secret's services; those beyond are lost, which is reported.
+	// waiting is the number of messages that may wait for the services of one Secret. Further
+	// messages are dropped, which is reported.
 	waiting = 64
-	// grouping is how long a failure waits for others that are reported with it.
+	// grouping is the time that a failure waits for others to be reported with it.
 	grouping = 15 * time.Second
 	// keyURL is the key of a Secret with the addresses.
 	keyURL = "url"
 )
 
-// pauses are between attempts to deliver a message; after the last one it is given up.
+// pauses are the times between attempts to deliver a message. After the last one it is dropped.
 var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
-// Message is one thing to send.
+// Message is a notification.
 type Message struct {
 	Event v1alpha1.NotifyEvent
-	// Policy is whose nodes it is about, by name, and UID is its metadata.uid.
+	// Policy is the name of the policy of the nodes, and UID its metadata.uid.
 	Policy string
 	UID    types.UID
-	// Node is the one that it is about. Empty: it is about the policy.
+	// Node is the name of the node, or empty if the message is about the policy.
 	Node string
 	// Text is a sentence, or one per line.
 	Text string
 }
 
-// by is the message with the text that a template makes of it. Empty: it is the message.
+// by returns the message with the text of a template. An empty template does not change it.
 func (m Message) by(template string) Message {
 	if template != "" {
 		m.Text = strings.NewReplacer("{text}", m.Text, "{event}", string(m.Event), "{policy}", m.Policy, "{node}", m.Node).Replace(template)
@@ -53,17 +55,18 @@ func (m Message) by(template string) Message {
 	return m
 }
 
-// Result is how a message ended.
+// Result is the outcome of a message.
 type Result string
 
-// The results of messages.
+// The outcomes of messages.
 const (
 	Sent    Result = "sent"
 	Failed  Result = "failed"
 	Dropped Result = "dropped"
 )
 
-// Notifier delivers messages in the background, in their order for each Secret. One that hangs delays its own alone.
+// Notifier delivers messages in the background, in order for each Secret. A service that hangs
+// delays only the messages of its Secret.
 type Notifier struct {
 	secrets secret.Reader
 	clock   clock.WithTicker
@@ -78,14 +81,16 @@ type delivery struct {
 	secret string
 }
 
-// New makes a notifier that reads the addresses for each message. It calls done once for each message and Secret, with an
-// error, free of credentials, where it was not delivered.
+// New returns a notifier that reads the addresses for each message. It calls done once for each
+// message and Secret, with an error if it was not delivered. The error does not contain
+// credentials.
 func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r Result, err error)) *Notifier {
 	return &Notifier{secrets: secrets, clock: clock, done: done, inbox: make(chan delivery, waiting)}
 }
 
-// plain takes out what chats act on: mentions, links and mark-up. A user of a host, a hook or a webhook may have written a part of the
-// text. What a template adds is the administrator's, and stays.
+// plain removes everything that chats act on: mentions, links and markup. Parts of the text may
+// come from a user of a host, a hook or a webhook. The text of a template comes from the
+// administrator and stays.
 var plain = strings.NewReplacer("<", "‹", ">", "›", "@", "＠", "://", "[:]//", "](", "] (")
 
 // wants reports whether a service is notified of an event.
@@ -96,7 +101,7 @@ func wants(n v1alpha1.Notification, event v1alpha1.NotifyEvent) bool {
 	return slices.Contains(n.Events, event)
 }
 
-// Notify puts a message into the queue of each Secret that wants it, and never waits.
+// Notify queues a message for each Secret that wants it. It never blocks.
 func (n *Notifier) Notify(to []v1alpha1.Notification, m Message) {
 	m.Text = plain.Replace(m.Text)
 	for _, t := range to {
@@ -114,7 +119,8 @@ func (n *Notifier) enqueue(q chan<- delivery, d delivery) {
 	}
 }
 
-// Start delivers until the manager ends; messages that wait then are lost. Each Secret keeps one worker from its first message on.
+// Start delivers until the manager stops. Messages that wait then are lost. Each Secret has one
+// worker from its first message on.
 func (n *Notifier) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("notify"))
 	queues := map[string]chan delivery{}
@@ -135,18 +141,18 @@ func (n *Notifier) Start(ctx context.Context) error {
 	}
 }
 
-// worker delivers the messages of one Secret, one after the other.
+// worker delivers the messages of one Secret in order.
 type worker struct {
 	*Notifier
 
 	queue <-chan delivery
-	// ahead are read from the queue, and were not sent with the message before them.
+	// ahead are messages that were read from the queue but not sent with the previous message.
 	ahead []delivery
-	// services are those of the Secret, by their addresses.
+	// services are the services of the Secret, by address.
 	services map[string]*service
 }
 
-// run delivers until ctx ends. Failures wait a little, and are sent together.
+// run delivers until ctx ends. Failures wait a little so that they are sent together.
 func (w *worker) run(ctx context.Context) {
 	for {
 		d, ok := w.next(ctx)
@@ -163,7 +169,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// next is the next message; false: ctx has ended.
+// next returns the next message, or false if ctx has ended.
 func (w *worker) next(ctx context.Context) (delivery, bool) {
 	if len(w.ahead) > 0 {
 		d := w.ahead[0]
@@ -178,8 +184,8 @@ func (w *worker) next(ctx context.Context) (delivery, bool) {
 	}
 }
 
-// gather adds the failures of the policy that have come meanwhile, up to the first message about the policy itself or another one.
-// Other messages about nodes that came between them are sent after them.
+// gather adds the failures of the policy that have arrived since, up to the first message about a
+// policy or about another policy's node. Messages about nodes in between are sent afterwards.
 func (w *worker) gather(d delivery) delivery {
 	for len(w.queue) > 0 && len(w.ahead) < waiting {
 		w.ahead = append(w.ahead, <-w.queue)
@@ -200,7 +206,8 @@ func (w *worker) gather(d delivery) delivery {
 	return d
 }
 
-// deliver tries until every service has taken the message, or gives up. A service that has taken it does not get it again.
+// deliver sends a message until every service has accepted it or the attempts are used up. A
+// service that has accepted it does not get it again.
 func (w *worker) deliver(ctx context.Context, d delivery) {
 	taken := map[string]bool{}
 	for attempt := 0; ; attempt++ {
@@ -221,8 +228,8 @@ func (w *worker) deliver(ctx context.Context, d delivery) {
 	}
 }
 
-// try sends to the services that have not taken the message yet. Each has its own time: those that never answer take none
-// from the ones after them.
+// try sends to the services that have not accepted the message yet. Each has its own time-out, so a
+// service that never answers does not use up the time of others.
 func (w *worker) try(ctx context.Context, d delivery, taken map[string]bool) error {
 	addresses, err := w.addresses(ctx, d.secret)
 	if err != nil {
@@ -246,7 +253,7 @@ func (w *worker) try(ctx context.Context, d delivery, taken map[string]bool) err
 	return errors.Join(errs...)
 }
 
-// addresses are read for each attempt, so that a Secret may be corrected meanwhile.
+// addresses reads the addresses for each attempt, so that a Secret may be fixed in between.
 func (n *Notifier) addresses(ctx context.Context, secret string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

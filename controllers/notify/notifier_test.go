@@ -21,7 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 )
 
-// receiver is a webhook over HTTP that states what it has got.
+// receiver is a webhook over HTTP that reports what it received.
 type receiver struct {
 	*httptest.Server
 
@@ -41,7 +41,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// address is the webhook's for shoutrrr, with a password in it.
+// address returns the address of the webhook for shoutrrr, with a password.
 func (r *receiver) address() string {
 	return "generic://" + r.Listener.Addr().String() + "/hook/s3cr3ttoken?disabletls=yes"
 }
@@ -59,7 +59,7 @@ func (r *receiver) expect(t *testing.T, want string) {
 	}
 }
 
-// secrets are the values of key url by the Secrets' names.
+// secrets holds the values of key url by the names of the Secrets.
 type secrets map[string]string
 
 func (s secrets) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -79,7 +79,7 @@ type outcome struct {
 	err     error
 }
 
-// bench is a notifier whose clock the test sets.
+// bench is a notifier with the test's clock.
 type bench struct {
 	*Notifier
 
@@ -101,7 +101,7 @@ func newBench(t *testing.T, s secrets) *bench {
 	return b
 }
 
-// send has services of these Secrets notified.
+// send notifies the services of these Secrets.
 func (b *bench) send(event v1alpha1.NotifyEvent, text string, names ...string) {
 	to := make([]v1alpha1.Notification, len(names))
 	for i, name := range names {
@@ -110,7 +110,7 @@ func (b *bench) send(event v1alpha1.NotifyEvent, text string, names ...string) {
 	b.Notify(to, Message{Event: event, Policy: "workers", Text: text})
 }
 
-// step lets time pass once somebody waits for it.
+// step advances the time once somebody waits for it.
 func (b *bench) step(d time.Duration) {
 	b.t.Helper()
 	waits := func(context.Context) (bool, error) { return b.clock.HasWaiters(), nil }
@@ -136,7 +136,7 @@ func (b *bench) end(result Result, sentence string) {
 	}
 }
 
-// TestNotifier_Delivers: every service that wants it gets it once, in order.
+// TestNotifier_Delivers shows that every service that wants a message gets it once, in order.
 func TestNotifier_Delivers(t *testing.T) {
 	a, c := newReceiver(t), newReceiver(t)
 	b := newBench(t, secrets{"two": a.address() + "\n" + c.address() + "\n", "one": a.address()})
@@ -151,8 +151,8 @@ func TestNotifier_Delivers(t *testing.T) {
 	b.end(Sent, "")
 }
 
-// TestNotifier_EachNode: only a service that names the events of each node receives them, with a template of its own if it has one.
-// Braces in the text of a message are not replaced.
+// TestNotifier_EachNode shows that only a service that names the events of each node receives them,
+// with its own template if it has one. Braces in the text of a message are not replaced.
 func TestNotifier_EachNode(t *testing.T) {
 	a := newReceiver(t)
 	b := newBench(t, secrets{"one": a.address(), "all": a.address()})
@@ -172,7 +172,8 @@ func TestNotifier_EachNode(t *testing.T) {
 	}
 }
 
-// TestNotifier_NoMarkup: a user of a host may have written a part of a text. What a template adds is the administrator's.
+// TestNotifier_NoMarkup shows that markup is removed from texts, which a user of a host may have
+// written, but not from templates of the administrator.
 func TestNotifier_NoMarkup(t *testing.T) {
 	a := newReceiver(t)
 	b := newBench(t, secrets{"one": a.address()})
@@ -183,8 +184,8 @@ func TestNotifier_NoMarkup(t *testing.T) {
 	b.end(Sent, "")
 }
 
-// TestNotifier_GroupsFailures: those of one policy in a quarter of a minute are one message, and what comes after them stays
-// after them.
+// TestNotifier_GroupsFailures shows that failures of one policy within 15 seconds become one
+// message, and that later messages stay after them.
 func TestNotifier_GroupsFailures(t *testing.T) {
 	a := newReceiver(t)
 	b := newBench(t, secrets{"one": a.address()})
@@ -208,7 +209,8 @@ func TestNotifier_GroupsFailures(t *testing.T) {
 	a.expect(t, "db1 failed")
 }
 
-// TestNotifier_TriesAgain: a service that fails is asked again, one that has taken the message is not; then it is given up.
+// TestNotifier_TriesAgain shows that a message is sent again to a service that fails, but not to
+// one that has accepted it. In the end it is dropped.
 func TestNotifier_TriesAgain(t *testing.T) {
 	good, bad := newReceiver(t), newReceiver(t)
 	bad.code = http.StatusInternalServerError
@@ -226,7 +228,8 @@ func TestNotifier_TriesAgain(t *testing.T) {
 	}
 }
 
-// TestNotifier_Hangs: a service that never answers delays nobody else, and takes a bounded number of messages.
+// TestNotifier_Hangs shows that a service that never answers does not delay others, and gets a
+// limited number of messages.
 func TestNotifier_Hangs(t *testing.T) {
 	release := make(chan struct{})
 	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -248,7 +251,7 @@ func TestNotifier_Hangs(t *testing.T) {
 	a.expect(t, "for the other")
 }
 
-// TestNotifier_Errors: what is wrong is reported, and none of the address.
+// TestNotifier_Errors shows that errors say what is wrong but never contain the address.
 func TestNotifier_Errors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secrets  secrets
@@ -272,7 +275,8 @@ func TestNotifier_Errors(t *testing.T) {
 	}
 }
 
-// TestWorker_Bounded: failures in an outage of a service take no more messages from the queue than may wait.
+// TestWorker_Bounded shows that a worker takes only a limited number of failures from the queue
+// while a service is down.
 func TestWorker_Bounded(t *testing.T) {
 	queue := make(chan delivery, waiting)
 	w := worker{queue: queue}

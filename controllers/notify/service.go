@@ -18,18 +18,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// timeout is how long a service may take to accept a message.
+// timeout is the time that a service has to accept a message.
 const timeout = 10 * time.Second
 
-// What is reported of an address that has no service, and of a panic in a service's code, whose own message may hold the address.
+// Errors for an address without a service, and for a panic in a service's code, whose own message
+// may contain the address.
 var (
 	errScheme  = errors.New("the address cannot be used: shoutrrr has no service of its scheme")
 	errAddress = errors.New("the address cannot be used: it does not have the form of its service")
 	errService = errors.New("the code of the service failed on the message")
 )
 
-// service is one address. Many services of shoutrrr set no deadline and take none, so a server that never answers keeps a goroutine and
-// a connection for each message. After mostUnanswered of them it is sent no more until one of them ends.
+// service is one address. Many services of shoutrrr do not set a deadline and do not support one,
+// so a server that never answers keeps a goroutine and a connection for each message. After
+// mostUnanswered of them it gets no further message until one of them ends.
 type service struct {
 	address    string
 	unanswered chan struct{}
@@ -41,9 +43,10 @@ func newService(address string) *service {
 	return &service{address: address, unanswered: make(chan struct{}, mostUnanswered)}
 }
 
-// send gives one message to the service. The error has no part of the address, which holds credentials.
+// send sends one message to the service. The error never contains parts of the address, which holds
+// credentials.
 func (s *service) send(ctx context.Context, title, text string) error {
-	if ctx.Err() != nil { // a message that is not waited for any more would be reported again as one that was not delivered
+	if ctx.Err() != nil { // otherwise the message would be reported as not delivered again
 		return context.Cause(ctx)
 	}
 	select {
@@ -66,8 +69,9 @@ func (s *service) send(ctx context.Context, title, text string) error {
 	}
 }
 
-// give makes the service of an address and has it send. Services panic on some addresses, and the manager has to outlive them. The
-// service is asked in this goroutine, because a panic in one that shoutrrr starts itself cannot be recovered.
+// give creates the service of an address and sends the message. Services panic on some addresses,
+// and the manager has to survive that. The service runs in this goroutine, because a panic in a
+// goroutine that shoutrrr starts cannot be recovered.
 func give(address, title, text string) (err error) {
 	broken := errAddress
 	defer func() {
@@ -86,7 +90,8 @@ func give(address, title, text string) (err error) {
 	return nil
 }
 
-// unusable states why an address has no service. An error of shoutrrr holds the address itself, so no part of it is reported.
+// unusable says why an address has no service. Errors of shoutrrr contain the address, so no part
+// of them is reported.
 func unusable(service types.Service, err error) error {
 	switch {
 	case errors.Is(err, router.ErrUnknownService):
@@ -98,17 +103,20 @@ func unusable(service types.Service, err error) error {
 }
 
 const (
-	// longest is the longest error that an event takes beside its other text, in bytes.
+	// longest is the longest error that fits into an event with its other text, in bytes.
 	longest = 300
-	// shortest is the shortest part of an address that is looked for in an error, in bytes: shorter parts would match ordinary text.
+	// shortest is the length of the shortest part of an address that is redacted, in bytes. Shorter
+	// parts would match ordinary text.
 	shortest = 3
 )
 
-// tokens are what may be secret in a part of an address, where only some of the part is in an error.
+// tokens matches the parts of an address that may be secret, in case only some of them are in an
+// error.
 var tokens = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// redact takes every part of the address out of an error: tokens are in paths, in queries and in place of hosts. The
-// scheme stays. A longer part goes before a shorter one, which may be within it and would leave the rest of it to be read.
+// redact removes every part of the address from an error, because secrets may be in paths, in
+// queries and in place of hosts. The scheme stays. Longer parts are removed first, because a
+// shorter part within them would leave the rest readable.
 func redact(text, address string) string {
 	parts := partsOf(address)
 	slices.SortStableFunc(parts, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
@@ -120,7 +128,7 @@ func redact(text, address string) string {
 	return message.Shorten(longest, text)
 }
 
-// partsOf an address are what it consists of, in all forms, and the tokens of these.
+// partsOf returns the parts of an address in all forms, and their tokens.
 func partsOf(address string) []string {
 	var parts []string
 	for _, part := range rawPartsOf(address) {
@@ -132,7 +140,8 @@ func partsOf(address string) []string {
 	return parts
 }
 
-// rawPartsOf an address are the whole of it, its userinfo, password, path and query, and what is between separators.
+// rawPartsOf returns the whole address, its userinfo, password, path and query, and the parts
+// between separators.
 func rawPartsOf(address string) []string {
 	_, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -146,7 +155,8 @@ func rawPartsOf(address string) []string {
 	return append(parts, strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("/?#@:&=", r) })...)
 }
 
-// formsOf are the forms that a part may have in an error: as in the address, unescaped, quoted, and escaped as libraries do.
+// formsOf returns the forms that a part may have in an error: as in the address, unescaped, quoted,
+// and escaped as libraries do.
 func formsOf(part string) []string {
 	plain := []string{part}
 	for _, unescape := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 )
 
-// wire is in for the network, for the services that shoutrrr asks by the default client.
+// wire replaces the network for services of shoutrrr that use the default client.
 type wire func(*http.Request) error
 
 func (w wire) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -26,7 +26,7 @@ func (w wire) RoundTrip(q *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: q}, nil
 }
 
-// use puts the wire instead of the network until the test ends.
+// use installs the wire until the test ends.
 func (w wire) use(t *testing.T) {
 	t.Helper()
 	transport := http.DefaultClient.Transport
@@ -34,7 +34,8 @@ func (w wire) use(t *testing.T) {
 	t.Cleanup(func() { http.DefaultClient.Transport = transport })
 }
 
-// TestSend_OutlivesAPanic: an address on which a service panics costs its own message, and no part of it is reported.
+// TestSend_OutlivesAPanic shows that an address on which a service panics only loses its own
+// message, and that no part of it is reported.
 func TestSend_OutlivesAPanic(t *testing.T) {
 	wire(func(q *http.Request) error { panic("no way to " + q.URL.String()) }).use(t)
 	for name, tc := range map[string]struct {
@@ -53,7 +54,8 @@ func TestSend_OutlivesAPanic(t *testing.T) {
 	}
 }
 
-// TestSend_RevealsNothingOfAnAddress: what is wrong with an address is reported in sentences that do not depend on it.
+// TestSend_RevealsNothingOfAnAddress shows that errors about an address do not depend on its
+// content.
 func TestSend_RevealsNothingOfAnAddress(t *testing.T) {
 	const accepted = "the address cannot be used: it does not have the form of service %s, or that service did not accept it"
 	for name, tc := range map[string]struct{ address, want string }{
@@ -74,7 +76,8 @@ func TestSend_RevealsNothingOfAnAddress(t *testing.T) {
 	}
 }
 
-// TestSend_LeavesNothingBehind: a service that answers too late keeps nothing running after its answer.
+// TestSend_LeavesNothingBehind shows that a service that answers too late leaves nothing running
+// after its answer.
 func TestSend_LeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan struct{})
@@ -83,12 +86,13 @@ func TestSend_LeavesNothingBehind(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no answer within 10s") {
 			t.Errorf("got %v, want that nothing came within the time", err)
 		}
-		close(late) // what is still blocked when the test ends fails it
+		close(late) // The test fails if a goroutine is still blocked at its end.
 		synctest.Wait()
 	})
 }
 
-// TestSend_BoundsWhatHangs: a service that never answers is sent only so many messages at once, and more once it answers.
+// TestSend_BoundsWhatHangs shows that a service that never answers gets only a limited number of
+// messages at once, and more once it answers.
 func TestSend_BoundsWhatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late, asked := make(chan struct{}), atomic.Int32{}
@@ -113,7 +117,8 @@ func TestSend_BoundsWhatHangs(t *testing.T) {
 	})
 }
 
-// TestSend_BeginsNothingTooLate: what nobody waits for any more is not sent, since it would count as not sent.
+// TestSend_BeginsNothingTooLate shows that a message is not sent after its time-out, because it
+// would count as not sent.
 func TestSend_BeginsNothingTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire(func(*http.Request) error { t.Error("the service was notified"); return nil }).use(t)
@@ -126,7 +131,8 @@ func TestSend_BeginsNothingTooLate(t *testing.T) {
 	})
 }
 
-// TestNotifier_GivesEachServiceItsOwnTime: services that never answer take none of it from the one after them, which is notified once.
+// TestNotifier_GivesEachServiceItsOwnTime shows that services that never answer do not use up the
+// time of the next one, which is notified once.
 func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never, sent := make(chan struct{}), 0
@@ -157,7 +163,8 @@ func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 	})
 }
 
-// TestRedact_LeavesNothingOfTheAddress: neither as it is in the Secret, nor as a library writes it.
+// TestRedact_LeavesNothingOfTheAddress shows that an address is removed both as it is in the Secret
+// and as a library writes it.
 func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 	for name, tc := range map[string]struct{ address, text, want string }{
 		"the whole of it": {
