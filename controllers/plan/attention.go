@@ -45,11 +45,11 @@ var AttentionKinds = []AttentionKind{
 	AttentionFailed, AttentionUnavailable, AttentionHook, AttentionBlocked, AttentionDeadline, AttentionRunHooks, AttentionDeleting,
 }
 
-// Attention is one thing that does not go on by itself, with a sentence for a person and a command
+// Attention is something that does not go on by itself, with a sentence for a person and a command
 // that helps.
 type Attention struct {
 	Kind AttentionKind
-	// Reason is why nodes fail or wait, empty if the kind says it.
+	// Reason says why nodes fail or wait. It is empty if the kind already says it.
 	Reason v1alpha1.Reason
 	// Nodes are the nodes it is about, empty if it is about the policy.
 	Nodes   []string
@@ -57,19 +57,19 @@ type Attention struct {
 	Command string
 }
 
-// Chosen reports whether a person has asked for this state: nobody has to act, but everybody should
+// Chosen reports whether a person has asked for this state. Nobody has to act, but everybody should
 // know.
 func (a Attention) Chosen() bool {
 	return a.Kind == AttentionUrgent || a.Kind == AttentionPaused || a.Kind == AttentionDeleting
 }
 
 const (
-	// HookPatience is how long a hook may take to answer before a person is told.
+	// HookPatience is the time that a hook has to answer before a person is told.
 	HookPatience = 5 * time.Minute
-	// unavailablePatience is how long a node may be down or cordoned for another reason, while it
-	// uses up the limit.
+	// unavailablePatience is the time for which an unavailable node may use up the limit before a
+	// person is told.
 	unavailablePatience = time.Hour
-	// maxNamed is how many nodes with the same trouble have a sentence of their own.
+	// maxNamed is the number of nodes with the same trouble that get a sentence each.
 	maxNamed = 3
 )
 
@@ -81,18 +81,18 @@ const (
 	LookAtAdmission = "kubectl get validatingadmissionpolicies,validatingwebhookconfigurations"
 )
 
-// Failure is an attempt to reboot a node that failed and is not made good.
+// Failure is a failed attempt to reboot a node that still needs its reboot.
 type Failure struct {
 	Node   string
 	Reason v1alpha1.Reason
 	// Message says what failed.
 	Message string
-	// RetryAt is when the node may be tried again.
+	// RetryAt is the time when the node may be tried again.
 	RetryAt time.Time
 }
 
-// Attention returns what needs a person, most important first. Status, dashboard, doctor and metrics
-// all show this answer, so that none of them is calm while another is not.
+// Attention returns what needs a person, most important first. Status, dashboard, doctor and
+// metrics all show this result, so that they agree.
 func (p *Plan) Attention(policy *v1alpha1.RebootPolicy, now time.Time) []Attention {
 	a := attention{policy: policy, plan: p, now: now}
 	a.ofPolicy()
@@ -158,7 +158,7 @@ func (a *attention) ofPolicy() {
 	}
 }
 
-// ofAgents adds the nodes of which nobody knows whether they need a reboot.
+// ofAgents adds the nodes that do not report whether they need a reboot.
 func (a *attention) ofAgents() {
 	name := a.policy.Name
 	status, text := metav1.ConditionTrue, ""
@@ -177,7 +177,7 @@ func (a *attention) ofAgents() {
 	}
 }
 
-// ofReboots adds granted reboots that do not go on.
+// ofReboots adds granted reboots that are stuck.
 func (a *attention) ofReboots() {
 	condition := meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionProgressing)
 	if n, text := a.plan.Refused(); n > 0 {
@@ -199,7 +199,7 @@ func (a *attention) ofReboots() {
 	}
 }
 
-// ofFailures adds the nodes that fail to be rebooted.
+// ofFailures adds the nodes whose reboots fail.
 func (a *attention) ofFailures() {
 	byReason := map[v1alpha1.Reason][]Failure{}
 	for _, f := range a.plan.Failures {
@@ -228,7 +228,7 @@ func (a *attention) ofFailures() {
 	}
 }
 
-// ofUnavailable adds the nodes that somebody forgot: they use up the limit, and others wait.
+// ofUnavailable adds the nodes that use up the limit without a reboot while others wait.
 func (a *attention) ofUnavailable() {
 	own := map[string]bool{} // a node that is down already may be rebooted beyond the limit
 	for _, u := range a.plan.Unavailable {
@@ -253,14 +253,14 @@ func (a *attention) ofUnavailable() {
 	}
 }
 
-// needPerson are the reasons that only a person, or a change outside the operator, can end. Those
-// of the policy have a sentence of their own.
+// needPerson are the reasons that only a person, or a change outside the operator, can end. Reasons
+// that concern the whole policy have their own kind.
 var needPerson = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonUndrainablePod: true, v1alpha1.ReasonUpdateNotApplied: true, v1alpha1.ReasonCoordinatorConflict: true,
 	v1alpha1.ReasonRecordUnreadable: true, v1alpha1.ReasonGateUnreachable: true, v1alpha1.ReasonNodeUnavailable: true,
 }
 
-// ofBlocked adds the nodes that wait for a person. Nodes that wait with the same sentence are one.
+// ofBlocked adds the nodes that wait for a person. Nodes with the same message form one group.
 func (a *attention) ofBlocked() {
 	type group struct {
 		reason v1alpha1.Reason
@@ -270,7 +270,8 @@ func (a *attention) ofBlocked() {
 	var groups []*group
 	known, count := map[string]*group{}, map[v1alpha1.Reason]int{}
 	for _, d := range a.plan.Decisions {
-		// Control-plane nodes under several policies are a conflict that the policy does not show.
+		// Control-plane nodes under several policies are a conflict that plan.Conflicts does not
+		// hold.
 		conflict := d.Reason == v1alpha1.ReasonPolicyConflict && len(a.plan.Conflicts) == 0
 		if d.Status != corev1.ConditionFalse || !needPerson[d.Reason] && !conflict {
 			continue

@@ -12,11 +12,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxHistoryBytes bounds the history. It is written with every grant, and every watcher gets it. pastBytes is what one entry has as
-// JSON beside its names and messages.
+// maxHistoryBytes limits the history, which is written with every grant and sent to every watcher.
+// pastBytes is the size of one entry as JSON without its names and messages.
 const maxHistoryBytes, pastBytes = 8 << 10, 320
 
-// History is the policy's history after the plan: what was is followed by what ends with it, and the oldest goes first.
+// History returns the policy's history after the plan: the previous entries followed by the reboots
+// that end now. The oldest entries are dropped first.
 func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
 	history := slices.Concat(before, p.ended(before, now))
 	for len(history) > v1alpha1.MaxHistory || size(history) > maxHistoryBytes {
@@ -25,8 +26,9 @@ func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.P
 	return history
 }
 
-// ended is how reboots ended whose entries leave the ledger, without those that the history has. Where the ledger is another policy's,
-// the history is written first.
+// ended returns the results of the reboots whose entries leave the ledger, without those already in
+// the history. The history may already have one if the ledger is another policy's, because the
+// history is written first.
 func (p *Plan) ended(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
 	var ended []v1alpha1.PastReboot
 	for _, t := range p.Released() {
@@ -49,8 +51,8 @@ func size(history []v1alpha1.PastReboot) int {
 	return bytes
 }
 
-// Past is what is remembered of a reboot that is over. Nil: the grant was cancelled before it disturbed the node. Its end is
-// not after now, and otherwise not before its grant, whatever the node's clock reports.
+// Past returns the history entry of a reboot that is over, or nil if the grant was cancelled before
+// it disturbed the node. Its end lies between the grant and now, whatever the node's clock says.
 func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	n, seq := t.Node, t.Entry.Seq
 	past := &v1alpha1.PastReboot{Node: t.Entry.Node, Seq: seq, GrantedAt: t.Entry.At, FromVersion: t.Entry.OSVersion, Ring: t.Entry.Ring}
@@ -86,7 +88,8 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	return past
 }
 
-// NeedAge is how long the need had lasted that a reboot has ended. ok: it has ended one, and the beginning is known.
+// NeedAge returns how long the need lasted that a reboot has ended. ok is true if the reboot ended
+// one and its start is known.
 func (t Reboot) NeedAge(now time.Time) (age time.Duration, ok bool) {
 	past := t.Past(now)
 	if past == nil || past.Result != v1alpha1.RebootSucceeded || t.Entry.NeedSince.IsZero() || t.Node.NeedsReboot() {
@@ -95,8 +98,8 @@ func (t Reboot) NeedAge(now time.Time) (age time.Duration, ok bool) {
 	return max(0, past.EndedAt.Sub(t.Entry.NeedSince.Time)), true
 }
 
-// lasted is how long a phase lasted. Nil: the clocks of node and manager disagree by more than that, or it is longer than all that
-// passed since the grant.
+// lasted returns how long a phase lasted. It returns nil if the clocks of node and manager
+// contradict each other, or if that is longer than the time since the grant.
 func lasted(from, to time.Time, most time.Duration) *metav1.Duration {
 	if from.IsZero() || to.Before(from) || to.Sub(from) > most+clockOff {
 		return nil
@@ -104,11 +107,12 @@ func lasted(from, to time.Time, most time.Duration) *metav1.Duration {
 	return &metav1.Duration{Duration: to.Sub(from).Round(time.Second)}
 }
 
-// Run is the run after the plan, from the status before it, and whether it is over. Nil: there is none. What a run counts
-// is in the status, so that every leader goes on with it.
+// Run returns the run after the plan, given the status before it, and whether it is over. It
+// returns nil if no run is under way. The counts of a run are in the status, so that a new leader
+// continues them.
 func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1alpha1.RunStatus, over bool) {
 	none := len(p.Ledger()) == 0
-	// Between two reboots of one run the ledger may be empty for concurrency.spacing.
+	// During concurrency.spacing the ledger may be empty although the run goes on.
 	over = none && p.RunHooks == nil && !slices.ContainsFunc(p.Blocked, func(b v1alpha1.BlockedNodes) bool { return b.Reason == v1alpha1.ReasonSpacing })
 	switch {
 	case before.Run != nil:

@@ -9,24 +9,26 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Markers are what a Node should show schedulers, autoscalers and its agent, whether it has a grant or not.
+// Markers are the marks on a Node for schedulers, autoscalers and its agent.
 type Markers struct {
 	Node string
-	// MaxUptime is what annotation max-uptime should be. Empty: there should be none.
+	// MaxUptime is the wanted annotation max-uptime, or empty for none.
 	MaxUptime string
-	// Pending is the effect that the pending taint should have. Empty: there should be none.
+	// Pending is the wanted effect of the pending taint, or empty for none.
 	Pending corev1.TaintEffect
-	// RemoveAnnotations: the grant that the node shows is over, autoscaler.grace has passed since, and its autoscaler annotations are
-	// still set.
+	// RemoveAnnotations is true if the node's grant is over, autoscaler.grace has passed since, and
+	// its autoscaler annotations are still set.
 	RemoveAnnotations bool
-	// RemoveExclusion: the grant is over, and its label that keeps load balancers off the node is still set.
+	// RemoveExclusion is true if the grant is over and its label that keeps load balancers off the
+	// node is still set.
 	RemoveExclusion bool
-	// RemoveHooks: no grant is there any more whose hooks the node is labelled for. A grant that could not be written on the Node leaves them.
+	// RemoveHooks is true if the node is labelled for hooks of a grant that no longer exists. A
+	// grant that could not be written on the Node leaves such labels behind.
 	RemoveHooks bool
 }
 
-// markers are what a node without a grant, or with one that is over, should show, and whether it shows anything else.
-// keepsAnnotations: the autoscaler annotations that the grant has left stay for now.
+// markers returns the wanted markers of a node whose grant is over or missing, and whether the node
+// shows others. With keepsAnnotations the autoscaler annotations of the grant stay for now.
 func (n *Node) markers(pending corev1.TaintEffect, maxUptime string, keepsAnnotations bool) (m Markers, differs bool) {
 	m = Markers{Node: n.Name, Pending: pending, MaxUptime: maxUptime}
 	if g := n.Grant; g != nil {
@@ -44,7 +46,8 @@ func (n *Node) showsHooks() bool {
 	return before || after || phase
 }
 
-// UngovernedMarkers are those of nodes that no policy governs and that show something: they should show nothing.
+// UngovernedMarkers returns the empty markers of nodes that no policy governs but that still show
+// some.
 func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
 	var due []Markers
 	for _, n := range nodes {
@@ -56,7 +59,8 @@ func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
 	return due
 }
 
-// WithPending are the taints of a Node with the pending taint of an effect, or without it where that is empty. The others stay.
+// WithPending returns the taints with a pending taint of the given effect, or without a pending
+// taint if effect is empty. Other taints stay.
 func WithPending(taints []corev1.Taint, effect corev1.TaintEffect) []corev1.Taint {
 	kept := slices.DeleteFunc(slices.Clone(taints), isPending)
 	if effect != "" {
@@ -65,7 +69,7 @@ func WithPending(taints []corev1.Taint, effect corev1.TaintEffect) []corev1.Tain
 	return kept
 }
 
-// pending is the effect of the pending taint: NoSchedule where there are two. Empty: there is none.
+// pending returns the effect of the pending taint, NoSchedule if there are two, or "" without one.
 func pending(taints []corev1.Taint) corev1.TaintEffect {
 	var effect corev1.TaintEffect
 	for _, t := range taints {
@@ -76,20 +80,21 @@ func pending(taints []corev1.Taint) corev1.TaintEffect {
 	return effect
 }
 
-// isPending goes by key and effect: the key with another effect belongs to another program.
+// isPending compares key and effect: the key with another effect belongs to another program.
 func isPending(t corev1.Taint) bool {
 	return t.Key == v1alpha1.TaintPending && (t.Effect == corev1.TaintEffectPreferNoSchedule || t.Effect == corev1.TaintEffectNoSchedule)
 }
 
-// deleters are the taints that an autoscaler sets on a node which it is deleting, with the autoscaler's name.
-// DeletionCandidateOfClusterAutoscaler is not among them: the node is only considered, and an annotation prevents it.
+// deleters maps the taints that an autoscaler sets on a node that it is deleting to the
+// autoscaler's name. DeletionCandidateOfClusterAutoscaler is not included: such a node is only
+// considered for deletion, and an annotation prevents it.
 var deleters = map[string]string{
 	"ToBeDeletedByClusterAutoscaler": "cluster-autoscaler",
 	"karpenter.sh/disrupted":         "Karpenter",
 	"karpenter.sh/disruption":        "Karpenter", // before its v1
 }
 
-// deleter is the autoscaler that is deleting a node; empty: none is.
+// deleter returns the autoscaler that is deleting a node, or "".
 func deleter(taints []corev1.Taint) string {
 	for _, t := range taints {
 		if name := deleters[t.Key]; name != "" {
@@ -99,18 +104,20 @@ func deleter(taints []corev1.Taint) string {
 	return ""
 }
 
-// autoscalerAnnotations keep autoscalers from removing a node while it is being rebooted, and for autoscaler.grace after that. A
-// drained node looks unused until pods come back to it.
+// autoscalerAnnotations keep autoscalers from removing a node during its reboot and for
+// autoscaler.grace after it. A drained node looks unused until pods come back.
 var autoscalerAnnotations = []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt}
 
-// AutoscalerValue is the value of these annotations: cluster-autoscaler and Karpenter compare it exactly.
+// AutoscalerValue is the value of these annotations. cluster-autoscaler and Karpenter require
+// exactly this value.
 const AutoscalerValue = "true"
 
-// IsAutoscalerAnnotation reports whether the key is that of an annotation for autoscalers.
+// IsAutoscalerAnnotation reports whether the key belongs to an annotation for autoscalers.
 func IsAutoscalerAnnotation(key string) bool { return slices.Contains(autoscalerAnnotations, key) }
 
-// AnnotationsToSet are the autoscaler annotations that a new grant sets: those that no other program has set, to any value. One
-// that an earlier grant left behind is still the manager's, and passes to the new grant.
+// AnnotationsToSet returns the autoscaler annotations that a new grant sets: those that no other
+// program has set to any value. Annotations that an earlier grant left behind pass to the new
+// grant.
 func (n *Node) AnnotationsToSet() []string {
 	left := n.AnnotationsToRemove()
 	var set []string
@@ -122,8 +129,8 @@ func (n *Node) AnnotationsToSet() []string {
 	return set
 }
 
-// AnnotationsToKeep are the autoscaler annotations that stay when a grant under the policy ends, for its autoscaler.grace. None: they
-// are removed with the end.
+// AnnotationsToKeep returns the autoscaler annotations that stay for autoscaler.grace after a grant
+// of the policy. All others are removed when the grant ends.
 func (n *Node) AnnotationsToKeep(policy *v1alpha1.RebootPolicy) []string {
 	if policy.Spec.AutoscalerGraceOrDefault() == 0 {
 		return nil
@@ -131,8 +138,9 @@ func (n *Node) AnnotationsToKeep(policy *v1alpha1.RebootPolicy) []string {
 	return n.AnnotationsToRemove()
 }
 
-// AnnotationsToRemove are the autoscaler annotations to remove after the grant that the node shows has ended. It has set them, and they
-// have not been changed since. A grant that names any other annotation has been tampered with.
+// AnnotationsToRemove returns the autoscaler annotations to remove once the node's grant has ended:
+// those that the grant has set and nobody has changed since. Other names in a grant mean tampering,
+// and are ignored.
 func (n *Node) AnnotationsToRemove() []string {
 	if n.Grant == nil {
 		return nil
@@ -146,21 +154,24 @@ func (n *Node) AnnotationsToRemove() []string {
 	return remove
 }
 
-// SetsExclusion reports whether a new grant of the policy sets the label that keeps load balancers off the node. It does where no other
-// program has set it, to any value. One that an earlier grant left behind is still the manager's, and passes to the new grant.
+// SetsExclusion reports whether a new grant sets the label that keeps load balancers off the node:
+// if the policy wants it and no other program has set the label. A label that an earlier grant left
+// behind passes to the new grant.
 func (n *Node) SetsExclusion(policy *v1alpha1.RebootPolicy) bool {
 	_, there := n.Labels[v1alpha1.LabelExcludeFromLoadBalancers]
 	return policy.Spec.DrainOrDefault().LoadBalancersOrDefault() == v1alpha1.LoadBalancersExclude && (!there || n.RemovesExclusion())
 }
 
-// RemovesExclusion reports whether the label goes when the grant that the node shows ends: it has set it, and it has not been
-// changed since.
+// RemovesExclusion reports whether to remove that label when the node's grant ends: the grant has
+// set it and nobody has changed it since.
 func (n *Node) RemovesExclusion() bool {
 	return n.Grant != nil && n.Grant.Excluded && n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] == v1alpha1.ExcludedByOperator
 }
 
-// markersOf are those of nodes that should show something else, the nodes in order. A node that is in the middle of a reboot keeps what
-// it has: the write that ends the reboot removes it as well. But no taint may keep the pods of hooks off it.
+// markersOf returns the wanted markers of nodes that show others, in the order in which the nodes
+// take turns. A node in the middle of a reboot keeps its markers, because the write that ends the
+// reboot removes them. Only its NoSchedule taint is softened, so that the pods of hooks can run
+// there.
 func markersOf(d *Draft) []Markers {
 	var due []*Node
 	byNode := map[string]Markers{}
@@ -197,8 +208,8 @@ func markersOf(d *Draft) []Markers {
 	return list
 }
 
-// waitsForTurn reports whether the node only waits for nodes that go before it. A node that something else blocks may wait for
-// days, and stays open for pods; so does a node whose turn never comes.
+// waitsForTurn reports whether the node waits only for nodes ahead of it. Nodes that something else
+// blocks may wait for days, or forever, and stay open for pods.
 func waitsForTurn(d *Draft, n *Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
@@ -207,9 +218,9 @@ func waitsForTurn(d *Draft, n *Node, o *Blocked) bool {
 	return false
 }
 
-// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. As many
-// nodes as may be unavailable at once have NoSchedule, the first ones in order. All others have the softer effect, so that pods
-// which fit nowhere else find room.
+// repelling returns the effects of the pending taint on nodes that wait for pods of
+// gates.blockingPods. The first nodes in order, as many as may be unavailable at once, get the
+// configured effect. The others get PreferNoSchedule, so that pods that fit nowhere else find room.
 func repelling(d *Draft) map[string]corev1.TaintEffect {
 	effect := d.f.Policy.Spec.TaintEffectOrDefault()
 	if effect == "" || d.f.dryRun() {

@@ -7,19 +7,21 @@ import (
 	"time"
 )
 
-// candidate is what decides when the turn of a node comes.
+// candidate holds what decides when a node's turn comes.
 type candidate struct {
 	node *Node
-	// ring is the number of its ring of spec.rings.
+	// ring is the number of the node's ring of spec.rings.
 	ring int
-	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
+	// domain is the value of the topologyKey label, or empty.
 	domain string
-	// urgent: the policy allows its urgent request. unused: its last grant ended without a reboot. overdue: the node is past its deadline.
-	// served: it was rebooted since it needs it. down: it is unavailable already. guarded: its drain could only end by its time-out.
+	// urgent: its urgent request is allowed. unused: its last grant ended without a reboot.
+	// overdue: it is past its deadline. served: it has been rebooted since its need began. down: it
+	// is already unavailable. guarded: its drain can only end by its time-out.
 	urgent, unused, overdue, served, down, guarded bool
-	// tries is more than 0 for a node that is tried although a budget is closed, and grows with each try that failed.
+	// tries is above 0 for a node that is tried although a budget is closed, and grows with each
+	// failed try.
 	tries int
-	// since is when its wait began.
+	// since is the time when the node began to wait.
 	since time.Time
 }
 
@@ -31,7 +33,8 @@ func (f *fleet) candidate(n *Node) candidate {
 	}
 }
 
-// order sorts nodes by their turns. There may be thousands: what two are compared by is computed once for each.
+// order sorts nodes by their turns. There may be thousands, so the sort keys are computed once per
+// node.
 func (f *fleet) order(nodes []*Node) {
 	candidates := make([]candidate, len(nodes))
 	for i, n := range nodes {
@@ -43,8 +46,8 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// precedence is why the node ahead goes before another one of its ring, whatever their domains: by keys 2 to 6 of compareCandidates.
-// Empty: it does not.
+// precedence says why the node in v.ahead goes before n of the same ring in spite of their domains,
+// by keys 2 to 6 of compareCandidates. It returns "" if it does not.
 func (v view) precedence(n *Node) string {
 	if v.ahead == nil {
 		return ""
@@ -67,16 +70,16 @@ func (v view) precedence(n *Node) string {
 // compareCandidates orders nodes by these keys:
 //
 //  1. the ring, earlier ones first
-//  2. nodes that are tried although a budget is closed last, those with fewer failed tries first: each of them may hold a slot until
+//  2. nodes with a closed budget last, fewer failed tries first: each may hold a slot until
 //     drain.timeout
 //  3. urgent requests
-//  4. nodes whose last grant ended without a reboot last: each of them holds a slot for longer than others wait, and a few could take
-//     turns for ever
+//  4. nodes whose last grant ended without a reboot last: each holds a slot for longer than others wait,
+//     and a few could take turns forever
 //  5. nodes past their deadline
-//  6. nodes that were not rebooted since they need it
-//  7. the domain, always in the same order so that one is finished before the next; nodes without the label last
-//  8. nodes that are down already: their reboot costs no slot
-//  9. nodes whose drain can only end by its time-out last: they hold a slot longest
+//  6. nodes that have not been rebooted since their need began
+//  7. the domain, in a fixed order, so that one is finished before the next; nodes without the label last
+//  8. nodes that are already down: their reboot costs no slot
+//  9. nodes whose drain can only end by its time-out last: they hold a slot the longest
 //  10. the longest wait
 //  11. control-plane nodes last
 //  12. the name
@@ -97,33 +100,36 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// Queue is the nodes of one topology domain, in one ring, that need a reboot and hold no grant. They are in the order of choice.
+// Queue holds the nodes of one ring and one topology domain that need a reboot and have no grant,
+// in the order of their turns.
 type Queue struct {
-	// Ring is the number of the ring of spec.rings. 0: the first, or there are none.
+	// Ring is the number of the ring of spec.rings, from 0.
 	Ring int
-	// Domain is the value of the label topologyKey. Empty: the nodes without it, or there is no topologyKey.
+	// Domain is the value of the topologyKey label, or empty.
 	Domain string
 	Nodes  []*Node
 }
 
-// Outlook is what a look ahead begins with.
+// Outlook is the starting point of a forecast.
 type Outlook struct {
-	// Queues are those of the policy's rings and their domains, in the order in which plans choose among them. The Nodes are those of the
-	// snapshot.
+	// Queues are the queues of the policy's rings and domains, in the order in which plans choose
+	// among them. The Nodes are those of the snapshot.
 	Queues []Queue
-	// Soaking is of each ring the node at rest that keeps later rings waiting longest after its reboot.
+	// Soaking holds, by ring, the node at rest that blocks later rings longest after its reboot.
 	Soaking map[int]*Node
-	// Limit and Own are maxUnavailable in nodes, of the policy whose limit counts and of this one. OfRings are those of the Rings that have one.
+	// Limit and Own are maxUnavailable in nodes, of the policy whose limit counts and of this one.
+	// OfRings holds those of the rings that set one.
 	Limit, Own int32
 	OfRings    map[int]int32
 	Rings      Rings
-	// Conflicts are the nodes that need a reboot and that the policy and its rivals select.
+	// Conflicts are the nodes that need a reboot but that several policies of the same priority
+	// select. The values are those policies.
 	Conflicts map[string][]string
-	// Invalid reports whether something is wrong with the spec: nothing is granted.
+	// Invalid is true if something is wrong with the spec, so that nothing is granted.
 	Invalid bool
 }
 
-// Ahead is the outlook of a snapshot.
+// Ahead returns the outlook of a snapshot.
 func Ahead(s Snapshot) Outlook {
 	f := newFleet(s, nil)
 	o := Outlook{
@@ -146,7 +152,7 @@ func Ahead(s Snapshot) Outlook {
 	return o
 }
 
-// soaking is, for each ring, the node at rest that keeps later rings waiting longest after its reboot.
+// soaking returns, by ring, the node at rest that blocks later rings longest after its reboot.
 func (f *fleet) soaking() map[int]*Node {
 	last, until := map[int]*Node{}, map[int]time.Time{}
 	for _, n := range f.governed {

@@ -23,7 +23,7 @@ const (
 	CancelGrant Action = "Cancel"
 	// BeginHooks labels the node for a phase of hooks, and removes stale answers.
 	BeginHooks Action = "BeginHooks"
-	// NoteTaint notes since when a startup taint keeps pods off the node, or that it is gone.
+	// NoteTaint records when a startup taint was first seen on the node, or that it is gone.
 	NoteTaint Action = "NoteTaint"
 	// FinishGrant puts the node back in service.
 	FinishGrant Action = "Finish"

@@ -10,13 +10,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Rings are those of spec.rings. The nodes that none of them selects are in one more, the last.
+// Rings are the rings of spec.rings. Nodes that none of them selects form one more ring, the last.
 type Rings struct {
 	order     []v1alpha1.Ring
 	selectors []labels.Selector
 }
 
-// RingsOf reads the rings of a policy. The error names a selector that cannot be evaluated.
+// RingsOf reads the rings of a policy. The error names the selector that cannot be evaluated.
 func RingsOf(policy *v1alpha1.RebootPolicy) (Rings, error) {
 	var r Rings
 	for _, ring := range policy.Spec.Rings {
@@ -29,7 +29,7 @@ func RingsOf(policy *v1alpha1.RebootPolicy) (Rings, error) {
 	return r, nil
 }
 
-// Of is the number of a node's ring, from 0 on. A node that is gone is in the last one.
+// Of returns the number of a node's ring, from 0. A deleted node is in the last one.
 func (r Rings) Of(n *Node) int {
 	if n == nil {
 		return len(r.order)
@@ -42,7 +42,7 @@ func (r Rings) Of(n *Node) int {
 	return len(r.order)
 }
 
-// name is that of a node's ring. Empty: it is in none.
+// name returns the name of a node's ring, or "" if it is in none.
 func (r Rings) name(n *Node) string {
 	if ring := r.Of(n); ring < len(r.order) {
 		return r.order[ring].Name
@@ -50,7 +50,8 @@ func (r Rings) name(n *Node) string {
 	return ""
 }
 
-// Soak is how long each rebooted node of a ring must be back in service before a later ring starts. 0: it need not.
+// Soak returns how long each rebooted node of a ring must be back in service before a later ring
+// starts.
 func (r Rings) Soak(ring int) time.Duration {
 	if ring >= len(r.order) {
 		return 0
@@ -65,11 +66,11 @@ func (r Rings) Waited(ring int) bool { return ring < len(r.order) }
 type ringed struct {
 	Rings
 
-	// selected is how many nodes of each ring the policy governs.
+	// selected is the number of nodes that the policy governs in each ring.
 	selected []int
-	// limits are maxUnavailable of the rings that have one, in nodes.
+	// limits are the rings' own maxUnavailable in nodes, for rings that have one.
 	limits map[int]int32
-	// back is when the policy put nodes back in service, by its history.
+	// back holds the time when each node was back in service, from the policy's history.
 	back map[string]time.Time
 }
 
@@ -87,7 +88,7 @@ func ringedOf(policy *v1alpha1.RebootPolicy, now time.Time) (ringed, error) {
 	return r, nil
 }
 
-// scale reads maxUnavailable of each ring, once all nodes are counted.
+// scale computes maxUnavailable of each ring, once all nodes are counted.
 func (r *ringed) scale() error {
 	for i, ring := range r.order {
 		if ring.MaxUnavailable == nil {
@@ -102,7 +103,7 @@ func (r *ringed) scale() error {
 	return nil
 }
 
-// add counts a node, and reports whether it may keep later rings waiting although it is at rest.
+// add counts a node, and reports whether it may block later rings although it is at rest.
 func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
 	if len(r.order) == 0 {
 		return false
@@ -114,8 +115,8 @@ func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
 	return soak > 0 && (n.incredible || now.Before(until))
 }
 
-// backAt is when the node was put back in service after its last granted reboot: by its own record, otherwise by the history.
-// Zero: neither has a reboot of it.
+// backAt returns when the node was back in service after its last granted reboot, from its own
+// record or else from the history. It returns zero if neither has one.
 func (r *ringed) backAt(n *Node) time.Time {
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
 		return g.At.Time
@@ -123,9 +124,10 @@ func (r *ringed) backAt(n *Node) time.Time {
 	return r.back[n.Name]
 }
 
-// soaks is until when the node keeps later rings waiting after its reboot. The soak begins again where the node was not Ready in it.
-// down: the node is not Ready, and went down in its soak. A Node shows only the last time that it became Ready, or was not any more: the
-// soak may have begun again before. So an interruption counts until twice the soak has passed since the reboot.
+// soaks returns until when the node blocks later rings after its reboot, and whether it went down
+// during the soak and is still not Ready. A soak starts over if the node was not Ready in between.
+// Because a Node shows only its last transition, earlier restarts of the soak are not visible, so
+// an interruption counts until twice the soak has passed since the reboot.
 func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool) {
 	back := r.backAt(n)
 	if back.IsZero() || soak == 0 {
@@ -137,16 +139,17 @@ func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool)
 	return back.Add(soak), false
 }
 
-// ringWaits keeps a node waiting until all nodes of the earlier rings are done. Its message is the same for all nodes that wait.
+// ringWaits blocks a node until all nodes of the earlier rings are done. All waiting nodes show the
+// same message.
 func ringWaits(v view, _ *Node) *Blocked { return v.unfinished }
 
-// left is a node of a ring that is not done, and why.
+// left is a node of a ring that is not done, with the reason.
 type left struct {
 	node   string
 	reason v1alpha1.Reason
 }
 
-// before puts those first that need a person, and then those that are being rebooted.
+// before sorts nodes that need a person first, and then those that are being rebooted.
 func (l left) before(other left) bool {
 	if a, b := l.rank(), other.rank(); a != b {
 		return a < b
@@ -154,8 +157,8 @@ func (l left) before(other left) bool {
 	return l.node < other.node
 }
 
-// String names a node only where it needs a person. All nodes of later rings report it, and the node that is being rebooted changes
-// with every reboot.
+// String names a node only if it needs a person. All nodes of later rings show this message, and
+// the name of the rebooting node would change it with every reboot.
 func (l left) String() string {
 	if l.rank() > 0 {
 		return "nodes of it are left"
@@ -173,8 +176,8 @@ func (l left) rank() int {
 	return 0
 }
 
-// unfinished is what later rings wait for in this one, once its nodes are decided about. Nil: nothing. No other node waits for one
-// that a person has paused.
+// unfinished returns what later rings wait for in this one, once its nodes are decided about, or
+// nil. Nodes that a person has paused do not count.
 func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	var first left
 	var last *Node
@@ -210,11 +213,11 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	return nil
 }
 
-// undone is why the node is not back in service. Empty: it is, or needs no reboot.
+// undone returns why the node is not back in service, or "" if it is or needs no reboot.
 func undone(d *Draft, n *Node, down bool) v1alpha1.Reason {
 	switch o := d.waiting[n.Name]; {
 	case o != nil && o.shortLived:
-		return v1alpha1.ReasonGranted // it needs no person, and every node of later rings would be written for seconds
+		return v1alpha1.ReasonGranted // do not rewrite every node of later rings for a few seconds
 	case o != nil:
 		return o.Reason
 	case d.slots.hold(n.Name):
@@ -232,7 +235,7 @@ func undone(d *Draft, n *Node, down bool) v1alpha1.Reason {
 	return ""
 }
 
-// split sorts nodes ring by ring.
+// split groups nodes by ring.
 func (r Rings) split(nodes []*Node) [][]*Node {
 	rings := make([][]*Node, len(r.order)+1)
 	for _, n := range nodes {

@@ -13,7 +13,8 @@ import (
 // maxTaints bounds the taints in a grant. With that many, no taint counts as a startup taint.
 const maxTaints = 32
 
-// followReady are the taints that follow condition Ready and the cordon, which are looked at themselves.
+// followReady are the taints that mirror condition Ready and the cordon. Other checks already cover
+// those.
 var followReady = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable}
 
 // TaintsThatKeepPodsOff returns the taints of a node that keep new pods off it, each as key:effect. It
@@ -29,9 +30,9 @@ func TaintsThatKeepPodsOff(taints []corev1.Taint) []string {
 	return all
 }
 
-// StartupTaint returns a taint that keeps pods off the node and that it did not have when its reboot was
-// granted, or the empty string if there is none. A node that somebody has uncordoned is in service with
-// its taints.
+// StartupTaint returns a taint that keeps pods off the node and that it did not have when its
+// reboot was granted, or "". A node that somebody has uncordoned is in service in spite of its
+// taints.
 func StartupTaint(n *Node) string {
 	if n.Grant == nil || !n.Cordoned || len(n.Grant.Taints) >= maxTaints {
 		return ""
@@ -44,8 +45,8 @@ func StartupTaint(n *Node) string {
 	return ""
 }
 
-// awaitTaints reports whether the node does not take pods yet because of a startup taint. A taint that is
-// gone leaves no time behind, so the node notes when it was first seen and when it was gone.
+// awaitTaints reports whether a startup taint still keeps pods off the node. A removed taint leaves
+// no timestamp, so the node records when it was first seen and when it was gone.
 func (t *tracker) awaitTaints() bool {
 	taint, noted := StartupTaint(t.Node), t.noted()
 	if taint == "" && (noted == nil || noted.TakesPods == nil || *noted.TakesPods) {
@@ -66,7 +67,7 @@ func (t *tracker) awaitTaints() bool {
 	return true
 }
 
-// noted returns what the node notes after its boot, or nil if it notes nothing.
+// noted returns what the node records after its boot, or nil.
 func (t *tracker) noted() *protocol.HookPhase {
 	if !t.inHookPhase(v1alpha1.HooksAfter, nil) {
 		return nil

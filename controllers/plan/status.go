@@ -12,10 +12,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxNames is how many names a status lists for one reason, and a message at all.
+// maxNames is the number of names that a status lists for one reason, and the number in a message.
 const maxNames = 5
 
-// count sums the plan up for status and metrics.
+// count computes the numbers for status and metrics.
 func (d *Draft) count() {
 	p, c := &d.plan, &d.plan.Counts
 	*c = v1alpha1.NodeCounts{
@@ -52,7 +52,8 @@ func (d *Draft) count() {
 	p.Blocked = blocked[:min(len(blocked), maxBlocked)]
 }
 
-// maxBlocked is how many reasons a status holds. There are fewer, unless agents report unknown reasons.
+// maxBlocked is the number of reasons in a status. There are fewer unless agents report unknown
+// reasons.
 const maxBlocked = 32
 
 func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
@@ -78,8 +79,8 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 	return blocked
 }
 
-// needNoAction are the reasons that need no action: they end by themselves, or a person has asked for them. In the status they come
-// last, because `kubectl get` shows the first one only.
+// needNoAction are the reasons that need no action, because they end by themselves or a person has
+// asked for them. They come last in the status, because `kubectl get` shows only the first reason.
 var needNoAction = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,
 	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonJustBooted: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonRingWaits: true,
@@ -87,7 +88,7 @@ var needNoAction = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
 }
 
-// next is the earliest instant at which time alone changes something.
+// next returns the next time at which the plan changes by itself.
 func (d *Draft) next() time.Time {
 	var next time.Time
 	consider := func(instants ...time.Time) {
@@ -135,15 +136,16 @@ func (d *Draft) next() time.Time {
 }
 
 const (
-	// maxSystems is how many operating systems a status counts, and maxVersions how many versions beside the newest of each.
+	// maxSystems is the number of operating systems in a status, and maxVersions the number of
+	// versions of each besides the newest.
 	maxSystems  = 8
 	maxVersions = 5
 )
 
-// system is what has versions that are compared: an operating system, and the channel that it is updated from.
+// system is an operating system and its update channel. Versions are compared only within one.
 type system struct{ os, group string }
 
-// running is what a node runs, as its agent labels it.
+// running is the system and version of a node, from its agent's labels.
 type running struct {
 	system
 
@@ -153,12 +155,13 @@ type running struct {
 // versionCount counts nodes by what they run.
 type versionCount struct {
 	counts map[running]*v1alpha1.VersionNodes
-	// last is what the node before runs, and of is its count: most nodes run the same.
+	// last is the system and version of the previous node, and of its entry in counts. Most nodes
+	// run the same.
 	last running
 	of   *v1alpha1.VersionNodes
 }
 
-// versionsOf is what status.versions should be for these nodes.
+// versionsOf returns the wanted status.versions for these nodes.
 func versionsOf(nodes []*Node) []v1alpha1.SystemVersions {
 	var c versionCount
 	for _, n := range nodes {
@@ -167,7 +170,8 @@ func versionsOf(nodes []*Node) []v1alpha1.SystemVersions {
 	return c.report()
 }
 
-// add counts a node. One whose agent has not reported a version, or runs a system that has none, is left out.
+// add counts a node. It leaves out nodes whose agent has not reported a version or whose system has
+// none.
 func (c *versionCount) add(n *Node) {
 	is := running{system{n.OS, n.OSGroup}, n.OSVersion}
 	if is.os == "" || is.version == "" {
@@ -226,8 +230,9 @@ func systemVersions(is system, versions []v1alpha1.VersionNodes) v1alpha1.System
 	return s
 }
 
-// leastUseful is the version to leave out where there are too many. It is the oldest whose nodes all need a reboot, or where there is
-// none the newest. So those stay whose nodes have asked for nothing, and of them the oldest.
+// leastUseful returns the index of the version to leave out if there are too many: the oldest whose
+// nodes all need a reboot, or else the newest. So the versions of nodes that have not asked for a
+// reboot stay, and among those the oldest.
 func leastUseful(versions []v1alpha1.VersionNodes) int {
 	for i, v := range slices.Backward(versions) {
 		if v.WithoutNeed == 0 {
@@ -237,8 +242,9 @@ func leastUseful(versions []v1alpha1.VersionNodes) int {
 	return 0
 }
 
-// compareVersions compares two versions number by number; where one has more of them and the others are the same, it is the newer one.
-// A version that is anything but numbers between dots compares with none, and comes before all that do.
+// compareVersions compares two versions number by number. If one is a prefix of the other, the
+// longer one is newer. Versions that are not numbers between dots come before all others, in
+// alphabetical order.
 func compareVersions(a, b string) int {
 	if isNumbers(a) != isNumbers(b) || !isNumbers(a) {
 		return cmp.Or(compareBools(isNumbers(a), isNumbers(b)), cmp.Compare(a, b))
