@@ -32,7 +32,7 @@ const (
 // Notice is something that needs attention, with a command that helps.
 type Notice struct {
 	Kind Kind `json:"kind"`
-	// Reason is why nodes fail or wait, empty if the kind says it.
+	// Reason says why nodes fail or wait. It is empty if the kind says it.
 	Reason  v1alpha1.Reason `json:"reason,omitempty"`
 	Message string          `json:"message"`
 	Command string          `json:"command,omitempty"`

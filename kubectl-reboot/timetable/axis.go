@@ -16,7 +16,7 @@ const (
 	leastWidth = 100.0
 	// mostStretches is the maximum number of stretches that are drawn.
 	mostStretches = 24
-	// lookBack is how far before now reboots in progress are shown.
+	// lookBack is the part of reboots in progress before now that is shown.
 	lookBack = 30 * time.Minute
 )
 
