@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// program is each of the release.
+// program is the content of each program of the release.
 const program = "#!/bin/sh\necho kubectl\n"
 
-// publish is a release in which each program has a checksum.
+// publish serves a release with a checksum for each program.
 func publish(checksum string, body http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
@@ -37,8 +37,8 @@ func whole(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, program) }
 
 func rightSum() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(program))) }
 
-// A program of the release is used only where it is the one that was published; else the control plane is built. A go that only makes the
-// files it is asked for stands for the build.
+// Programs of a release must only be used if their checksum matches. Otherwise the control plane is
+// built. A stub of go, which only creates the requested files, stands in for the build.
 func TestControlPlane_DownloadsWhatWasPublishedAndBuildsTheRest(t *testing.T) {
 	t.Parallel()
 	const stub = `#!/bin/sh
@@ -128,7 +128,7 @@ esac`
 	}
 }
 
-// hang never answers, and fails where the client does not give up in time.
+// hang never answers, and fails the test if the client does not give up in time.
 func hang(t *testing.T, r *http.Request, limit time.Duration) {
 	t.Helper()
 	began := time.Now()

@@ -1,5 +1,6 @@
-// Package agents plays the agents of nodes, for a harness that decides when each of them acts and what its host is like. What an agent
-// may write then, and what it reports, is decided by the functions that decide for the real one.
+// Package agents plays the agents of nodes. The harness decides when each agent acts and what its
+// host is like. What an agent may write and report is decided by the same functions as in the real
+// agent.
 package agents
 
 import (
@@ -19,10 +20,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// Move is one write of an agent: it changes the Node in memory. An error: the protocol does not permit it.
+// Move is one write of an agent, which changes the Node in memory. It fails if the protocol does
+// not allow it.
 type Move func(node *corev1.Node) error
 
-// Play writes moves to the API server, one after the other. Afterwards the Node is as the last write left it.
+// Play sends moves to the API server, one after the other. It leaves the last state in node.
 func Play(ctx context.Context, nodes client.Client, node *corev1.Node, moves ...Move) error {
 	for _, move := range moves {
 		before := node.DeepCopy()
@@ -36,7 +38,8 @@ func Play(ctx context.Context, nodes client.Client, node *corev1.Node, moves ...
 	return nil
 }
 
-// write writes what differs, as the real agent does: to the Node itself with a cordon, otherwise to its status.
+// write sends the difference as the real agent does: to the Node itself if the cordon changes,
+// otherwise to its status.
 func write(ctx context.Context, nodes client.Client, node, before *corev1.Node) error {
 	patch, owner := client.StrategicMergeFrom(before), client.FieldOwner(v1alpha1.FieldOwnerAgent)
 	if node.Spec.Unschedulable != before.Spec.Unschedulable {
@@ -45,7 +48,7 @@ func write(ctx context.Context, nodes client.Client, node, before *corev1.Node) 
 	return nodes.Status().Patch(ctx, node, patch, owner)
 }
 
-// Boot is another boot of the machine, which the kubelet reports.
+// Boot changes the boot ID, as the kubelet reports it.
 func Boot(id string) Move {
 	return func(node *corev1.Node) error {
 		node.Status.NodeInfo.BootID = id
@@ -53,7 +56,7 @@ func Boot(id string) Move {
 	}
 }
 
-// Start begins an attempt, and cordons the node.
+// Start begins an attempt and cordons the node.
 func Start(now time.Time) Move {
 	return func(node *corev1.Node) error {
 		progress, may := protocol.Start(protocol.RecordOf(node), node.Status.NodeInfo.BootID, !node.Spec.Unschedulable, now)
@@ -73,7 +76,8 @@ func Commit(now time.Time) Move {
 	}
 }
 
-// Abort ends an attempt, and undoes the agent's own cordon. It has failed unless it was cancelled.
+// Abort ends an attempt, and removes the agent's own cordon. It counts as a failure unless it was
+// cancelled.
 func Abort(reason v1alpha1.Reason, message string, now time.Time) Move {
 	return func(node *corev1.Node) error {
 		failed := reason != v1alpha1.ReasonCancelled
@@ -91,12 +95,12 @@ func record(node *corev1.Node, progress protocol.Progress, may bool) error {
 	return nil
 }
 
-// Staged is what the agent of a host observes that has an update to boot, and UpToDate that of one that has none.
+// Staged returns the observation of an agent whose host has an update to boot.
 func Staged(now time.Time) step.Observation {
 	return observed(now, engine.Report{State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "An update is staged."})
 }
 
-// UpToDate is described with Staged.
+// UpToDate returns the observation of an agent whose host has no update.
 func UpToDate(now time.Time) step.Observation {
 	return observed(now, engine.Report{State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."})
 }
@@ -106,7 +110,7 @@ func observed(now time.Time, report engine.Report) step.Observation {
 	return step.Observation{Now: now, Engines: []engine.Report{report}}
 }
 
-// Report is what the agent reports of its host and its Node. The observation has what is seen of the host.
+// Report reports on the Node. The observation says what the agent sees of its host.
 func Report(o step.Observation) Move {
 	return func(node *corev1.Node) error {
 		o.Node, o.BootID, o.Record, o.Conditions = node.Name, node.Status.NodeInfo.BootID, protocol.RecordOf(node), node.Status.Conditions

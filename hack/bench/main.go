@@ -1,6 +1,7 @@
-// The benchmark measures the operator on simulated fleets: `make bench`. It has parts, which can be run alone; each prints
-// its figures beside the goals and, with --docs, puts them into a document. The exit code is 0 where a goal is missed, too,
-// unless --strict is set: figures of a busy machine are no failure.
+// The benchmark measures the operator on simulated fleets: `make bench`. Its parts can run alone.
+// Each prints its figures next to the goals and, with --docs, puts them into a document. A missed
+// goal only changes the exit code with --strict, because figures of a busy machine are not
+// failures.
 package main
 
 import (
@@ -18,10 +19,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// exitMissed is the exit code of a run with --strict that has missed a goal.
+// exitMissed is the exit code of a run with --strict that missed a goal.
 const exitMissed = 2
 
-// options are the benchmark's own flags.
+// options holds the flags of the benchmark.
 type options struct {
 	only, docs string
 	strict     bool
@@ -33,7 +34,7 @@ func main() {
 
 func run() int {
 	var o options
-	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries have put flags of theirs into the other one
+	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries register their flags in flag.CommandLine
 	flags.StringVar(&o.only, "only", "", "Run this part alone: reboots or scale.")
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 where a goal is missed.")
@@ -51,8 +52,8 @@ func run() int {
 	return code
 }
 
-// measure runs the parts one after the other, and counts the goals that were missed. What a part has found out is shown and
-// written before the next one begins.
+// measure runs the parts one after the other, and counts the missed goals. It shows and writes the
+// result of each part before the next one begins.
 func measure(ctx context.Context, screen *terminal.Terminal, o options) (missed int, err error) {
 	parts := slices.DeleteFunc([]figures.Part{reboots.Part, scale.Part}, func(p figures.Part) bool { return o.only != "" && o.only != p.Name })
 	if len(parts) == 0 {

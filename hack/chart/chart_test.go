@@ -18,10 +18,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// object is a manifest; what names it is its kind, namespace and name.
+// object is a manifest. It is identified by its kind, namespace and name.
 type object map[string]any
 
-// Everything generated is what its sources hold now.
+// All generated files must match their sources.
 func TestChart_IsUpToDate(t *testing.T) {
 	t.Parallel()
 	files, err := generate(testenv.Root())
@@ -36,7 +36,8 @@ func TestChart_IsUpToDate(t *testing.T) {
 	}
 }
 
-// With its defaults the chart has the objects that `make deploy` applies, but for the namespace, which is Helm's to make.
+// With default values the chart must have the objects that `make deploy` applies, except the
+// namespace, which Helm creates.
 func TestChart_IsWhatKustomizeBuilds(t *testing.T) {
 	t.Parallel()
 	for version, config := range map[string]string{
@@ -55,7 +56,7 @@ func TestChart_IsWhatKustomizeBuilds(t *testing.T) {
 	}
 }
 
-// What is optional is what the kustomizations have that are applied by themselves.
+// The optional parts of the chart must match the kustomizations that are applied separately.
 func TestChart_OptionsAreTheKustomizations(t *testing.T) {
 	t.Parallel()
 	args := []string{"template", "x", "config/chart", "--namespace=reboot-operator-system", "--set=image.tag=v1.2.3"}
@@ -82,7 +83,7 @@ func TestChart_OptionsAreTheKustomizations(t *testing.T) {
 	}
 }
 
-// deployed is what `make deploy` applies with the images of release v1.2.3.
+// deployed returns what `make deploy` applies with the images of release v1.2.3.
 func deployed(t *testing.T, config string) map[string]object {
 	t.Helper()
 	const images = "ghcr.io/reboot-operator/"
@@ -100,7 +101,7 @@ func TestChart_Values(t *testing.T) {
 	const manager, agent = "Deployment elsewhere/reboot-operator-manager", "DaemonSet elsewhere/reboot-operator-agent"
 	for name, tc := range map[string]struct {
 		values, of, path string
-		want             string // JSON
+		want             string // as JSON
 	}{
 		"an image":             {`{agent: {image: r/a:1}}`, agent, "spec.template.spec.containers[0].image", `"r/a:1"`},
 		"a mirror":             {`{image: {repository: r.example:5000/m}}`, manager, "spec.template.spec.containers[0].image", `"r.example:5000/m/manager:v1.2.3"`},
@@ -150,7 +151,7 @@ func TestChart_Values(t *testing.T) {
 	}
 }
 
-// The name of a namespace may be a number.
+// A namespace may look like a number.
 func TestChart_NamespaceLikeANumber(t *testing.T) {
 	t.Parallel()
 	rendered := parse(t, helm(t, "template", "x", "config/chart", "--namespace=1234", "--kube-version=1.36", "--set=image.tag=v1.2.3"))
@@ -162,7 +163,7 @@ func TestChart_NamespaceLikeANumber(t *testing.T) {
 	}
 }
 
-// A key without a value is none of it, and brings no object that is not there by default.
+// A value set to null must work like an unset one, and must not add objects.
 func TestChart_ValuesThatAreEmpty(t *testing.T) {
 	t.Parallel()
 	all, err := values(filepath.Join(testenv.Root(), "config", "chart", "values.yaml"))
@@ -177,7 +178,7 @@ func TestChart_ValuesThatAreEmpty(t *testing.T) {
 		}
 	}
 	want := parse(t, helm(t, template...))
-	for _, policies := range []string{"policies=null", "policies.workers=null"} { // the second takes one of another values file away
+	for _, policies := range []string{"policies=null", "policies.workers=null"} { // the second removes a policy of another values file
 		got := parse(t, helm(t, append(args, "--set="+policies)...))
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
 			t.Errorf("%s (-default +empty):\n%s", policies, diff)
@@ -185,7 +186,7 @@ func TestChart_ValuesThatAreEmpty(t *testing.T) {
 	}
 }
 
-// What cannot work is refused with a sentence that states what to do.
+// Values that cannot work must be refused with a sentence that says what to do.
 func TestChart_Refuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -222,7 +223,8 @@ func TestChart_Refuses(t *testing.T) {
 	}
 }
 
-// A checkout has no tag by which its files could be had from elsewhere.
+// A checkout has no tag from which its files could be downloaded, so the notes must name a file of
+// the checkout.
 func TestChart_NotesNameAFileThatIsThere(t *testing.T) {
 	t.Parallel()
 	notes := helm(t, "install", "x", "config/chart", "--dry-run=client", "--set=image.tag=v1.2.3")
@@ -231,7 +233,7 @@ func TestChart_NotesNameAFileThatIsThere(t *testing.T) {
 	}
 }
 
-// The schema knows the values there are and no others, so that a word it knows not is refused.
+// The schema must know exactly the existing values, so that misspelled ones are refused.
 func TestChart_SchemaHasEveryValue(t *testing.T) {
 	t.Parallel()
 	chart := filepath.Join(testenv.Root(), "config", "chart")
@@ -265,7 +267,7 @@ func TestChart_SchemaHasEveryValue(t *testing.T) {
 			got = append(got, name+"."+inner)
 		}
 		switch {
-		case name == "global", name == "enabled": // of a chart that has this one as a part: Helm's own, and its usual condition
+		case name == "global", name == "enabled": // values that Helm and parent charts set
 		case section.Properties == nil:
 			got = append(got, name)
 		case section.AdditionalProperties != false:
@@ -280,7 +282,7 @@ func TestChart_SchemaHasEveryValue(t *testing.T) {
 	helm(t, "lint", "--strict", "config/chart", "--set=image.tag=v1.2.3")
 }
 
-// helm runs helm, which has to succeed, and returns what it prints.
+// helm runs helm, which must succeed, and returns its output.
 func helm(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := run(t, args...)
@@ -290,8 +292,8 @@ func helm(t *testing.T, args ...string) string {
 	return out
 }
 
-// run runs helm in the repository. A test is skipped where `make helm` has not built it, and fails where HELM_REQUIRED is set:
-// `make ci` sets it.
+// run runs helm in the repository. It skips the test if `make helm` has not built helm, or fails it
+// if HELM_REQUIRED is set, as in `make ci`.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	program := filepath.Join(testenv.Root(), "bin", "helm", "helm")
@@ -308,7 +310,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// parse reads manifests by "kind namespace/name".
+// parse parses manifests, and returns them by "kind namespace/name".
 func parse(t *testing.T, text string) map[string]object {
 	t.Helper()
 	all := map[string]object{}
@@ -333,7 +335,7 @@ func parse(t *testing.T, text string) map[string]object {
 	return all
 }
 
-// at is what a path such as spec.containers[0].args leads to; nil where it leads to nothing.
+// at returns the value at a path such as spec.containers[0].args, or nil.
 func at(t *testing.T, o object, path string) any {
 	t.Helper()
 	steps := jsonpath.New("")

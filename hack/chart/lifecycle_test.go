@@ -12,7 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// The chart's package from its first installation to the last trace of it, by the real helm on a real control plane.
+// The packaged chart is installed, upgraded and uninstalled by the real helm on a real control
+// plane.
 func TestChart_InstallUpgradeUninstall(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -49,7 +50,7 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("policies %s, want %s", got, want)
 	}
 
-	// Another release's CustomResourceDefinition is in the way until it is replaced.
+	// The CustomResourceDefinition of another release blocks an upgrade until it is replaced.
 	kubectl("patch", "crd", "rebootpolicies.reboot-operator.io", "--type=json", `-p=[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hooks"}]`)
 	upgrade := flags("upgrade", "rebooter", chart, "--values="+file(t, "{policies: {workers: {mode: Enforce}}, agent: {resources: {limits: {memory: 1Gi}}}}"))
 	if out, err := run(t, upgrade...); err == nil || !strings.Contains(out, "helm show crds CHART | kubectl apply --server-side --force-conflicts -f -") {
@@ -58,7 +59,7 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 	if _, err := cluster.Kubectl(t.Context(), []byte(helm(t, "show", "crds", chart)), "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	kubectl("patch", "rebootpolicy", "workers", "--type=merge", `-p={"spec":{"pause":{"reason":"stop"}}}`) // docs/operations.md: it stays
+	kubectl("patch", "rebootpolicy", "workers", "--type=merge", `-p={"spec":{"pause":{"reason":"stop"}}}`) // docs/operations.md says that this pause stays
 	helm(t, upgrade...)
 	if got, want := kubectl("get", "daemonset", "-n", "ops", "reboot-operator-agent", image), "ghcr.io/reboot-operator/agent:v1.2.3 1Gi"; got != want {
 		t.Errorf("after the upgrade the agents run %s, want %s", got, want)
@@ -67,7 +68,8 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("after the upgrade there are policies %s, want %s", got, want)
 	}
 
-	// What others copy from the documentation is taken, by the API server or as the values of this chart.
+	// The API server must accept the examples in the documentation, directly or as values of this
+	// chart.
 	for name, manifest := range examples(t, chart) {
 		if _, err := cluster.Kubectl(t.Context(), []byte(manifest), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"); err != nil {
 			t.Errorf("docs/examples/%s: %v", name, err)
@@ -83,8 +85,8 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 	}
 }
 
-// examples are the RebootPolicies of docs/examples by file: those that a file has itself, and those that the chart makes of the
-// values in it.
+// examples returns the RebootPolicies of docs/examples by file: those in the file, or those that
+// the chart renders from the values in it.
 func examples(t *testing.T, chart string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "examples", "*.yaml"))

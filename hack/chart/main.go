@@ -1,5 +1,5 @@
-// Program chart writes what of config/chart follows from elsewhere: the manifests, from the kustomizations of config, and the
-// table of its values, from values.yaml. `make manifests` runs it.
+// Program chart generates parts of config/chart: the manifests from the kustomizations of config,
+// and the table of values from values.yaml. `make manifests` runs it.
 package main
 
 import (
@@ -36,7 +36,7 @@ func write(root string) error {
 	return nil
 }
 
-// generate makes the files by their names below config/chart.
+// generate returns the files by their path below config/chart.
 func generate(root string) (map[string][]byte, error) {
 	var built [6]objects
 	for i, folder := range []string{"default", "overlays/rbac-fallback", "prometheus", "network-policy", "fleetlock", "network-policy/fleetlock"} {
@@ -52,7 +52,7 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	kinds := node.take("CustomResourceDefinition")
 	account.take("CustomResourceDefinition")
-	node.take("Namespace") // helm install makes it, and refuses one of the chart's own
+	node.take("Namespace") // helm install creates it, and refuses a chart that has it too
 	account.take("Namespace")
 	both := node.common(&account)
 	return map[string][]byte{
@@ -69,10 +69,10 @@ func generate(root string) (map[string][]byte, error) {
 	}, nil
 }
 
-// objects are manifests, in the order in which they are applied.
+// objects holds manifests, in the order in which they are applied.
 type objects []string
 
-// build is what kustomize makes of a folder.
+// build runs kustomize on a folder.
 func build(root, folder string) (objects, error) {
 	command := exec.Command("go", "run", "-modfile=hack/tools/go.mod", "sigs.k8s.io/kustomize/kustomize/v5", "build", folder)
 	command.Dir = root
@@ -93,7 +93,7 @@ func (o *objects) take(kind string) objects {
 	})
 }
 
-// common removes from both the objects that both have, and returns them.
+// common removes the objects that both have from both, and returns them.
 func (o *objects) common(other *objects) objects {
 	both := o.split(func(text string) bool { return slices.Contains(*other, text) })
 	other.split(func(text string) bool { return slices.Contains(both, text) })

@@ -12,17 +12,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/document"
 )
 
-// value is one of values.yaml: what `helm install --set` takes, with the comment above it and its default.
+// value is a value in values.yaml, with its name for `helm install --set`, the comment above it and
+// its default.
 type value struct {
 	name, comment, fallback string
 }
 
-// readme is the chart's README.md with the table of the values that values.yaml has now.
+// readme returns the chart's README.md with a new table of values.
 func readme(chart string) ([]byte, error) {
 	path := filepath.Join(chart, "README.md")
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err // it names the file
+		return nil, err // the error names the file
 	}
 	const heading = "\n## Values\n"
 	before, _, found := strings.Cut(string(text), heading)
@@ -40,11 +41,11 @@ func readme(chart string) ([]byte, error) {
 	return []byte(before + heading + "\nGenerated from [values.yaml](values.yaml): `make manifests`.\n\n" + document.Rows([]string{"value", "default", "means"}, rows)), nil
 }
 
-// values reads values.yaml, in which each value has its comment above it.
+// values reads values.yaml, in which every value has a comment above it.
 func values(path string) ([]value, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err // it names the file
+		return nil, err // the error names the file
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -53,7 +54,7 @@ func values(path string) ([]value, error) {
 	return valuesOf(root.Content[0], "")
 }
 
-// valuesOf are those of a section: a mapping that is not in braces.
+// valuesOf returns the values of a section, which is a mapping without braces.
 func valuesOf(section *yaml.Node, prefix string) (all []value, err error) {
 	for i := 0; i < len(section.Content); i += 2 {
 		key, is := section.Content[i], section.Content[i+1]

@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// rebootDuration is how long a machine is down.
+	// rebootDuration is the time that a machine is down.
 	rebootDuration = 2 * time.Second
-	// timeout is how long all reboots together may take.
+	// timeout limits the time for all reboots.
 	timeout = 5 * time.Minute
-	// settle is how long a rebooted node must stay Ready: short, but to be seen.
+	// settle is the time for which a rebooted node must stay Ready, short but visible.
 	settle = time.Second
-	// poll is how often the demo looks whether it is done.
+	// poll is the interval at which the demo checks whether it is done.
 	poll = 100 * time.Millisecond
-	// last is how long the status is shown when all is done: it is drawn once a second.
+	// last is the time for which the final status is shown. It is redrawn once a second.
 	last = time.Second
 )
 
@@ -52,7 +52,7 @@ type demo struct {
 	film   film
 }
 
-// run is the whole of it. Everything it started has ended when it returns.
+// run runs the whole demo. Everything it started has ended when it returns.
 func (d *demo) run(ctx context.Context) (err error) {
 	d.fleet, err = fleet.Start(ctx, fleet.Options{
 		Nodes: d.options.nodes, Engines: d.options.engines, Workload: workload, RebootDuration: rebootDuration,
@@ -75,7 +75,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	d.screen.Print(result.summary(d.screen.Theme)...)
 	if d.options.picture != "" {
 		if err := os.WriteFile(d.options.picture, []byte(d.film.svg()), 0o644); err != nil {
-			return err // it names the file
+			return err // the error names the file
 		}
 	}
 	if d.options.keep {
@@ -95,7 +95,7 @@ func (d *demo) applyPolicy(ctx context.Context) (err error) {
 	return err
 }
 
-// reboot asks for the reboots and shows them until all nodes are back.
+// reboot requests the reboots and shows them until all nodes are back.
 func (d *demo) reboot(ctx context.Context) result {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %s", errTimeout, timeout))
 	defer cancel()
@@ -114,7 +114,8 @@ func (d *demo) reboot(ctx context.Context) result {
 	return r
 }
 
-// show shows what `kubectl reboot status --watch` does, until done or until something fails.
+// show shows the output of `kubectl reboot status --watch` until done returns true or something
+// fails.
 func (d *demo) show(ctx context.Context, done func() bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	watching, stop := context.WithCancel(ctx)
@@ -132,7 +133,8 @@ func (d *demo) show(ctx context.Context, done func() bool) error {
 	return group.Wait()
 }
 
-// status runs `kubectl reboot status --watch` until ctx ends, or films `kubectl reboot status`.
+// status runs `kubectl reboot status --watch` until ctx ends, or records `kubectl reboot status`
+// for a picture.
 func (d *demo) status(ctx context.Context) (err error) {
 	if d.options.picture == "" {
 		err = d.plugin(ctx, os.Stdout, d.screen, "status", "--watch")
@@ -173,8 +175,8 @@ func (d *demo) keep(ctx context.Context) {
 		"    go run ./kubectl-reboot explain "+d.fleet.Hosts[0].Name+"   # why it waits, or how far it is",
 		"    go run ./kubectl-reboot dashboard        # the same in a browser", "",
 		"  Logs are in "+d.fleet.Cluster.Dir+". Ctrl-C ends it all.")
-	// Whoever looks may do anything to the cluster, such as delete a Node. Only the interrupt ends
-	// it.
+	// The user may do anything to the cluster, such as delete a Node. Only an interrupt ends the
+	// demo.
 	for ctx.Err() == nil {
 		_ = d.status(ctx)
 		select {
@@ -184,7 +186,7 @@ func (d *demo) keep(ctx context.Context) {
 	}
 }
 
-// failed keeps the logs and reports where they are.
+// failed keeps the logs and says where they are.
 func (d *demo) failed(err error) error {
 	return fmt.Errorf("%w\nlogs are in %s", err, d.fleet.Cluster.KeepLogs())
 }

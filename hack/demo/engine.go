@@ -10,17 +10,17 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// maxWhere is how much room the names of machines get.
+// maxWhere is the maximum width of the list of machines.
 const maxWhere = 40
 
-// engine is what the updates of some machines come by.
+// engine is the update engine of some machines.
 type engine struct {
 	fleet.Engine
-	// nodes have it.
+	// nodes lists the machines that have it.
 	nodes []string
 }
 
-// enginesOf are the engines of a fleet, in the order of its machines.
+// enginesOf returns the engines of a fleet, in the order of its machines.
 func enginesOf(hosts []*fleet.Host) []engine {
 	var engines []engine
 	for _, h := range hosts {
@@ -33,7 +33,7 @@ func enginesOf(hosts []*fleet.Host) []engine {
 	return engines
 }
 
-// acts state what somebody does on which machines.
+// acts describes what somebody does on which machines.
 func acts(engines []engine) []string {
 	var lines []string
 	for _, e := range engines {
@@ -46,7 +46,7 @@ func acts(engines []engine) []string {
 	return lines
 }
 
-// detected is the promise that every agent names the update.
+// detected checks that every agent has reported the update.
 func (e engine) detected(views []timeline.View) check {
 	count, report := 0, "no agent has named the update"
 	var silent []string

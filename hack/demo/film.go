@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// filmWidth is how many columns a picture has.
+	// filmWidth is the number of columns in a picture.
 	filmWidth = 110
-	// letterWidth and letterHeight are in pixels.
+	// letterWidth and letterHeight are the size of a letter in pixels.
 	letterWidth, letterHeight = 8.4, 19
-	// shown is how long a frame is, and ending how long the last one.
+	// shown is the duration of a frame, and ending that of the last one.
 	shown, ending = time.Second, 5 * time.Second
 )
 
-// film is what `kubectl reboot status` shows, a frame for each second, for a picture that moves.
+// film holds the output of `kubectl reboot status`, a frame for each second, for an animated
+// picture.
 type film []string
 
-// paint gives styles their colours, on a dark ground.
+// paint maps styles to colors on a dark background.
 var paint = strings.NewReplacer(
 	"\x1b[0m", "</tspan>",
 	"\x1b["+string(terminal.Strong)+"m", `<tspan fill="#fff">`,
@@ -33,7 +34,7 @@ var paint = strings.NewReplacer(
 	"\x1b["+string(terminal.Bad)+"m", `<tspan fill="#ff7b72">`,
 )
 
-// svg is the picture. Whoever prefers no motion sees the last frame alone.
+// svg returns the animated picture. Viewers who prefer reduced motion only see the last frame.
 func (f film) svg() string {
 	lines := 0
 	for _, frame := range f {

@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// The picture is well-formed, and shows what the terminal shows.
+// The picture must be well-formed, and show what the terminal shows.
 func TestFilm(t *testing.T) {
 	theme := terminal.Theme{Color: true}
 	f := film{"first\n", "second\n", "\n  node-1  " + theme.Paint(terminal.Good, "back") + "  <script> & more\n"}

@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// asDemo makes this test's own program the demo.
+// asDemo makes this test binary act as the demo.
 const asDemo = "DEMO_TEST_RUN"
 
 func TestMain(m *testing.M) {
@@ -28,8 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What ends the demo early ends every process, removes every file and is reported by the exit code. The cases are SIGINT in the middle
-// of a reboot, and SIGTERM to make alone while the control plane starts, as by a CI system.
+// A signal must end every process of the demo, remove all its files and give an exit code. The
+// cases are SIGINT in the middle of a reboot, and SIGTERM to make only, as from a CI system, while
+// the control plane starts.
 func TestDemo_ASignalLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -39,10 +40,11 @@ func TestDemo_ASignalLeavesNothing(t *testing.T) {
 		command []string
 		line    string
 		signal  syscall.Signal
-		// processes is how many there are by then, at least.
+		// processes is the minimum number of processes at that time.
 		processes int
 	}{
-		// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, 2 managers, 2 agents, 2 dbus-daemons.
+		// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, 2 managers, 2
+		// agents, 2 dbus-daemons.
 		"the demo": {[]string{self, "--nodes", "2"}, "Draining", syscall.SIGINT, 10},
 		"make":     {[]string{"make", "demo", "ENGINE=sentinel", "NODES=2"}, "manager and agent, built", syscall.SIGTERM, 0},
 	} {
@@ -52,7 +54,7 @@ func TestDemo_ASignalLeavesNothing(t *testing.T) {
 			}
 			started := exec.CommandContext(t.Context(), tc.command[0], tc.command[1:]...)
 			started.Dir, started.Stderr, started.Env = testenv.Root(), os.Stderr, append(os.Environ(), asDemo+"=1")
-			started.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Nothing but the signal is to reach anybody.
+			started.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that only the signal reaches the processes
 			stdout, err := started.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -88,7 +90,7 @@ func TestDemo_ASignalLeavesNothing(t *testing.T) {
 			for lines.Scan() {
 				last = lines.Text()
 			}
-			_ = started.Wait() // make ends by the signal
+			_ = started.Wait() // make ends because of the signal
 			if code := started.ProcessState.ExitCode(); name == "the demo" && code != fleet.ExitInterrupted {
 				t.Errorf("exit code %d, want %d", code, fleet.ExitInterrupted)
 			}
@@ -109,7 +111,7 @@ func childrenOf(t *testing.T, pid int) map[int]string {
 	return children
 }
 
-// expectNothingLeft checks that the demo of this process ID has ended its processes and removed its files.
+// expectNothingLeft checks that a demo has ended its processes and removed its files.
 func expectNothingLeft(t *testing.T, pid int, children map[int]string) {
 	t.Helper()
 	children[pid] = "the demo"

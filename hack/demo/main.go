@@ -1,4 +1,4 @@
-// The demo reboots a simulated cluster from beginning to end, with everything real but the machines: `make demo`.
+// The demo reboots a simulated cluster, in which everything but the machines is real: `make demo`.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// exitUsage is the exit code where the flags cannot work. Where a promise was broken it is that of a failure.
+// exitUsage is the exit code for wrong flags. A broken promise has the exit code of a failure.
 const exitUsage = 2
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
-// options are the demo's flags.
+// options holds the flags of the demo.
 type options struct {
 	engines      []fleet.Engine
 	nodes, limit int
@@ -16,9 +16,10 @@ type options struct {
 	picture      string
 }
 
-// parse reads the flags. An error reports in one sentence what cannot work; where a flag cannot be read, the program ends.
+// parse parses the flags. Its error says in one sentence what cannot work. It ends the program if a
+// flag cannot be parsed.
 func parse(args []string) (o options, err error) {
-	flags := flag.NewFlagSet("demo", flag.ExitOnError) // libraries have put flags of theirs into the other one
+	flags := flag.NewFlagSet("demo", flag.ExitOnError) // libraries register their flags in flag.CommandLine
 	engine := flags.String("engine", fleet.DefaultEngine, "What the machines' updates come by: "+strings.Join(fleet.EngineNames(), ", ")+"; several for a mixed cluster.")
 	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 2 to 100.")
 	flags.IntVar(&o.limit, "max-unavailable", 1, "How many may be unavailable at once.")

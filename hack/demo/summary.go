@@ -10,14 +10,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// result is everything the summary shows.
+// result holds everything that the summary shows.
 type result struct {
 	took    time.Duration
 	views   []timeline.View
 	peak    []string
 	limit   int
 	engines []engine
-	// err is why the demo ended before its time; nil: it did not.
+	// err is the reason the demo ended early, or nil.
 	err error
 }
 
@@ -27,7 +27,7 @@ type check struct {
 	text string
 }
 
-// checks are what the exit code depends on.
+// checks returns the promises that determine the exit code.
 func (r result) checks() []check {
 	var twice, never, cordoned []string
 	for _, v := range r.views {
@@ -74,7 +74,7 @@ func (r result) kept() bool {
 	return !slices.ContainsFunc(r.checks(), func(c check) bool { return !c.kept })
 }
 
-// summary draws the result.
+// summary formats the result.
 func (r result) summary(theme terminal.Theme) []string {
 	lines := []string{""}
 	for _, c := range r.checks() {

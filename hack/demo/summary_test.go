@@ -20,12 +20,12 @@ func ostree(nodes ...string) engine {
 	}}
 }
 
-// silent is an engine that no agent has reported.
+// silent returns an engine that no agent has reported.
 func silent(nodes ...string) engine {
 	return engine{nodes: nodes, Engine: fleet.Engine{Name: "sentinel", Act: "touch /run/reboot-required", Reports: []string{"exists"}}}
 }
 
-// happy is a rollout of two nodes that went well.
+// happy returns a successful rollout of two nodes.
 func happy() result {
 	return result{
 		took: 9900 * time.Millisecond, limit: 1, peak: []string{"node-2"},

@@ -1,4 +1,5 @@
-// Package figures is what a benchmark finds out, as data: parts that measure, and the tables that they come back with.
+// Package figures holds the results of a benchmark as data: its parts, and the tables that they
+// return.
 package figures
 
 import (
@@ -13,58 +14,60 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// lineWidth is how wide the lines of the documents are.
+// lineWidth is the line width of the documents.
 const lineWidth = 140
 
-// Part is one of the things that are measured. It starts what it needs, and ends it.
+// Part is a part of the benchmark. It starts and stops everything it needs.
 type Part struct {
-	// Name is what --only knows it by, one lower-case word.
+	// Name is the name for --only, one lower-case word.
 	Name string
-	// About states what is measured, for people who choose.
+	// About describes the part for users.
 	About string
-	// Run measures, step by step on the screen.
+	// Run measures, and shows its steps on the screen.
 	Run func(ctx context.Context, screen *terminal.Terminal) (Result, error)
 }
 
-// Result is what a part found out.
+// Result is the result of a part.
 type Result struct {
-	// Setting reports in whole sentences what was measured on: what the reader has to know to measure the same.
+	// Setting describes in whole sentences what readers need to know to repeat the measurement.
 	Setting string
-	// Tables are the figures.
+	// Tables holds the figures.
 	Tables []Table
-	// Notes are sentences that stand below the tables. Nil: none.
+	// Notes holds sentences below the tables.
 	Notes []string
 }
 
-// Table is figures of one kind. It gets two more columns, the goal and whether it is met, where a row has a goal.
+// Table holds figures of one kind. If a row has a goal, the table gets two more columns: the goal
+// and whether it is met.
 type Table struct {
-	// Title is a few words. Empty: the report has but one table.
+	// Title is a few words, or empty if the report has only one table.
 	Title string
-	// Columns are the names of the columns; those of numbers begin with a ">", which is not shown.
+	// Columns holds the names of the columns. A leading ">", which is not shown, marks a numeric
+	// column.
 	Columns []string
-	// Rows have a cell for each column.
+	// Rows holds the rows, with a cell for each column.
 	Rows []Row
 }
 
 // Row is one figure, or several that belong together.
 type Row struct {
-	// Cells are shown as they are.
+	// Cells holds the text of the cells.
 	Cells []string
-	// Goal states what is wanted. Empty: nothing is, the row is for comparison.
+	// Goal is the goal. It is empty if the row is only for comparison.
 	Goal string
-	// Missed reports that the goal is not met.
+	// Missed means that the goal is not met.
 	Missed bool
 }
 
-// Figure is the row of one figure that has no goal.
+// Figure returns a row with one figure and no goal.
 func Figure(name, measured string) Row { return Row{Cells: []string{name, measured}} }
 
-// Judged is the row of one figure with its goal.
+// Judged returns a row with one figure and its goal.
 func Judged(name, measured string, met bool, goal string) Row {
 	return Row{Cells: []string{name, measured}, Goal: goal, Missed: !met}
 }
 
-// Missed names the rows whose goals are not met, by their first cells.
+// Missed returns the first cells of all rows whose goals are not met.
 func (r Result) Missed() (names []string) {
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
@@ -76,7 +79,7 @@ func (r Result) Missed() (names []string) {
 	return names
 }
 
-// cells are the table with two more columns where there are goals.
+// cells returns the table, with two more columns if it has goals.
 func (t Table) cells() (columns []string, rows [][]string) {
 	columns = t.Columns
 	goals := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Goal != "" })
@@ -103,7 +106,7 @@ func (r Row) met() string {
 	return "✓"
 }
 
-// Markdown is the report, under the command that made it.
+// Markdown returns the report below the command that made it.
 func (r Result) Markdown(command string) string {
 	paragraph := func(text string) string { return strings.Join(terminal.Wrap(text, lineWidth), "\n") + "\n" }
 	var text strings.Builder
@@ -120,7 +123,8 @@ func (r Result) Markdown(command string) string {
 	return text.String()
 }
 
-// Quantile is the smallest of the durations that a share of them, in (0, 1], does not exceed. None: 0.
+// Quantile returns the smallest duration that is not exceeded by a share of them, in (0, 1], or 0
+// without durations.
 func Quantile(durations []time.Duration, share float64) time.Duration {
 	if len(durations) == 0 {
 		return 0
@@ -130,32 +134,34 @@ func Quantile(durations []time.Duration, share float64) time.Duration {
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
-// QuantileText is a quantile for people, in milliseconds.
+// QuantileText formats a quantile in milliseconds.
 func QuantileText(durations []time.Duration, share float64) string {
 	return Milliseconds(Quantile(durations, share))
 }
 
-// Milliseconds is a short duration for people.
+// Milliseconds formats a short duration.
 func Milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// Seconds is a duration for people, to the tenth of a second.
+// Seconds formats a duration to a tenth of a second.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// Mebibytes is an amount of memory for people.
+// Mebibytes formats an amount of memory.
 func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// Largest is the memory of the process that holds most, or that of one that held more before.
+// Largest returns the memory of the process with the most resident memory, or before if that was
+// larger.
 func Largest(before process.Memory, processes []*process.Process) process.Memory {
 	for _, p := range processes {
 		m, err := p.Memory()
-		if err == nil && m.Resident > before.Resident { // It may just have ended.
+		if err == nil && m.Resident > before.Resident { // the process may just have ended
 			before = m
 		}
 	}
 	return before
 }
 
-// Memory is the whole, and what no other process of the same program shares.
+// Memory formats the resident memory, and the part that is not shared with other processes of the
+// program.
 func Memory(m process.Memory) string {
 	return fmt.Sprintf("%s, %s of it its own", Mebibytes(m.Resident), Mebibytes(m.Anonymous))
 }

@@ -1,5 +1,6 @@
-// Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time. It measures the time beyond drains
-// and reboots, the requests to the API server, and memory. Before, it measures what the agents cost while nothing is to be done.
+// Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time:
+// the time beyond drains and reboots, the requests to the API server, and memory. Before that it
+// measures the agents at rest.
 package reboots
 
 import (
@@ -18,12 +19,13 @@ import (
 )
 
 const (
-	// nodes are how many are rebooted, pods how many there are for each of them, and down is how long a machine is down.
+	// nodes is the number of nodes, pods the number of pods on each, and down the time that a
+	// machine is down.
 	nodes, pods = 10, 20
 	down        = 5 * time.Second
-	// sample is how often memory is looked at, and whether the reboots are done.
+	// sample is the interval at which memory and the end of the reboots are checked.
 	sample = 200 * time.Millisecond
-	// patience is how much longer than the machines are down the reboots may take, for each node.
+	// patience is the time that each reboot may take beyond the time that the machine is down.
 	patience = time.Minute
 )
 
@@ -34,7 +36,7 @@ type bench struct {
 	result result
 }
 
-// Part is the part.
+// Part is this part of the benchmark.
 var Part = figures.Part{
 	Name: "reboots", About: "a rolling reboot, one node at a time, and the agents at rest before: overhead, API requests, memory, time from D-Bus signal to condition",
 	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
@@ -69,7 +71,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	return b.fleet.Judge(ctx)
 }
 
-// reboot reboots every node once, and looks at the programs' memory meanwhile.
+// reboot reboots every node once, and measures the programs' memory during that time.
 func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	ctx, cancel := context.WithTimeout(ctx, nodes*(down+patience))
 	defer cancel()
@@ -95,7 +97,8 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	return err
 }
 
-// workload is so many pods for each node, in four Deployments, spread evenly. Nothing limits their disruption.
+// workload returns a manifest of evenly spread pods in four Deployments, without
+// PodDisruptionBudgets.
 func workload() []byte {
 	const deployments = 4
 	var manifest []byte

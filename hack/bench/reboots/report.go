@@ -11,7 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// Goals. Wall time is in terms of the ideal: one drain and one reboot after the other and nothing between.
+// The goals. The ratio compares with the ideal, in which drains and reboots follow each other
+// without a pause.
 const (
 	goalRatio         = 1.15
 	goalWrites        = 9.0
@@ -19,10 +20,11 @@ const (
 	goalManagerMemory = 70 << 20
 )
 
-// yardstick is what others take for the same work (10 nodes of 20 pods, 5 s reboots), measured elsewhere.
+// yardstick is what other programs need for the same work (10 nodes with 20 pods, 5 s reboots),
+// measured elsewhere.
 const yardstick = "Yardsticks measured elsewhere on the same work: FLUO 1012 s and 176 requests per node, kured 755 s and 279."
 
-// result is what was measured.
+// result holds what was measured.
 type result struct {
 	atRest                     atRest
 	wall                       time.Duration
@@ -32,7 +34,7 @@ type result struct {
 	agentMemory, managerMemory process.Memory
 }
 
-// ideal is the drains and the reboots, one after the other.
+// ideal returns the total times of the drains and the reboots.
 func (r result) ideal() (drains, reboots time.Duration) {
 	for _, run := range r.runs {
 		p := run.Phases()
@@ -42,8 +44,8 @@ func (r result) ideal() (drains, reboots time.Duration) {
 	return drains, reboots
 }
 
-// handovers are the times to the next node's grant. fromService is from when a node was back in service, fromReady from when it was
-// Ready on its new boot ID.
+// handovers returns the times until the next node's grant: fromService since a node was back in
+// service, and fromReady since it was Ready on its new boot ID.
 func (r result) handovers() (fromService, fromReady []time.Duration) {
 	for i := 1; i < len(r.runs); i++ {
 		before, next := r.runs[i-1], r.runs[i]

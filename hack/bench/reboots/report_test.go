@@ -15,7 +15,8 @@ var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 
-// good is two reboots that meet every goal, if only just: 2 × (2 s drain + 8 s reboot) in 23 s, 9 writes each.
+// good returns two reboots that only just meet every goal: 2 × (2 s drain + 8 s reboot) in 23 s,
+// with 9 writes each.
 func good() result {
 	return result{
 		wall: 23 * time.Second, peak: 1,

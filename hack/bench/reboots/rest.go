@@ -19,23 +19,24 @@ import (
 )
 
 const (
-	// rest is for how long the requests of agents at rest are counted. signals is how often an engine then reports a need.
+	// rest is the period in which the requests of agents at rest are counted. signals is the number
+	// of times that an engine then reports a need.
 	rest, signals = time.Minute, 20
-	// goalMemory is below which an agent has to stay at rest.
+	// goalMemory is the limit of an agent's memory at rest.
 	goalMemory = 32 << 20
 )
 
-// atRest is what agents cost while nothing is to be done, and how soon they pass on that a reboot is needed.
+// atRest holds the costs of agents at rest, and how fast they report a need.
 type atRest struct {
-	// memory is that of the largest agent.
+	// memory is the memory of the largest agent.
 	memory process.Memory
-	// asked is what all agents asked.
+	// asked counts the requests of all agents.
 	asked fleet.Asked
-	// detected are the times from a signal to the Node's condition.
+	// detected holds the times from a signal to the Node's condition.
 	detected []time.Duration
 }
 
-// rest looks at the agents while the policy is paused. A need ends when the engine takes it back.
+// rest measures the agents while the policy is paused. A need ends when the engine withdraws it.
 func (b *bench) rest(ctx context.Context, policy *fleet.Policy) error {
 	pause := func(value string) error {
 		_, err := b.fleet.Cluster.Kubectl(ctx, nil, "patch", "rebootpolicy", policy.Name, "--type=merge", `--patch={"spec":{"pause":`+value+`}}`)
@@ -64,7 +65,7 @@ func (b *bench) count(ctx context.Context) error {
 	return err
 }
 
-// signals has the engines report that a reboot is needed, and take it back, one machine after the other.
+// signals makes the engines report a need and withdraw it, one machine after the other.
 func (b *bench) signals(ctx context.Context) error {
 	for i := range signals {
 		host := b.fleet.Hosts[i%nodes]
@@ -80,7 +81,7 @@ func (b *bench) signals(ctx context.Context) error {
 	return nil
 }
 
-// broadcast broadcasts a status, and returns how long it took until the Node showed what follows from it.
+// broadcast broadcasts a status, and returns the time until the Node showed the result.
 func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest.Status, want timeline.State) (took time.Duration, err error) {
 	from := time.Now()
 	if err := host.UpdateEngine.Emit(status); err != nil {

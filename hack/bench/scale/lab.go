@@ -18,27 +18,29 @@ import (
 const (
 	namespace  = "reboot-operator-system"
 	policyName = "workers"
-	// writers is how many requests are under way at once where many objects are written: more only wait for two cores.
+	// writers is the number of parallel requests when many objects are written. More would not be
+	// faster on two cores.
 	writers = 16
-	// heartbeatPeriod is how often a kubelet writes the status of a node on which nothing changes (nodeStatusReportFrequency). Its
-	// Lease, which it renews every ten seconds, is left out: the manager and the agents do not look at it.
+	// heartbeatPeriod is the interval at which a kubelet writes the status of an unchanged node
+	// (nodeStatusReportFrequency). The kubelets' Leases are left out, because the manager and the
+	// agents ignore them.
 	heartbeatPeriod = 5 * time.Minute
 )
 
-// lab is an API server with nodes, and whoever writes them.
+// lab is an API server with nodes, and the writers of these nodes.
 type lab struct {
 	cluster *embedded.Cluster
 	client  client.WithWatch
 	nodes   int
-	// beats is how many heartbeats were written.
+	// beats counts the heartbeats.
 	beats atomic.Int64
 }
 
-// stepper runs a named step, and reports how it goes.
+// stepper runs a named step, and reports its progress.
 type stepper func(name string, run func() error) error
 
-// inLab runs something with an API server of its own, which has the CRD, and a policy that governs every node. Slots is its
-// maxUnavailable.
+// inLab runs a function with a new API server that has the CRD and a policy that governs every
+// node. slots is the policy's maxUnavailable.
 func inLab(ctx context.Context, slots int, step stepper, run func(*lab) error) error {
 	cluster, err := embedded.Start(ctx, embedded.Options{ServerOnly: true, Step: step})
 	if err != nil {
@@ -67,7 +69,8 @@ spec: {concurrency: {maxUnavailable: %d}, reboot: {settle: 0s}}
 	return run(l)
 }
 
-// populate adds nodes until there are so many, which have been up for a day. The first of them are going to need reboots.
+// populate adds nodes up to the given number, which have been up for a day. The first ones will
+// need reboots.
 func (l *lab) populate(ctx context.Context, nodes, reboots int) error {
 	from, up := l.nodes, time.Now().Add(-24*time.Hour)
 	l.nodes = max(l.nodes, nodes)
@@ -79,7 +82,7 @@ func (l *lab) populate(ctx context.Context, nodes, reboots int) error {
 	})
 }
 
-// each writes each of the nodes in a range, several at once.
+// each calls write for each index of a range, several at a time.
 func each(ctx context.Context, from, to int, write func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -92,7 +95,8 @@ func each(ctx context.Context, from, to int, write func(ctx context.Context, i i
 // object is a part of a patch.
 type object = map[string]any
 
-// heartbeats writes the kubelets' heartbeats of all nodes, evenly over time, until ctx ends. A busy API server gets them later.
+// heartbeats writes the heartbeats of all nodes' kubelets, evenly over time, until ctx ends. They
+// are late if the API server is busy.
 func (l *lab) heartbeats(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -114,7 +118,7 @@ func (l *lab) heartbeats(ctx context.Context) error {
 	}
 }
 
-// heartbeat is the patch that a kubelet sends when nothing has changed.
+// heartbeat returns the patch of a kubelet if nothing has changed.
 func heartbeat(now time.Time) object {
 	var beats []object
 	for kind := range kubeletConditions {
@@ -123,7 +127,7 @@ func heartbeat(now time.Time) object {
 	return object{"status": object{"conditions": beats}}
 }
 
-// spent is the CPU time of a process while something runs.
+// spent returns the CPU time that a process uses during a function.
 func spent(p *process.Process, run func() error) (time.Duration, error) {
 	before, err := p.CPU()
 	if err != nil {

@@ -19,32 +19,37 @@ import (
 )
 
 const (
-	// managerUser is who the manager is in clusters, so that its requests can be distinguished from all others.
+	// managerUser is the manager's user in real clusters, which tells its requests apart from all
+	// others.
 	managerUser = "system:serviceaccount:" + namespace + ":reboot-operator-manager"
-	// startLimit is how long it may take until the manager has read all nodes, and rebootLimit how long a reboot may take, from the need to
-	// its confirmation.
+	// startLimit is the time within which the manager must read all nodes. rebootLimit is the time
+	// for a reboot, from the need to its confirmation.
 	startLimit, rebootLimit = 2 * time.Minute, 10 * time.Second
 )
 
-// size is what was measured with one number of nodes.
+// size holds what was measured with one number of nodes.
 type size struct {
 	nodes int
-	// manager is its process, and synced how long it took from the start until its status counted all nodes.
+	// manager is the process of the manager. synced is the time from its start until its status
+	// counted all nodes.
 	manager *process.Process
 	synced  time.Duration
-	// started is its memory then, rested that at the end of the time at rest, and resting the CPU time of a minute at rest.
+	// started is its memory at that time, and rested its memory after the period at rest. resting
+	// is its CPU time in a minute at rest.
 	started, rested process.Memory
 	resting         time.Duration
-	// beats is how many heartbeats there were each second at rest.
+	// beats is the number of heartbeats per second at rest.
 	beats float64
-	// atStart, atRest and loaded are the manager's requests to the API server: during its start, in so long at rest, and during reboots.
+	// atStart, atRest and loaded count the manager's requests: during its start, during the period
+	// rest, and during reboots.
 	atStart, atRest, loaded fleet.Asked
 	rest                    time.Duration
-	// handover is from the last report of one node's agent to the grant of the next one, afterFinish from the manager's
-	// confirmation to that grant.
+	// handover holds the times from the last report of a node's agent to the next node's grant, and
+	// afterFinish those from the manager's confirmation to that grant.
 	handover, afterFinish []time.Duration
 	reboots               int
-	// took and cpu are the time and the manager's CPU time for all reboots, and end its memory after them.
+	// took and cpu are the time and the manager's CPU time for all reboots. end is its memory after
+	// them.
 	took, cpu time.Duration
 	end       process.Memory
 }
@@ -65,7 +70,7 @@ func (m *managed) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// measure measures with so many nodes, which is not fewer than before.
+// measure measures with the given number of nodes, which must not be lower than before.
 func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size, err error) {
 	s = size{nodes: nodes, reboots: min(m.options.reboots, nodes/2), rest: m.options.rest}
 	stopping := ctx
@@ -93,7 +98,8 @@ func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size,
 	return s, cmp.Or(context.Cause(ctx), err)
 }
 
-// start starts the manager as its Deployment does, and returns when the policy's status has all nodes.
+// start starts the manager as its Deployment does, and waits until the policy's status counts all
+// nodes.
 func (m *managed) start(ctx context.Context, s *size) (err error) {
 	from := time.Now()
 	s.manager, err = m.lab.cluster.Processes.Start(process.Program{
@@ -123,7 +129,7 @@ func (m *managed) start(ctx context.Context, s *size) (err error) {
 	return err
 }
 
-// rest looks at the manager while no node needs a reboot.
+// rest measures the manager while no node needs a reboot.
 func (m *managed) rest(ctx context.Context, s *size) error {
 	if !pause.For(ctx, clock.RealClock{}, m.options.settle) {
 		return ctx.Err()
@@ -145,7 +151,7 @@ func (m *managed) rest(ctx context.Context, s *size) error {
 	return err
 }
 
-// load reboots nodes, and measures how slots go from one to the next.
+// load reboots nodes, and measures how fast slots go from one node to the next.
 func (m *managed) load(ctx context.Context, s *size) error {
 	limit := startLimit + time.Duration(s.reboots/m.options.slots)*(m.options.down+rebootLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -165,7 +171,7 @@ func (m *managed) load(ctx context.Context, s *size) error {
 	return err
 }
 
-// asked is what the manager has asked of the API server since.
+// asked returns the manager's requests since a time.
 func (m *managed) asked(from time.Time) (fleet.Asked, error) {
 	all, err := m.lab.cluster.Requests(from, time.Now())
 	return fleet.Account(all), err

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// labelReboots marks the nodes that are going to need a reboot.
+	// labelReboots marks the nodes that will need a reboot.
 	labelReboots = "bench.example.com/reboots"
-	// images is what a kubelet reports at most (--node-status-max-images).
+	// images is the maximum number of images that a kubelet reports (--node-status-max-images).
 	images = 50
 )
 
@@ -24,9 +24,10 @@ func nodeName(i int) string {
 	return fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i>>16, i>>8&255, i&255)
 }
 
-// realNode is a Node such as real clusters have, about 15 kB of JSON, and managedFields. It has labels and annotations of a cloud, a
-// network plug-in and CSI, and conditions of a kubelet and a node-problem-detector. It has fifty images with two names each, and the
-// record of an agent that has found nothing to do.
+// realNode returns a Node like those in real clusters, with about 15 kB of JSON, and managedFields.
+// It has labels and annotations of a cloud provider, a network plugin and CSI, conditions of a
+// kubelet and a node-problem-detector, and fifty images with two names each. Its agent has reported
+// that it is up to date.
 func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 	name, boot := nodeName(i), fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name, i), Annotations: annotations(name, i)}}
@@ -62,7 +63,7 @@ func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 	return node
 }
 
-// observed is what an agent observes where a version has been running since an instant.
+// observed adds the version that has been running since some time to an observation.
 func observed(o step.Observation, version string, booted time.Time) step.Observation {
 	o.OS, o.Uptime = &step.OS{ID: "flatcar", Version: version, Group: "stable"}, time.Since(booted)
 	return o
@@ -106,7 +107,7 @@ func resources(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// kubeletConditions are those that a kubelet writes anew with each heartbeat.
+// kubeletConditions lists the conditions that a kubelet updates with each heartbeat.
 var kubeletConditions = map[corev1.NodeConditionType][2]string{
 	corev1.NodeMemoryPressure: {"KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
 	corev1.NodeDiskPressure:   {"KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
@@ -136,7 +137,7 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 }
 
-// imageList differs from node to node in a few images, as it does where pods come and go.
+// imageList returns images of which a few differ between nodes, as if pods had come and gone.
 func imageList(i int) []corev1.ContainerImage {
 	list := make([]corev1.ContainerImage, images)
 	for n := range list {

@@ -23,22 +23,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
-// selected are the nodes that need reboots.
+// selected selects the nodes that will need reboots.
 var selected = client.HasLabels{labelReboots}
 
-// reboots plays the agents and the machines of the nodes that need a reboot, and records when slots are freed and given. Its
-// methods run in one goroutine, but for those that write.
+// reboots plays the agents and machines of the nodes that need a reboot, and records when slots are
+// freed and granted. Apart from its writes, it runs in one goroutine.
 type reboots struct {
 	lab  *lab
 	down time.Duration
 	fail func(error)
 
-	// freed is when an agent had reported that all is well after the boot, and finished when the manager had confirmed it. granted is when
-	// the grant was published. All are as this process saw them in a watch.
+	// freed has the times at which agents reported success after the boot, finished those at which
+	// the manager confirmed it, and granted those at which grants were published, all as seen in a
+	// watch.
 	freed, finished, granted []time.Time
 }
 
-// run makes all of them need a reboot, and returns when each has been rebooted and confirmed.
+// run makes all these nodes need a reboot, and waits until every reboot is confirmed.
 func (r *reboots) run(ctx context.Context) error {
 	ctx, r.fail = context.WithCancelCause(ctx)
 	defer r.fail(nil)
@@ -46,7 +47,8 @@ func (r *reboots) run(ctx context.Context) error {
 	if err := r.lab.client.List(ctx, &list, selected); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	// The API server ends the watch of one who is slow, as this process may be while thousands of nodes begin to need a reboot.
+	// The API server ends the watch of a slow client, and this process may be slow while thousands
+	// of nodes begin to need a reboot.
 	changes, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return r.lab.client.Watch(ctx, &corev1.NodeList{}, selected, &client.ListOptions{Raw: &options})
@@ -79,7 +81,7 @@ func (r *reboots) run(ctx context.Context) error {
 	return nil
 }
 
-// begin does something beside what is observed, and fails with it.
+// begin starts a goroutine whose error ends the run.
 func (r *reboots) begin(ctx context.Context, what func() error) {
 	go func() {
 		if err := what(); err != nil && ctx.Err() == nil {
@@ -88,7 +90,7 @@ func (r *reboots) begin(ctx context.Context, what func() error) {
 	}()
 }
 
-// observe records what has happened to a node since it was seen last, and begins its reboot once it may.
+// observe records what happened to a node, and begins its reboot once it has a grant.
 func (r *reboots) observe(ctx context.Context, before, node *corev1.Node) {
 	now, was, is := time.Now(), grantOf(before), grantOf(node)
 	if is.State == protocol.GrantActive && is.Seq > was.Seq {
@@ -103,7 +105,7 @@ func (r *reboots) observe(ctx context.Context, before, node *corev1.Node) {
 	}
 }
 
-// grantOf is the last grant of a node; the zero one where there is none.
+// grantOf returns the last grant of a node, or a zero Grant.
 func grantOf(node *corev1.Node) protocol.Grant {
 	grant, err := protocol.ParseGrant(node.Annotations)
 	if err != nil || grant == nil {
@@ -112,17 +114,18 @@ func grantOf(node *corev1.Node) protocol.Grant {
 	return *grant
 }
 
-// isBack reports whether the node's agent has reported after the boot that the grant was for.
+// isBack reports whether the node's agent has reported after the granted reboot.
 func isBack(node *corev1.Node, grant protocol.Grant) bool {
 	return grant.Seq > 0 && node.Status.NodeInfo.BootID != grant.BootID && node.Labels[v1alpha1.LabelRebootRequired] == ""
 }
 
-// need reports, as an agent does, that an update is staged.
+// need reports a staged update, as an agent does.
 func (r *reboots) need(ctx context.Context, node *corev1.Node) error {
 	return r.play(ctx, node, agents.Report(observed(agents.Staged(time.Now()), "4593.1.0", v1alpha1.BootedAt(node.Annotations))))
 }
 
-// reboot is what an agent and its machine do with a grant: the same four writes, and time in between for the machine alone.
+// reboot plays the agent and the machine of a granted reboot, with the same four writes and some
+// time for the machine in between.
 func (r *reboots) reboot(ctx context.Context, node *corev1.Node) error {
 	if err := r.play(ctx, node, agents.Start(time.Now()), agents.Commit(time.Now())); err != nil {
 		return err
@@ -141,8 +144,9 @@ func (r *reboots) play(ctx context.Context, node *corev1.Node, moves ...agents.M
 	return nil
 }
 
-// handovers are how long each slot was free before the next node had it. The first nodes take slots that no node had before them. From
-// then on the first slot that is freed goes to the next node that is granted, and so on.
+// handovers returns how long each slot was free before the next node got it. The first nodes take
+// slots that have not been used before. After that, slots go to nodes in the order in which they
+// were freed.
 func handovers(freed, granted []time.Time, slots int) []time.Duration {
 	freed, granted = slices.SortedFunc(slices.Values(freed), time.Time.Compare), slices.SortedFunc(slices.Values(granted), time.Time.Compare)
 	var took []time.Duration

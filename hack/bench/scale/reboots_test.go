@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// at is an instant, in milliseconds after the beginning.
+// at returns times, in milliseconds after a start.
 func at(milliseconds ...int) []time.Time {
 	var instants []time.Time
 	for _, ms := range milliseconds {

@@ -13,13 +13,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
-// Goals.
 const goalHandover = 250 * time.Millisecond
 
-// goalMemory is below which the manager has to stay at rest, by the number of nodes; none for other numbers.
+// goalMemory is the limit of the manager's memory at rest, by the number of nodes.
 var goalMemory = map[int]int64{5000: 130 << 20, 15000: 260 << 20}
 
-// report is one table of all sizes, a row for each figure.
+// report returns a table with a column for each size and a row for each figure.
 func report(o *options, sizes []size) figures.Result {
 	columns := []string{""}
 	for _, s := range sizes {
@@ -79,7 +78,7 @@ func (s size) loadRows() []figures.Row {
 	}
 }
 
-// beside has a column for each size. A goal is met where each size meets its own.
+// beside returns rows with a column for each size. A goal is met if every size meets its own.
 func beside(sizes []size, rows func(size) []figures.Row) []figures.Row {
 	var all []figures.Row
 	for i, s := range sizes {
@@ -98,7 +97,7 @@ func beside(sizes []size, rows func(size) []figures.Row) []figures.Row {
 	return all
 }
 
-// verbs counts what was asked by verb, but for Leases. What is about Events counts as one.
+// verbs counts requests by verb, without Leases. Requests for Events count as one verb.
 func verbs(asked fleet.Asked) map[string]int {
 	counts := map[string]int{"watch": asked.Watches, "event": asked.Events}
 	for _, line := range slices.Concat(asked.Writes, asked.Reads) {
@@ -108,7 +107,7 @@ func verbs(asked fleet.Asked) map[string]int {
 	return counts
 }
 
-// asText are counts of names, the most frequent first.
+// asText formats counts, the highest first.
 func asText(counts map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 	for i, name := range names {

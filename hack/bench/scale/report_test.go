@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
-// good is what meets every goal, if only just.
+// good returns a result that only just meets every goal.
 func good(nodes int) size {
 	return size{
 		nodes: nodes, rest: 30 * time.Second, reboots: 300,

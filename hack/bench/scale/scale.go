@@ -1,6 +1,6 @@
-// Package scale measures the manager on thousands of nodes. The API server, etcd and the manager are real. The nodes are objects like
-// those of real clusters. This process writes them, and plays their kubelets and agents. There are no controllers and no pods: what is
-// measured does not look at them.
+// Package scale measures the manager on thousands of nodes. The API server, etcd and the manager
+// are real. This process writes Nodes like those in real clusters, and plays their kubelets and
+// agents. It has neither controllers nor pods, because nothing that is measured looks at them.
 package scale
 
 import (
@@ -12,20 +12,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// options are what is measured.
+// options says what to measure.
 type options struct {
-	// nodes is on how many, the fewest first, and reboots how many of them are rebooted, at most half of them.
+	// nodes lists the numbers of nodes, lowest first. reboots is the number of nodes to reboot, at
+	// most half of them.
 	nodes   []int
 	reboots int
 	// slots is maxUnavailable.
 	slots int
 	down  time.Duration
 	rest  time.Duration
-	// settle is how long the manager is left alone after its start before it counts as being at rest.
+	// settle is the time after its start from which the manager counts as being at rest.
 	settle time.Duration
 }
 
-// Part is the part that measures the manager.
+// Part is the part of the benchmark that measures the manager.
 var Part = figures.Part{
 	Name: "scale", About: "the manager on thousands of nodes: memory, CPU, requests, and how fast slots change hands",
 	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// logSteps runs a step and reports it in the log of the test.
+// logSteps runs steps, and reports them in the log of the test.
 func logSteps(t *testing.T) stepper {
 	t.Helper()
 	return func(name string, run func() error) error {
