@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// What `make deploy` puts into a cluster is a published image that is the same tomorrow.
+// `make deploy` must only deploy published images whose content cannot change.
 func TestManifest_RefusesImages(t *testing.T) {
 	t.Parallel()
 	const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
@@ -43,7 +43,7 @@ func TestManifest_RefusesImages(t *testing.T) {
 	}
 }
 
-// The manifests that an API server of that version can hold the agents to their nodes with.
+// The manifests must match the ways in which the API server can restrict agents to their nodes.
 func TestDeploy_TakesWhatFitsTheServer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -85,7 +85,8 @@ func TestDeploy_WithoutKubectl(t *testing.T) {
 	}
 }
 
-// COMPONENTS adds to either folder, and manage-agents gives the agents the identity that fits the folder.
+// COMPONENTS must work with both folders, and manage-agents must give the agents the folder's
+// identity.
 func TestManifest_Components(t *testing.T) {
 	t.Parallel()
 	for config, identity := range map[string]bool{"config/default": false, "config/overlays/rbac-fallback": true} {
@@ -105,7 +106,8 @@ func TestManifest_Components(t *testing.T) {
 	}
 }
 
-// From nothing to a deployment and back, with a policy that waits for a manager that does not run.
+// Deploying and undeploying must work from start to end, with a policy that waits for a manager
+// that does not run.
 func TestDeploy_AndBack(t *testing.T) {
 	t.Parallel()
 	env := embedded.StartServerFor(t)
@@ -143,10 +145,11 @@ done`)
 	if out := shell("kubectl get crd,clusterroles,validatingadmissionpolicies -o name | grep reboot-operator || true"); out != "" {
 		t.Errorf("left over: %s", out)
 	}
-	shell(target + "undeploy") // where nothing is left it does nothing
+	shell(target + "undeploy") // does nothing if nothing is left
 }
 
-// Where the API server does not answer what policies there are, nothing is removed: their nodes may be in mid-reboot.
+// If the API server does not return the policies, nothing may be removed, because nodes may be
+// rebooting.
 func TestUndeploy_RemovesNothingWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -164,7 +167,7 @@ func TestUndeploy_RemovesNothingWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// Where policies do not go within a minute, each of them has its command.
+// If policies are still there after a minute, the output must have a command for each of them.
 func TestUndeploy_NamesEachPolicyThatStays(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -176,7 +179,7 @@ func TestUndeploy_NamesEachPolicyThatStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, _ := script(t, []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "KUBECTL=kubectl"}, "undeploy.sh") // the last answer is a failure, which ends it
+	out, _ := script(t, []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "KUBECTL=kubectl"}, "undeploy.sh") // it fails because the last answer is an error
 	for _, policy := range []string{"a", "b"} {
 		if want := "\n  kubectl patch rebootpolicy " + policy + ` --type merge -p '{"metadata":{"finalizers":null}}'` + "\n"; !strings.Contains(out, want) {
 			t.Errorf("no %q in %s", want, out)
@@ -184,7 +187,8 @@ func TestUndeploy_NamesEachPolicyThatStays(t *testing.T) {
 	}
 }
 
-// followsTheGuide runs the commands of docs/install.md on what is deployed, but for those that other tests run.
+// followsTheGuide runs the commands of docs/install.md in the cluster, except those that other
+// tests run.
 func followsTheGuide(t *testing.T, shell func(text string) string) {
 	t.Helper()
 	blocks, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "install.md"))
@@ -203,7 +207,7 @@ func followsTheGuide(t *testing.T, shell func(text string) string) {
 	}
 }
 
-// script runs a script of this folder; the output is both streams'.
+// script runs a script of this folder, and returns its standard output and error.
 func script(t *testing.T, env []string, name string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), filepath.Join(testenv.Root(), "hack", name), args...)

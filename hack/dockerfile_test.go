@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The images are one program: nothing runs while they are put together, and nothing else is copied.
+// The final stage of an image must add one program, and neither run nor copy anything else.
 func TestDockerfile_FinalStagesAddOneProgram(t *testing.T) {
 	const want = `AS agent
 COPY --from=build-agent /agent /agent
@@ -26,7 +26,7 @@ ENTRYPOINT ["/manager"]
 	}
 }
 
-// The user of the manager's image is the one that its Deployment asks for, so that the one does not hold without the other.
+// The image of the manager must have the user that its Deployment requests.
 func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 	for path, uid := range map[string]string{"config/manager/deployment.yaml": "65532", "config/agent/daemonset.yaml": "0"} {
 		if manifest := contents(t, path); !strings.Contains(manifest, "runAsUser: "+uid+"\n") {
@@ -35,9 +35,9 @@ func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 	}
 }
 
-// The workflows read go.mod. Without a patch release there, they would build with the first one of
-// the minor release, and the Dockerfile with the last one. The digest keeps the image what it was
-// when it was reviewed.
+// The workflows use the Go version of go.mod. Without a toolchain line there, they would build with
+// the first patch release, and the Dockerfile with the last one. The digest makes sure that the
+// base image is the one that was reviewed.
 func TestDockerfiles_HaveTheGoOfTheWorkflowsByDigest(t *testing.T) {
 	toolchain := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindStringSubmatch(contents(t, "go.mod"))
 	if toolchain == nil {
@@ -51,7 +51,8 @@ func TestDockerfiles_HaveTheGoOfTheWorkflowsByDigest(t *testing.T) {
 	}
 }
 
-// The programs are static, and built as `make build` builds them, also for tests; hack/reproducible.sh compares their bits.
+// The programs must be static and built with the flags of `make build`, also in tests.
+// hack/reproducible.sh compares the results.
 func TestDockerfile_BuildsAsTheMakefileDoes(t *testing.T) {
 	dockerfile, makefile := contents(t, "Dockerfile"), contents(t, "Makefile")
 	sources := map[string]string{

@@ -20,7 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// Every Go module gets updates, and `make verify` looks after its go.mod.
+// Every Go module must get updates, and `make verify` must check its go.mod.
 func TestModules_AreLookedAfter(t *testing.T) {
 	t.Parallel()
 	var want []string
@@ -67,7 +67,7 @@ func TestModules_AreLookedAfter(t *testing.T) {
 	}
 }
 
-// The workflows do what can be done here, too: they call targets of the Makefile.
+// The workflows only call targets of the Makefile, so that everything can also run locally.
 func TestWorkflows_CallTargets(t *testing.T) {
 	t.Parallel()
 	makefile := contents(t, "Makefile")
@@ -90,7 +90,7 @@ func TestWorkflows_CallTargets(t *testing.T) {
 	}
 }
 
-// workflow is what the tests read of a workflow.
+// workflow holds the parts of a workflow that the tests check.
 type workflow struct {
 	Permissions map[string]string `json:"permissions"`
 	Jobs        map[string]struct {
@@ -103,7 +103,7 @@ type workflow struct {
 	} `json:"jobs"`
 }
 
-// A stolen action, a moved tag or a dependency that turns hostile gets no token that it could use.
+// A stolen action, a moved tag or a malicious dependency must not get a token that it could abuse.
 func TestWorkflows_HoldNoRightThatABuildCouldAbuse(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
@@ -144,7 +144,8 @@ func TestWorkflows_HoldNoRightThatABuildCouldAbuse(t *testing.T) {
 	}
 }
 
-// The newest patch of each minor version is tested, and a version nobody tests is named.
+// The newest patch release of each minor version must be tested, and untested versions must be
+// reported.
 func TestVersions_AreTheNewestOfEachMinor(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -190,8 +191,8 @@ func TestVersions_AreTheNewestOfEachMinor(t *testing.T) {
 	}
 }
 
-// A reader finds the same versions everywhere: the oldest in the chart, the newest in the control
-// plane of all tests.
+// The same versions must be named everywhere: the oldest in the chart, and the newest in the
+// control plane of all tests.
 func TestVersions_AreTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	oldest := regexp.MustCompile(`(?m)^kubeVersion: ">=1\.(\d+)\.0-0"$`).FindStringSubmatch(contents(t, "config/chart/Chart.yaml"))
@@ -222,7 +223,7 @@ func contents(t *testing.T, path string) string {
 	return string(text)
 }
 
-// walk visits each file below the folders of packages.
+// walk visits each file in the folders of packages.
 func walk(t *testing.T, visit func(path string)) {
 	t.Helper()
 	for _, top := range []string{"agent", "api", "controllers", "hack", "internal", "kubectl-reboot"} {
@@ -238,7 +239,7 @@ func walk(t *testing.T, visit func(path string)) {
 	}
 }
 
-// Inputs of a fuzz target that was renamed or moved would never be run again.
+// Inputs of a renamed or moved fuzz target would never run again.
 func TestCorpora_BelongToTargets(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -261,11 +262,12 @@ func TestCorpora_BelongToTargets(t *testing.T) {
 	}
 }
 
-// A type can be read: its methods are in four files at most, and a reconciler, which sees everything, has a dozen at most.
+// The methods of a type must be in at most four files, and a reconciler may have at most a dozen
+// methods, so that they can be read.
 func TestReceivers_AreInFewFiles(t *testing.T) {
 	t.Parallel()
 	method := regexp.MustCompile(`(?m)^func \((?:\w+ )?\*?(\w+)`)
-	files, methods := map[string][]string{}, map[string]int{} // of each type, by folder and name
+	files, methods := map[string][]string{}, map[string]int{} // by folder and name of the type
 	walk(t, func(path string) {
 		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.Base(path), "zz_generated") {
 			return
@@ -295,7 +297,8 @@ func TestReceivers_AreInFewFiles(t *testing.T) {
 	}
 }
 
-// The linter holds what the pure packages import. They also start nothing, wait for nothing, and remember nothing between two calls.
+// The linter checks the imports of the pure packages. They must also not start goroutines, wait, or
+// keep state between calls.
 func TestPurePackages_AreFunctionsOfTheirArguments(t *testing.T) {
 	t.Parallel()
 	var linter struct {
@@ -346,7 +349,8 @@ func TestPurePackages_AreFunctionsOfTheirArguments(t *testing.T) {
 	}
 }
 
-// impurities are the statements and expressions of a package that start goroutines, use channels, or write its variables.
+// impurities returns the statements and expressions of a package that start goroutines, use
+// channels, or write package variables.
 func impurities(files *token.FileSet, parsed []*ast.File) []ast.Node {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Error: func(error) {}} // imports are unknown; the package's own names are not

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whatever soak.sh runs only reports how it was called.
+// TestSoak replaces all programs that soak.sh runs by a stub that prints its arguments.
 func TestSoak(t *testing.T) {
 	root := t.TempDir()
 	stub := []byte(`#!/bin/sh` + "\n" + `echo "$0 $*: first $FIRST, $SEEDS seeds, at least $SEEDS_AT_LEAST, seed $SEED, $NODES nodes."`)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestStep_WhatIsSkippedIsNamedAtTheEnd: hack/e2e/run.sh and testenv.NotShown add such lines.
+// TestStep_WhatIsSkippedIsNamedAtTheEnd tests the lines that hack/e2e/run.sh and testenv.NotShown
+// write.
 func TestStep_WhatIsSkippedIsNamedAtTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct{ script, want string }{
 		"all is shown":         {"step one true; finish", "All passed after N s."},

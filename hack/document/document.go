@@ -1,4 +1,5 @@
-// Package document reads the documentation, so that tests can compare it with what it describes, and writes measured figures into it.
+// Package document reads the documentation, so that tests can compare it with the code, and writes
+// measured figures into it.
 package document
 
 import (
@@ -10,19 +11,19 @@ import (
 
 // Block is a fenced block of code.
 type Block struct {
-	// Heading is the heading it is under, without the number signs.
+	// Heading is the heading above the block, without number signs.
 	Heading string
 	// Language is the word after the fence, such as sh or yaml.
 	Language string
-	// Text is what is between the fences, without the indentation of the first fence.
+	// Text is the text between the fences, without the indentation of the first fence.
 	Text string
 }
 
-// Blocks reads the blocks of a Markdown file in their order. A fence that is not closed is an error.
+// Blocks returns the code blocks of a Markdown file in order. It fails if a fence is not closed.
 func Blocks(path string) ([]Block, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err // it names the file
+		return nil, err // the error names the file
 	}
 	var blocks []Block
 	var open *Block
@@ -47,12 +48,12 @@ func Blocks(path string) ([]Block, error) {
 	return blocks, nil
 }
 
-// Table reads the rows of the tables in a Markdown file, without their headings and rules. It reads those under one heading, or all
-// where that is empty. There is at least one.
+// Table returns the rows of the tables under a heading of a Markdown file, or of all tables if the
+// heading is empty, without header rows. It fails if there are none.
 func Table(path, heading string) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err // it names the file
+		return nil, err // the error names the file
 	}
 	var rows [][]string
 	under, head := "", true
@@ -83,16 +84,17 @@ func cellsOf(row string) []string {
 	return cells
 }
 
-// writing is for tests that run side by side and add rows to one page.
+// writing serializes tests that add rows to the same page.
 var writing sync.Mutex
 
-// Edit rewrites a section of a Markdown file, which stands between two comments that begin with its name. All else is people's.
+// Edit rewrites a section of a Markdown file, which is between two comments that begin with its
+// name.
 func Edit(path, section string, edit func(old string) string) error {
 	writing.Lock()
 	defer writing.Unlock()
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err // it names the file
+		return err // the error names the file
 	}
 	begin, end := "<!-- "+section+": ", "<!-- "+section+": end -->\n"
 	before, rest, begun := strings.Cut(string(text), begin)
@@ -102,10 +104,10 @@ func Edit(path, section string, edit func(old string) string) error {
 		return fmt.Errorf("%s has no section from %q to %q", path, begin, end)
 	}
 	page := before + begin + comment + "\n\n" + strings.TrimSpace(edit(strings.TrimSpace(old))) + "\n\n" + end + after
-	return os.WriteFile(path, []byte(page), 0o600) // its mode stays; the error names it
+	return os.WriteFile(path, []byte(page), 0o600) // keeps the mode; the error names the file
 }
 
-// Rows writes a table. Columns of numbers begin with a ">", which is not shown.
+// Rows returns a Markdown table. A leading ">", which is not shown, marks a numeric column.
 func Rows(columns []string, rows [][]string) string {
 	var heads, rules []string
 	for _, column := range columns {
@@ -124,7 +126,7 @@ func Rows(columns []string, rows [][]string) string {
 	return text.String()
 }
 
-// Row writes one row of a table. A bar in a cell would end it.
+// Row returns one row of a table. It escapes bars, which would end a cell.
 func Row(cells ...string) string {
 	escaped := make([]string, len(cells))
 	for i, cell := range cells {

@@ -19,7 +19,7 @@ var _ = Describe("a host", Ordered, func() {
 		here.usePolicy(ctx)
 	})
 
-	// Soft reboots are new in systemd 254: node-3 has 257, the others have 252.
+	// Soft reboots need systemd 254. node-3 has 257, and the others have 252.
 	It("soft-reboots in mid-drain: need, slot and boot stay, and the granted reboot is made afterwards", func(ctx SpecContext) {
 		const node = "node-3"
 		m := here.machine(node)
@@ -52,7 +52,7 @@ var _ = Describe("a host", Ordered, func() {
 			And(HaveField("Seq", began.Seq), HaveField("Result", v1alpha1.RebootSucceeded))))
 	})
 
-	// Debian 12 with systemd 252, and 13 with 257, each with its own unattended-upgrades.
+	// Debian 12 has systemd 252 and Debian 13 has 257, each with its own unattended-upgrades.
 	It("is rebooted by Debian's unattended-upgrades, which is reported with the command that ends it; then it is the operator that reboots", func(ctx SpecContext) {
 		debians := []*rack.Machine{here.machine("node-2"), here.machine("node-3")}
 		const automatic = `Unattended-Upgrade::Automatic-Reboot "true";`
@@ -91,8 +91,8 @@ var _ = Describe("a host", Ordered, func() {
 	})
 })
 
-// installKernel installs a package that does in its postinst what those of Debian's kernels do. It runs the hooks of other packages, of
-// which unattended-upgrades' makes /run/reboot-required.
+// installKernel installs a package whose postinst does the same as that of Debian's kernels: it
+// runs the hooks of other packages, and that of unattended-upgrades creates /run/reboot-required.
 const installKernel = `set -e
 cd "$(mktemp -d)"
 mkdir -p kernel/DEBIAN
@@ -120,7 +120,7 @@ func (s *site) shell(ctx context.Context, m *rack.Machine, line string) string {
 	return output
 }
 
-// look makes a machine's agent look before its minute is over.
+// look makes a machine's agent reconcile before its minute is over.
 func (s *site) look(ctx context.Context, m *rack.Machine) {
 	GinkgoHelper()
 	look := fmt.Sprintf("%s/look=%d", v1alpha1.GroupVersion.Group, time.Now().UnixNano())

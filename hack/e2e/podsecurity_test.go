@@ -39,7 +39,7 @@ var _ = Describe("what runs on them", func() {
 	})
 })
 
-// scan looks into an image as the first machine's containerd has it.
+// scan scans an image as exported from the first machine's containerd.
 func scan(ctx context.Context, s *site, name string) {
 	GinkgoHelper()
 	const archive = "/var/tmp/image.tar"

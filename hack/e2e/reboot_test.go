@@ -44,7 +44,8 @@ var _ = Describe("three machines", Ordered, func() {
 		testifyIdentities(here, began)
 	})
 
-	// Systemd 252 lets root pass the inhibitors of root, 257 does not: the agent does on neither.
+	// systemd 252 lets root override the inhibitors of root, and 257 does not. The agent must not
+	// override them with either.
 	It("wait while somebody holds an inhibitor on each, report who, and reboot when they are released", func(ctx SpecContext) {
 		before := here.bootIDs()
 		for _, m := range here.rack.Machines {
@@ -100,15 +101,15 @@ var _ = Describe("three machines", Ordered, func() {
 	})
 })
 
-// installUpdate installs an update on a machine, and asks for the reboot that it needs.
+// installUpdate installs an update on a machine, and requests the reboot.
 func (s *site) installUpdate(ctx context.Context, m *rack.Machine) {
 	GinkgoHelper()
 	Expect(m.InstallUpdate()).To(Succeed())
 	s.requestReboot(ctx, m)
 }
 
-// requestReboot asks for the reboot of a node once the node needs one. Without a request, a node that
-// was rebooted within the last half hour waits.
+// requestReboot requests a reboot of the node once it needs one. Without a request, a node that was
+// rebooted within the last half hour waits.
 func (s *site) requestReboot(ctx context.Context, m *rack.Machine) {
 	GinkgoHelper()
 	s.eventually(ctx, m.Name+" needs a reboot", func(g Gomega) {
@@ -118,7 +119,7 @@ func (s *site) requestReboot(ctx context.Context, m *rack.Machine) {
 	Expect(s.cluster.Kubectl(ctx, nil, "annotate", "--overwrite", "node", m.Name, v1alpha1.AnnotationRebootRequested+"=now")).Error().NotTo(HaveOccurred())
 }
 
-// inhibit starts a backup that keeps the machine up until unit backup is stopped.
+// inhibit starts a backup that inhibits the shutdown until unit backup is stopped.
 func (s *site) inhibit(ctx context.Context, m *rack.Machine) {
 	GinkgoHelper()
 	s.shell(ctx, m, "systemd-run --unit=backup --collect systemd-inhibit --what=shutdown --mode=block --who=backup --why='a backup is running' sleep infinity")
@@ -127,7 +128,7 @@ func (s *site) inhibit(ctx context.Context, m *rack.Machine) {
 	})
 }
 
-// usePolicy applies the smallest policy, with times that fit machines which boot in a second.
+// usePolicy applies the minimal policy, with timeouts for machines that boot in a second.
 func (s *site) usePolicy(ctx context.Context) {
 	GinkgoHelper()
 	Expect(s.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "samples", "minimal.yaml"))).To(Succeed())
@@ -140,7 +141,7 @@ func (s *site) adapt(ctx context.Context, spec string) {
 	Expect(s.cluster.Kubectl(ctx, nil, "patch", "rebootpolicy", policy, "--type=merge", "--patch", `{"spec":`+spec+`}`)).Error().NotTo(HaveOccurred())
 }
 
-// bootIDs are the machines' own words.
+// bootIDs returns the boot IDs as the machines themselves report them.
 func (s *site) bootIDs() map[string]string {
 	GinkgoHelper()
 	ids := map[string]string{}
@@ -152,8 +153,8 @@ func (s *site) bootIDs() map[string]string {
 	return ids
 }
 
-// awaitRest waits until so many machines have been rebooted and everything is as it was: no grant, no cordon, no need, every
-// pod Ready. Then the witness is asked.
+// awaitRest waits until the given number of machines has been rebooted and everything is normal: no
+// grants, cordons or needs, and all pods Ready. Then it lets the witness testify.
 func (s *site) awaitRest(ctx context.Context, w *witness, reboots int) {
 	GinkgoHelper()
 	s.eventually(ctx, fmt.Sprintf("%d rebooted and in service", reboots), func(g Gomega) {
@@ -174,7 +175,7 @@ func (s *site) awaitRest(ctx context.Context, w *witness, reboots int) {
 	w.testify(ctx)
 }
 
-// machine is a machine by name.
+// machine returns the named machine.
 func (s *site) machine(name string) *rack.Machine {
 	GinkgoHelper()
 	for _, m := range s.rack.Machines {

@@ -17,22 +17,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// releaseFolder is the variable that names what hack/release.sh has made. With it the site is installed from that alone.
+// releaseFolder is the variable with the folder that hack/release.sh created. If it is set, only
+// that release is installed.
 const releaseFolder = "RELEASE"
 
-// release is what is published, as somebody has it who has no checkout. The images are on the machines, the chart is installed by helm,
-// and the plugin is unpacked. All of it is printed as a terminal shows it.
+// release is a published release, used as somebody without a checkout would: the images are on the
+// machines, Helm installs the chart, and the plugin is unpacked. All commands are printed.
 type release struct {
 	site    *site
 	folder  string
 	version string
-	// tools is a folder for the plugin.
+	// tools is the folder of the plugin.
 	tools string
-	// began is when the installation began.
+	// began is the time when the installation began.
 	began time.Time
 }
 
-// published is the release that is asked for. Nil: none is.
+// published returns the release to install, or nil.
 func published(s *site) *release {
 	GinkgoHelper()
 	folder := os.Getenv(releaseFolder)
@@ -55,7 +56,7 @@ func (r *release) install(ctx context.Context) {
 	r.run(ctx, "kubectl wait pods --all -n "+operator+" --for=condition=Ready --timeout=2m")
 }
 
-// reboot is the first one, by a policy like that which the plugin proposes.
+// reboot makes the first reboot, with a policy like the one that the plugin proposes.
 func (r *release) reboot(ctx context.Context) {
 	GinkgoHelper()
 	r.run(ctx, "kubectl reboot status")
@@ -73,7 +74,7 @@ EOF`)
 	r.run(ctx, "kubectl delete rebootpolicy first")
 }
 
-// run runs one line of a shell in the release's folder, and returns what it printed.
+// run runs a shell command in the release's folder, and returns its output.
 func (r *release) run(ctx context.Context, line string) string {
 	GinkgoHelper()
 	r.site.logf("$ %s", line)

@@ -25,30 +25,31 @@ import (
 )
 
 const (
-	// kubeletGrace is how long a machine may be silent before its node is not Ready.
+	// kubeletGrace is the time that a machine may be silent before its node is NotReady.
 	kubeletGrace = 12 * time.Second
-	// patience is how long anything may take that takes seconds on an idle machine.
+	// patience is the timeout for operations that take seconds on an idle machine.
 	patience = 2 * time.Minute
-	// operator is the operator's namespace.
+	// operator is the operator's namespace, and agents the name of its DaemonSet.
 	operator = "reboot-operator-system"
 	agents   = "reboot-operator-agent"
 	policy   = "default"
 )
 
-// suites are the Debians of node-1, node-2 and node-3: systemd 252, 252 and 257.
+// suites lists the Debian releases of node-1, node-2 and node-3, with systemd 252, 252 and 257.
 var suites = []string{"bookworm", "bookworm", "trixie"}
 
-// site is a cluster of real nodes with the operator and a workload on it.
+// site is a cluster of real nodes with the operator and a workload.
 type site struct {
 	client.WithWatch
 	cluster *embedded.Cluster
 	rack    *rack.Rack
-	// release is what is installed. Nil: this checkout is.
+	// release is the installed release, or nil for this checkout.
 	release *release
 	began   time.Time
 }
 
-// build brings the site up. What it starts ends with the suite, also when it fails or is interrupted.
+// build builds the site. Everything it starts ends with the suite, even if that fails or is
+// interrupted.
 func build(ctx context.Context) *site {
 	GinkgoHelper()
 	s := &site{began: time.Now()}
@@ -104,7 +105,8 @@ func (s *site) startRack(ctx context.Context) {
 	s.logf("%d machines switched on", len(suites))
 }
 
-// images are what the machines' containerds hold: the operator's two, and one for everything else.
+// images returns the images for the machines' containerds: two of the operator, and one for
+// everything else.
 func (s *site) images(prepared string) []rack.Image {
 	GinkgoHelper()
 	all := []rack.Image{{Name: "localhost/idle:1", Program: filepath.Join(prepared, "idle"), Entrypoint: []string{"/idle"}}}
@@ -120,7 +122,7 @@ func (s *site) images(prepared string) []rack.Image {
 	return all
 }
 
-// image is the full name of one of the operator's images.
+// image returns the full name of one of the operator's images.
 func (s *site) image(name string) string {
 	tag := "unreleased"
 	if s.release != nil {
@@ -129,7 +131,7 @@ func (s *site) image(name string) string {
 	return "ghcr.io/reboot-operator/" + name + ":" + tag
 }
 
-// kubeconfig is a node's, which knows the API server as pods do.
+// kubeconfig returns the kubeconfig of a node, with the address of the API server that pods use.
 func (s *site) kubeconfig(node string) ([]byte, error) {
 	path, err := s.cluster.UserKubeconfig("system:node:"+node, "system:nodes")
 	if err != nil {
@@ -145,12 +147,12 @@ func (s *site) kubeconfig(node string) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// logf prints what has happened, with its time since the start.
+// logf prints a message with the time since the start.
 func (s *site) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stdout, "  %6.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// eventually waits until something holds, reports when it does, and gives up when a machine has failed.
+// eventually waits until a condition holds and prints it. It gives up if a machine has failed.
 func (s *site) eventually(ctx context.Context, what string, holds func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -162,7 +164,7 @@ func (s *site) eventually(ctx context.Context, what string, holds func(Gomega)) 
 	s.logf("%s", what)
 }
 
-// node reads a node. One that is not there yet is empty.
+// node returns a node, or an empty Node if it does not exist yet.
 func (s *site) node(ctx context.Context, name string) *corev1.Node {
 	node := &corev1.Node{}
 	if err := s.Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
@@ -171,7 +173,8 @@ func (s *site) node(ctx context.Context, name string) *corev1.Node {
 	return node
 }
 
-// pods are those that have not ended: what a kubelet has ended in a shutdown of its machine, and was not evicted before, stays.
+// pods returns the pods that have not ended. Pods that a kubelet ended during a shutdown and that
+// were not evicted stay.
 func (s *site) pods(ctx context.Context, g Gomega, namespace string) []corev1.Pod {
 	var list corev1.PodList
 	g.Expect(s.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
@@ -180,13 +183,13 @@ func (s *site) pods(ctx context.Context, g Gomega, namespace string) []corev1.Po
 	})
 }
 
-// allPodsReady holds when as many pods as are wanted are Ready: a new cluster has none of them yet.
+// allPodsReady requires the expected number of Ready pods, because a new cluster has none at first.
 func (s *site) allPodsReady(ctx context.Context, g Gomega) {
 	g.Expect(s.pods(ctx, g, operator)).To(And(HaveLen(2+len(suites)), HaveEach(Satisfy(isReady))))
 	g.Expect(s.pods(ctx, g, "shop")).To(And(HaveLen(4+3+2), HaveEach(Satisfy(isReady))))
 }
 
-// isReady is a PodDisruptionBudget's view of a pod.
+// isReady reports whether a PodDisruptionBudget would count the pod.
 func isReady(pod corev1.Pod) bool { return judge.IsAvailable(&pod) }
 
 func (s *site) policyStatus(ctx context.Context, g Gomega) v1alpha1.RebootPolicyStatus {
@@ -195,7 +198,7 @@ func (s *site) policyStatus(ctx context.Context, g Gomega) v1alpha1.RebootPolicy
 	return object.Status
 }
 
-// events are the messages of a reason that name a node.
+// events returns the messages of events with a reason that concern a node.
 func (s *site) events(ctx context.Context, g Gomega, node, reason string) []string {
 	list, err := s.cluster.Client().CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -208,7 +211,7 @@ func (s *site) events(ctx context.Context, g Gomega, node, reason string) []stri
 	return messages
 }
 
-// logEnd is how many lines of each log are shown.
+// logEnd is the number of lines shown of each log.
 const logEnd = 15
 
 // show prints what an administrator would look at, and the end of every log of the operator.
@@ -222,7 +225,7 @@ func (s *site) show(ctx context.Context) {
 		s.logf("kubectl %s: %v\n%s", args, err, output)
 	}
 	for _, m := range s.rack.Machines {
-		// The pattern is well formed, so there is no error.
+		// The pattern is valid, so there is no error.
 		logs, _ := filepath.Glob(m.Disk("var/log/pods/" + operator + "_*/*/*.log"))
 		for _, path := range append(logs, filepath.Join(m.Folder(), "console.log")) {
 			text, err := os.ReadFile(path)

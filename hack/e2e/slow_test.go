@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
-// slowPod is a pod that needs a quarter of an hour to end, unless it is asked twice.
+// slowPod is a pod that takes a quarter of an hour to end, unless it gets a second signal.
 const slowPod = `
 apiVersion: v1
 kind: Namespace
@@ -29,8 +29,8 @@ spec:
       containers: [{name: slow, image: "localhost/idle:1", args: [15m]}]
 `
 
-// drainsSlowly brings a machine an update, and returns when the drain waits for nothing but such a pod. A soft reboot ends pods whatever
-// their budgets allow, so those that have one are gone by then.
+// drainsSlowly stages an update on a machine, and waits until its drain waits only for such a pod.
+// A soft reboot ends pods regardless of their budgets, so all pods with one must be gone by then.
 func drainsSlowly(ctx context.Context, s *site, node string) (*witness, protocol.Progress) {
 	GinkgoHelper()
 	Expect(s.cluster.ApplyManifest(ctx, fmt.Appendf(nil, slowPod, node))).To(Succeed())
@@ -47,7 +47,7 @@ func drainsSlowly(ctx context.Context, s *site, node string) (*witness, protocol
 	return w, draining(ctx, s, node)
 }
 
-// draining is what the agent of a node in mid-drain has written.
+// draining returns the progress of an agent that is draining.
 func draining(ctx context.Context, s *site, name string) protocol.Progress {
 	GinkgoHelper()
 	node := s.node(ctx, name)

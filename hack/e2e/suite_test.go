@@ -1,4 +1,4 @@
-// Package e2e_test shows the operator on real nodes: make e2e.
+// Package e2e_test tests the operator on real nodes: make e2e.
 package e2e_test
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// asked is the variable by which `make e2e` asks for the suite: it is no part of go test ./...
+// asked is the variable that `make e2e` sets. Otherwise go test ./... skips the suite.
 const asked = "E2E"
 
-// TestRealNodes skips with a word why where machines cannot run.
+// TestRealNodes runs the suite. It is skipped, with the reason, if machines cannot run here.
 func TestRealNodes(t *testing.T) {
 	if os.Getenv(asked) == "" {
 		t.Skip("`make e2e` runs this")
@@ -47,8 +47,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	}
 })
 
-// Each reboot makes the DaemonSet controller wait longer for the next agent on the node, because a kubelet refuses pods while its
-// machine goes down. It forgets that with another generation.
+// A kubelet refuses pods while its machine goes down, so the DaemonSet controller backs off longer
+// with each reboot. A new generation resets the back-off.
 var generation = 10
 
 var _ = BeforeEach(func(ctx context.Context) {
@@ -57,7 +57,7 @@ var _ = BeforeEach(func(ctx context.Context) {
 		"--patch", fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, generation))).Error().NotTo(HaveOccurred())
 })
 
-// What there is to see when a spec fails.
+// Print everything useful when a spec fails.
 var _ = JustAfterEach(func(ctx context.Context) {
 	if CurrentSpecReport().Failed() {
 		here.logf("FAILED: %s", CurrentSpecReport().LeafNodeText)

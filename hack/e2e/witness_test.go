@@ -18,14 +18,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// witness watches a site by itself, from the begin of a reboot to its end, and takes nothing from the operator. It has each revision of
-// nodes, policies, the shop's pods and their budgets.
+// witness watches the nodes, policies, and the shop's pods and budgets from the beginning of a
+// reboot to its end. It does not rely on the operator.
 type witness struct {
 	site  *site
 	nodes *fleet.Recorder
 }
 
-// witnessed starts one that sees all until the spec ends.
+// witnessed returns a witness that watches until the spec ends.
 func witnessed(s *site) *witness {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -37,8 +37,9 @@ func witnessed(s *site) *witness {
 	return &witness{site: s, nodes: &fleet.Recorder{Feed: seen}}
 }
 
-// testify states what must have held at every moment. The judge finds nothing, at most one node was unavailable, and each rebooted node
-// went down in order. It reports how long each took.
+// testify checks what must have been true all the time: the judge finds nothing, at most one node
+// was unavailable, and each rebooted node went down gracefully. It prints the duration of each
+// reboot.
 func (w *witness) testify(ctx context.Context) {
 	GinkgoHelper()
 	seen := w.nodes.Read()
@@ -54,7 +55,7 @@ func (w *witness) testify(ctx context.Context) {
 		if revisions++; r.Budget != nil {
 			budgets++
 		}
-		if pod := r.Pod; pod != nil && pod.DeletionTimestamp != nil && pod.Labels["app"] != "store" { // of store alone there is no budget
+		if pod := r.Pod; pod != nil && pod.DeletionTimestamp != nil && pod.Labels["app"] != "store" { // the store has no budget
 			ended = true
 		}
 		if r.Node != nil && strings.Contains(v1alpha1.NodeCondition(r.Node.Status.Conditions, corev1.NodeReady).Message, "node is shutting down") {
@@ -66,7 +67,8 @@ func (w *witness) testify(ctx context.Context) {
 	for _, run := range seen.Runs {
 		Expect(graceful).To(HaveKeyWithValue(run.Node, true), "its kubelet has ended its pods before the machine went down")
 	}
-	// A machine may have no such pod: the reboot before may have left all of them on others. All machines together have some.
+	// A single machine may have no such pods, if the previous reboot left all of them on other
+	// machines.
 	if ended || len(seen.Runs) >= len(w.site.rack.Machines) {
 		Expect(budgets).To(BeNumerically(">", 2), "evictions pass by the budgets")
 	}
@@ -77,8 +79,8 @@ func (w *witness) testify(ctx context.Context) {
 	}
 }
 
-// testifyIdentities looks at the API server's audit log since an instant. Agents wrote as their Nodes only, each of the nodes wrote,
-// and the operator was refused nothing.
+// testifyIdentities checks the API server's audit log since a time: agents wrote only as their
+// Nodes, every node wrote, and no request of the operator was refused.
 func testifyIdentities(s *site, since time.Time) {
 	GinkgoHelper()
 	requests, err := s.cluster.Requests(since, time.Now())

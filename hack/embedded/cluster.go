@@ -188,7 +188,8 @@ func (c *Cluster) Address() string { return strings.TrimPrefix(c.server, "https:
 // Client returns the administrator's typed client.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Stop ends every process of the cluster, and removes its files unless KeepLogs was called. It returns when all are gone.
+// Stop ends every process of the cluster, and removes its files unless KeepLogs was called. It
+// returns when all are gone.
 func (c *Cluster) Stop() {
 	if c.Processes != nil {
 		// Stop is usually called after the caller's context has ended, so it must not use that

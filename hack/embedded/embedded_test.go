@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// leavesNothing looks for processes of this one, and for what etcd has written.
+// leavesNothing fails if child processes or data of etcd are left.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	if left, err := process.Children(os.Getpid()); err != nil || len(left) > 0 {
@@ -27,7 +27,8 @@ func leavesNothing(t *testing.T) {
 	}
 }
 
-// A whole cluster is started by hack/fleet's tests, and that nothing is left of one is shown by hack/demo's.
+// The tests of hack/fleet start whole clusters, and those of hack/demo check that nothing is left
+// of one.
 func TestStart_HalfWayLeavesNothing(t *testing.T) {
 	cases := map[string]struct {
 		assets string
@@ -52,7 +53,7 @@ func TestStart_HalfWayLeavesNothing(t *testing.T) {
 	}
 }
 
-// programs is a folder with etcd, and with another program as the API server. Empty: none.
+// programs returns a folder with etcd, and with another program as the API server, or "" for none.
 func programs(t *testing.T, server string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -45,7 +45,8 @@ func (k *kubectl) Shell(ctx context.Context, folder, script string) (string, err
 	return stdout.String(), nil
 }
 
-// Kubectl runs kubectl as the administrator, with text on its standard input, and returns its standard output.
+// Kubectl runs kubectl as the administrator, with text on its standard input, and returns its
+// standard output.
 func (k *kubectl) Kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, k.path, args...)

@@ -9,29 +9,29 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
 
-// Asked is what the operator's programs asked of the API server.
+// Asked counts the requests of the operator's programs to the API server.
 type Asked struct {
-	// Writes are all requests that could change something, but for evictions, events and Leases; the most frequent first.
+	// Writes counts all write requests except evictions, Events and Leases, most frequent first.
 	Writes []Line
-	// Reads are gets and lists, but for Leases.
+	// Reads counts gets and lists, except of Leases.
 	Reads []Line
 	// Evictions, Events, Watches and Leases count requests of these kinds.
 	Evictions, Events, Watches, Leases int
-	// Refused counts requests of any kind, but evictions, that were answered with an error.
+	// Refused counts requests that ended with an error, except evictions.
 	Refused int
 }
 
-// Line counts requests of one kind by one of the operator's programs.
+// Line counts the requests of one kind by one program.
 type Line struct {
 	// Program is agent or manager.
 	Program string
-	// Verb and Resource state what was asked.
+	// Verb and Resource describe the request.
 	Verb, Resource string
-	// Count is how often.
+	// Count is the number of requests.
 	Count int
 }
 
-// Total adds lines up.
+// Total adds up lines.
 func Total(lines []Line) int {
 	total := 0
 	for _, l := range lines {
@@ -40,10 +40,10 @@ func Total(lines []Line) int {
 	return total
 }
 
-// Work counts all but watches and what is about Leases.
+// Work counts all requests except watches and those for Leases.
 func (a Asked) Work() int { return Total(a.Writes) + Total(a.Reads) + a.Evictions + a.Events }
 
-// Account counts what the operator's programs asked; requests of others are left out.
+// Account counts the requests of the operator's programs, and ignores all others.
 func Account(requests []embedded.Request) Asked {
 	var asked Asked
 	writes, reads := map[Line]int{}, map[Line]int{}
@@ -77,13 +77,14 @@ func Account(requests []embedded.Request) Asked {
 
 const evictions = "pods/eviction"
 
-// users are the operator's users. An agent acts as its Node, but it is the agent who authenticates.
+// users maps the operator's users to its programs. An agent acts as its Node, but authenticates as
+// itself.
 var users = map[string]string{
 	"system:serviceaccount:" + namespace + ":reboot-operator-agent":   agentProgram,
 	"system:serviceaccount:" + namespace + ":reboot-operator-manager": managerProgram,
 }
 
-// ProgramOf is which of the operator's programs asked: agent or manager. Empty: neither.
+// ProgramOf returns the program that sent a request, agent or manager, or "" for others.
 func ProgramOf(r embedded.Request) string { return users[r.User] }
 
 func lines(counts map[Line]int) []Line {

@@ -29,7 +29,8 @@ func TestAccount(t *testing.T) {
 	want := Asked{
 		Writes: []Line{{"agent", "patch", "nodes/status", 2}, {"manager", "update", "rebootpolicies/status", 1}},
 		Reads:  []Line{{"agent", "get", "rebootpolicies", 1}, {"manager", "get", "/api", 1}},
-		// The eviction that a PodDisruptionBudget refuses is no error, the conflict and the missing policy are.
+		// An eviction that a PodDisruptionBudget refuses is not an error. The conflict and the
+		// missing policy are.
 		Evictions: 2, Events: 1, Watches: 1, Leases: 2, Refused: 2,
 	}
 	got := Account(requests)

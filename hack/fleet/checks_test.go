@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// check fails where the judge finds anything, and where no attempt was seen.
+// check fails if the judge finds a violation, or if nothing was rebooted.
 func check(t *testing.T, f *Fleet) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
@@ -18,8 +18,8 @@ func check(t *testing.T, f *Fleet) {
 	must(t, f.Judge(ctx))
 }
 
-// expectRights fails if the operator's programs asked for what their roles do not allow, so that no role
-// is too narrow, or for a deprecated kind. Config's tests see that no role is too wide.
+// expectRights fails if a request of the operator was forbidden, because a role is too narrow, or
+// used a deprecated kind. The tests of config check that no role is too wide.
 func expectRights(t *testing.T, f *Fleet) {
 	t.Helper()
 	requests, err := f.Cluster.Requests(time.Time{}, time.Now())
@@ -43,15 +43,16 @@ func expectRights(t *testing.T, f *Fleet) {
 }
 
 const (
-	// agentBytes is what the agent's program may have. Most of it is every kind of the Kubernetes API, which any client of
-	// controller-runtime brings along. One more of that sort, such as a Clientset, is a megabyte on every node.
+	// agentBytes is the maximum size of the agent's program. Most of it are the kinds of the
+	// Kubernetes API, which every client of controller-runtime includes. Another dependency like
+	// that, such as a Clientset, would add a megabyte on every node.
 	agentBytes = 35_000_000
-	// agentAtRest is what an agent may hold in memory when it has nothing to do. It takes 32 MiB, most of it pages of the program. The
-	// kernel keeps more of them on one machine than on another.
+	// agentAtRest is the maximum memory of an idle agent. It takes 32 MiB, most of which are pages
+	// of the program. The kernel keeps more of them on some machines.
 	agentAtRest = 36 << 20
 )
 
-// checkWeight looks at the agent's program, and waits until the agents are at rest.
+// checkWeight checks the size of the agent's program and the memory of idle agents.
 func checkWeight(t *testing.T, f *Fleet) {
 	t.Helper()
 	program, err := os.Stat(testenv.Shipped(agentProgram))

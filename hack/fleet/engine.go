@@ -15,26 +15,26 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// Engine is how machines of a fleet learn that an update waits for a reboot: their update engine, and the operating
-// system around it.
+// Engine is an update engine, with the operating system around it, that tells a machine that an
+// update waits for a reboot.
 type Engine struct {
-	// Name is the engine's name in the agent's --engines, whose auto finds it; Zincati's is rpm-ostree there.
+	// Name is the engine's name in the agent's --engines flag. Zincati's is rpm-ostree there.
 	Name string
-	// Act states what somebody does on each machine to stage an update.
+	// Act describes what stages an update on each machine.
 	Act string
-	// Reports are parts of the message that an agent reports on its Node once it has detected that update.
+	// Reports lists parts of the message that an agent reports once it has detected the update.
 	Reports []string
 
-	// release is os-release before the reboot, and upgraded after it.
+	// release and upgraded are the contents of os-release before and after the reboot.
 	release, upgraded string
 	systemd           hosttest.Systemd
 	install           func(*Host) (updates, error)
 }
 
-// DefaultEngine is the engine of machines of which nobody has reported which they have.
+// DefaultEngine is the engine of machines without a given one.
 const DefaultEngine = updateengine.Name
 
-// EngineNames are the engines that can be simulated.
+// EngineNames returns the names of the engines that can be simulated.
 func EngineNames() []string {
 	var names []string
 	for _, e := range engines() {
@@ -43,7 +43,7 @@ func EngineNames() []string {
 	return names
 }
 
-// ParseEngines reads a comma-separated list of names. An error states which names there are.
+// ParseEngines parses a comma-separated list of names. Its error lists the valid names.
 func ParseEngines(list string) ([]Engine, error) {
 	all := engines()
 	var named []Engine
@@ -114,15 +114,16 @@ PRETTY_NAME="Simulated Debian"
 `
 )
 
-// updates is the update engine of one machine.
+// updates plays the update engine of one machine.
 type updates struct {
-	// stage brings an update that waits for a reboot.
+	// stage stages an update.
 	stage func() error
-	// boot is the engine after a reboot, before any pod runs. The bus is up.
+	// boot restores the engine after a reboot, before any pod runs. The bus is up.
 	boot func() error
 }
 
-// installUpdateEngine is for Flatcar. What is broadcast is what `locksmithctl send-need-reboot` does; update_engine is not involved.
+// installUpdateEngine plays Flatcar. stage broadcasts the same signal as `locksmithctl
+// send-need-reboot`, without update_engine.
 func installUpdateEngine(h *Host) (u updates, err error) {
 	h.UpdateEngine, err = hosttest.StartUpdateEngine(h.Bus)
 	return updates{stage: h.Bus.SendNeedReboot, boot: func() error {
@@ -134,7 +135,8 @@ func installUpdateEngine(h *Host) (u updates, err error) {
 // Versions of COS.
 const cosBefore, cosAfter = "18867.199.42", "18867.294.7"
 
-// installCOS is for Container-Optimized OS: StatusUpdateAdvanced is broadcast, as when update_engine has written the other partition.
+// installCOS plays Container-Optimized OS. stage broadcasts StatusUpdateAdvanced, as update_engine
+// does when it has written the other partition.
 func installCOS(h *Host) (updates, error) {
 	engine, err := hosttest.StartCOSUpdateEngine(h.Bus, hosttest.COSCurrent)
 	stage := func() error { return engine.Emit(hosttest.COSNeedReboot(cosAfter)) }
@@ -147,7 +149,8 @@ func installCOS(h *Host) (updates, error) {
 // Versions of Fedora CoreOS.
 const ostreeBefore, ostreeAfter = "42.20250410.3.0", "42.20250512.3.1"
 
-// installRPMOSTree is for rpm-ostree, which the bus starts when it is called, as `rpm-ostree upgrade` does.
+// installRPMOSTree plays rpm-ostree, which the bus starts when it is called, as by `rpm-ostree
+// upgrade`.
 func installRPMOSTree(h *Host) (updates, error) {
 	daemon, err := hosttest.InstallRPMOSTree(h.Bus, hosttest.Deployment{Version: ostreeBefore, Booted: true})
 	stage := func() error { return errors.Join(daemon.Start(), daemon.Stage(ostreeAfter)) }
@@ -157,11 +160,11 @@ func installRPMOSTree(h *Host) (updates, error) {
 	}}, err
 }
 
-// rebootPackages asked for the reboot of a Debian machine.
+// rebootPackages lists the packages that requested the reboot of a Debian machine.
 var rebootPackages = []string{"linux-image-6.1.0-37-amd64", "libc6", "dbus"}
 
-// installSentinel is for the files by which packages of Debian ask for a reboot. The scripts of packages write first the file and then
-// the list. After the boot nothing is left: /run lies in memory.
+// installSentinel plays the files by which Debian packages request a reboot. Their scripts write
+// first the file and then the list. A boot removes them, because /run is in memory.
 func installSentinel(h *Host) (updates, error) {
 	write := func(name, text string) error { return os.WriteFile(filepath.Join(h.run(), name), []byte(text), 0o600) }
 	stage := func() error {

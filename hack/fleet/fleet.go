@@ -1,9 +1,11 @@
-// Package fleet is simulated machines that run the operator for real, on an embedded cluster.
+// Package fleet runs the real operator on simulated machines of an embedded cluster.
 //
-// Each machine has a private D-Bus and a root folder, and on these a fake logind and a fake of its update engine. The pods of the
-// manifests are run as processes, as a kubelet runs containers. They run on the machine they are scheduled to, with a token bound to
-// the pod, until the pod goes. When an agent asks logind for a reboot, every process on its machine is killed. The node's heartbeats
-// stop, and it comes back on a new boot ID. Everything else (pods of other workloads) is kwok's, but for the namespaces of Options.Run.
+// Each machine has its own D-Bus, a root folder, a fake logind and a fake update engine. The pods
+// of the manifests run as processes, as a kubelet runs containers: on the machine to which they are
+// scheduled, with a token bound to the pod, until the pod is deleted. When an agent calls logind
+// for a reboot, every process on its machine is killed, the node's heartbeats stop, and it comes
+// back with a new boot ID. kwok simulates everything else, such as the pods of other workloads,
+// except in the namespaces of Options.Run.
 package fleet
 
 import (
@@ -24,57 +26,59 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
-// patience is how long anything may take that takes a second on an idle machine.
+// patience is the timeout for operations that take a second on an idle machine.
 const patience = 2 * time.Minute
 
-// Options states what fleet to simulate.
+// Options describes the fleet to simulate.
 type Options struct {
-	// Nodes is how many machines there are.
+	// Nodes is the number of machines.
 	Nodes int
-	// Engines are what their updates come by: the first machine has the first, and so on, round and round. None: DefaultEngine for all.
+	// Engines lists the update engines, which the machines use in turn. If empty, all use
+	// DefaultEngine.
 	Engines []Engine
-	// Components are folders of config/components that are added to the manifests.
+	// Components lists folders of config/components to add to the manifests.
 	Components []string
-	// Manifests is the kustomization that is installed. Empty: the one of this checkout that fits the
-	// API server.
+	// Manifests is the kustomization to install. If empty, it is the one of this checkout that fits
+	// the API server.
 	Manifests string
-	// Checkouts have the programs of images with other tags than the released one, by tag.
+	// Checkouts maps image tags other than the released one to the checkouts with their programs.
 	Checkouts map[string]string
-	// Workload is a manifest of what runs on them besides the operator.
+	// Workload is a manifest of pods that run besides the operator.
 	Workload []byte
-	// Run are the namespaces of the workload whose pods run as processes too: their containers' commands, on this machine.
-	// Nil: none, pods of the workload only look as if they ran.
+	// Run lists the namespaces of the workload whose pods also run as processes, with their
+	// containers' commands on this machine. All other pods only look as if they ran.
 	Run []string
-	// Metrics: the managers and agents serve them, as their manifests specify; MetricsTargets reports where.
+	// Metrics makes the managers and agents serve metrics as in their manifests. MetricsTargets
+	// returns the addresses.
 	Metrics bool
-	// RebootDuration is how long a machine is down.
+	// RebootDuration is the time that a machine is down.
 	RebootDuration time.Duration
-	// Step runs one named step of the start, and may report how it goes. Nil: just runs it.
+	// Step runs one named step of the start and may report its progress. If nil, steps just run.
 	Step func(name string, run func() error) error
 }
 
-// Fleet is a number of machines, and the operator on them.
+// Fleet is a number of machines with the operator.
 type Fleet struct {
-	// Cluster is where they live.
+	// Cluster is the embedded cluster.
 	Cluster *embedded.Cluster
-	// Client is the administrator's.
+	// Client is a client of an administrator.
 	Client client.WithWatch
-	// Hosts are the machines, by number.
+	// Hosts holds the machines, by number.
 	Hosts []*Host
-	// Recorder has the timeline of all nodes.
+	// Recorder records the timeline of all nodes.
 	Recorder *Recorder
 
 	kubelet *kubelet
 	cancel  context.CancelFunc
-	// background are the reboots that go on until cancel.
+	// background counts running reboots. cancel ends them.
 	background sync.WaitGroup
 
 	mu   sync.Mutex
 	errs []error
 }
 
-// Start builds the operator's programs, starts a cluster and a fleet in it, and returns when every agent reports. When it
-// fails half-way, everything it started is gone.
+// Start builds the operator's programs, starts a cluster with a fleet, and waits until every agent
+// reports. If it fails, it stops everything it started.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if len(o.Engines) == 0 {
 		o.Engines = engines()[:1]
@@ -95,18 +99,19 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	return nil, err
 }
 
-// Await waits until something is true, for two minutes, and gives up when anything of the fleet has failed.
+// Await waits up to two minutes until something is true. It gives up if a part of the fleet has
+// failed.
 func (f *Fleet) Await(ctx context.Context, what string, ready func() bool) error {
 	return embedded.Await(ctx, what, patience, f.Err, func(context.Context) bool { return ready() })
 }
 
-// all reports whether something is true of every node.
+// all reports whether a condition holds for every node.
 func (f *Fleet) all(is func(timeline.View) bool) bool {
 	views := f.Recorder.Read().Views
 	return len(views) == len(f.Hosts) && !slices.ContainsFunc(views, func(v timeline.View) bool { return !is(v) })
 }
 
-// Stage brings every machine an update that waits for a reboot.
+// Stage stages an update on every machine.
 func (f *Fleet) Stage() error {
 	for _, h := range f.Hosts {
 		if err := h.Stage(); err != nil {
@@ -116,7 +121,7 @@ func (f *Fleet) Stage() error {
 	return nil
 }
 
-// Judge is what the judge finds in all that has happened so far, or that no attempt was seen.
+// Judge returns the violations so far, or an error if nothing was rebooted.
 func (f *Fleet) Judge(ctx context.Context) error {
 	history, err := f.Recorder.Feed.Await(ctx)
 	if err != nil {
@@ -140,10 +145,10 @@ func (f *Fleet) Judge(ctx context.Context) error {
 	return errors.Join(found...)
 }
 
-// Managers are the running managers' processes.
+// Managers returns the processes of the running managers.
 func (f *Fleet) Managers() []*process.Process { return f.kubelet.of(managerProgram) }
 
-// Agents are the running agents' processes.
+// Agents returns the processes of the running agents.
 func (f *Fleet) Agents() []*process.Process { return f.kubelet.of(agentProgram) }
 
 func (f *Fleet) fail(err error) {
@@ -152,15 +157,15 @@ func (f *Fleet) fail(err error) {
 	f.errs = append(f.errs, err)
 }
 
-// Err is what went wrong so far. It is a program of the operator that ends again and again, a machine that cannot be simulated, or a
-// program of the cluster that has ended.
+// Err returns what has failed so far: a program of the operator that ends repeatedly, a machine
+// that cannot be simulated, or a program of the cluster that has ended.
 func (f *Fleet) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return errors.Join(errors.Join(f.errs...), f.Cluster.Err())
 }
 
-// Stop ends everything, and returns when all processes are gone.
+// Stop stops everything, and waits until all processes have ended.
 func (f *Fleet) Stop() {
 	f.cancel()
 	if f.kubelet != nil {
@@ -172,7 +177,7 @@ func (f *Fleet) Stop() {
 			h.Zincati.Kill()
 		}
 		if h != nil && h.Bus != nil {
-			// A daemon that has ended already is what is wanted.
+			// It does not matter if the daemon has ended already.
 			_ = h.Bus.Stop()
 		}
 	}
@@ -181,7 +186,8 @@ func (f *Fleet) Stop() {
 	}
 }
 
-// Recorder is the timeline of the Nodes of a feed. It has every revision, which an informer's cache would not.
+// Recorder records the timeline of the Nodes in a feed. It has every revision, unlike an informer's
+// cache.
 type Recorder struct {
 	Feed *feed.Feed
 
@@ -190,7 +196,7 @@ type Recorder struct {
 	read int
 }
 
-// Read is what has happened so far.
+// Read returns everything that has happened so far.
 func (r *Recorder) Read() timeline.Story {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 
 const (
 	hookNamespace = "reboot-hooks"
-	// before and after are the answers in docs/hooks and in config/samples/hooks.yaml.
+	// before and after are the annotations in docs/hooks and in config/samples/hooks.yaml.
 	before = "example.com/backup-done"
 	after  = "example.com/health-ok"
 )
@@ -28,7 +28,7 @@ const (
 // hooked is a fleet of two machines with the hooks of docs/hooks.
 type hooked struct {
 	*trial
-	// dir is where the hooks' work is done.
+	// dir is the folder in which the hooks work.
 	dir string
 }
 
@@ -49,7 +49,7 @@ func newHooked(t *testing.T) *hooked {
 	return s
 }
 
-// in is the same for a part of the test.
+// in returns a copy for a subtest.
 func (s *hooked) in(t *testing.T) *hooked {
 	t.Helper()
 	part := *s.trial
@@ -57,7 +57,7 @@ func (s *hooked) in(t *testing.T) *hooked {
 	return &hooked{&part, s.dir}
 }
 
-// manifests are files of docs/hooks, changed as their users are asked to: the work is this test's.
+// manifests returns files of docs/hooks, edited as their users should: with the work of this test.
 func (s *hooked) manifests(names ...string) []byte {
 	s.Helper()
 	var all []string
@@ -106,14 +106,14 @@ func (s *hooked) read(name string) string {
 	return string(text)
 }
 
-// stage brings a machine an update that needs a reboot; work is what the before-hook does on it.
+// stage stages an update on a machine. work is what the before-hook does there.
 func (s *hooked) stage(host *Host, work string) {
 	s.Helper()
 	s.write(host.Name, work+"\n")
 	s.must(host.Stage())
 }
 
-// where states which hooks' pods there are, and where.
+// where lists the hooks' pods and their nodes.
 func (s *hooked) where() string {
 	s.Helper()
 	var found []string
@@ -123,7 +123,7 @@ func (s *hooked) where() string {
 	return strings.Join(found, ", ")
 }
 
-// kill ends the process of a hook's pod, as a container that crashes, and reports when.
+// kill kills the process of a hook's pod, like a crash of its container, and returns the time.
 func (s *hooked) kill(hook string) time.Time {
 	s.Helper()
 	for _, pod := range s.pods(hookNamespace, "") {
@@ -138,7 +138,7 @@ func (s *hooked) kill(hook string) time.Time {
 	return time.Now()
 }
 
-// looks is how often a hook has read a Node since then.
+// looks returns how often a hook has read a Node since a time.
 func (s *hooked) looks(hook string, since time.Time) int {
 	s.Helper()
 	requests, err := s.fleet.Cluster.Requests(since, time.Now())

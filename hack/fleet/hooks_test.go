@@ -12,11 +12,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// consent is a second before-hook: a person, whom this test plays.
+// consent is a second before-hook, which stands for a person and is played by this test.
 const consent = "example.com/consent"
 
-// The hooks of docs/hooks do what they promise. The DaemonSets are applied as they are, and their pods run as real processes with
-// tokens of their own. Two nodes are rebooted under the policy of config/samples/hooks.yaml.
+// The hooks of docs/hooks must do what they promise. Their DaemonSets are applied unchanged, and
+// their pods run as real processes with their own tokens. Two nodes are rebooted under the policy
+// of config/samples/hooks.yaml.
 func TestHooks(t *testing.T) {
 	s := newHooked(t)
 	const one, two = "node-1", "node-2"
@@ -74,7 +75,8 @@ func TestHooks(t *testing.T) {
 	})
 
 	s.stage(s.fleet.Hosts[0], "touch begun; sleep 600")
-	// node-1 has been rebooted just now: only an administrator's request passes the interval after that.
+	// node-1 has just been rebooted. Only an administrator's request bypasses the interval between
+	// reboots.
 	s.kubectl("annotate", "node", one, v1alpha1.AnnotationRebootRequested+"=test")
 	t.Run("a before-hook that is silent gives the slot back, and is ended", func(t *testing.T) {
 		s := s.in(t)
@@ -92,7 +94,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// permitted is the node's condition RebootPermitted; the zero one where there is none.
+// permitted returns the node's condition RebootPermitted, or a zero one.
 func (s *hooked) permitted(node string) corev1.NodeCondition {
 	return v1alpha1.NodeCondition(s.node(node).Status.Conditions, v1alpha1.NodeRebootPermitted)
 }
@@ -102,7 +104,7 @@ func (s *hooked) reason(node string) string {
 	return string(c.Status) + " " + c.Reason
 }
 
-// traces are what hooks have left: labels and annotations of the node, and pods anywhere.
+// traces lists what hooks have left behind: labels and annotations of the node, and pods.
 func (s *hooked) traces(node string) string {
 	n, left := s.node(node), []string{}
 	for _, key := range []string{v1alpha1.LabelBeforeReboot, v1alpha1.LabelAfterReboot, v1alpha1.AnnotationHooks, before, after, consent} {
@@ -116,7 +118,7 @@ func (s *hooked) traces(node string) string {
 	return strings.Join(left, ", ")
 }
 
-// event reports whether somebody was notified of the node, with this text in it.
+// event reports whether the node has an event with the given reason and text.
 func (s *hooked) event(node, reason, text string) bool {
 	events, err := s.fleet.Cluster.Client().EventsV1().Events("").List(s.Context(), metav1.ListOptions{})
 	s.must(err)

@@ -13,7 +13,7 @@ import (
 
 type object = map[string]any
 
-// tokens tries what the token of the before-hook on a node is good for. Nothing of it is kept.
+// tokens tests what the token of a node's before-hook allows, with dry runs.
 func (s *hooked) tokens(own, other string) {
 	pod := s.pods(hookNamespace, "")[0]
 	token, err := s.fleet.Cluster.Token(s.Context(), pod.Namespace, pod.Spec.ServiceAccountName, &pod)
@@ -35,7 +35,7 @@ func (s *hooked) tokens(own, other string) {
 		"another hook's answer":      {token: token, node: own, patch: object{"metadata": annotations(consent, "true")}, why: another},
 		"another annotation's value": {token: token, node: own, patch: object{"metadata": annotations("kwok.x-k8s.io/node", "mine")}, why: another},
 		"an annotation's end":        {token: token, node: own, patch: object{"metadata": annotations("kwok.x-k8s.io/node", nil)}, why: another},
-		// Two policies refuse it, either of them first.
+		// Two admission policies refuse this one, in any order.
 		"a grant":     {token: token, node: own, patch: object{"metadata": annotations("reboot-operator.io/grant", "{}")}, why: "ValidatingAdmissionPolicy"},
 		"a label":     {token: token, node: own, patch: object{"metadata": object{"labels": object{"kubernetes.io/hostname": nil}}}, why: nothing},
 		"a finalizer": {token: token, node: own, patch: object{"metadata": object{"finalizers": []string{"example.com/mine"}}}, why: nothing},
@@ -53,7 +53,7 @@ func (s *hooked) tokens(own, other string) {
 	}
 }
 
-// try patches a node as the token's owner, without effect.
+// try patches a node as the token's owner, with a dry run.
 func (s *hooked) try(token, node, subresource string, patch object) error {
 	config := rest.AnonymousClientConfig(s.fleet.Cluster.Config())
 	config.BearerToken = token

@@ -20,18 +20,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// Host is one machine: what its programs see of it, and its power switch.
+// Host is one machine: everything that its programs see, and its power switch.
 type Host struct {
-	// Machine has its root file system, its boot ID, its bus and logind.
+	// Machine has its root file system, boot ID, bus and logind.
 	hosttest.Machine
-	// Engine is what its updates come by.
+	// Engine is its update engine.
 	Engine Engine
-	// UpdateEngine is the machine's update_engine. Nil: its updates come by something else.
+	// UpdateEngine is the machine's update_engine, or nil if it has another engine.
 	UpdateEngine *hosttest.UpdateEngine
-	// Zincati is the machine's Zincati. Nil: it has none.
+	// Zincati is the machine's Zincati, or nil.
 	Zincati *Zincati
 
-	// kubelet is the node itself to the API server, so that the audit log distinguishes its writes from everybody else's.
+	// kubelet is a client that is the node to the API server, so that the audit log shows its
+	// writes.
 	kubelet client.Client
 	updates updates
 
@@ -41,7 +42,7 @@ type Host struct {
 	running []*process.Process
 }
 
-// newHost puts a machine under an existing simulated node. Its files are in a folder of its own.
+// newHost adds a machine, with its own folder, to a simulated node.
 func newHost(ctx context.Context, cluster *embedded.Cluster, name string, engine Engine) (*Host, error) {
 	h := &Host{Machine: hosttest.Machine{Name: name, Root: filepath.Join(cluster.Dir, name)}, Engine: engine, powered: make(chan struct{})}
 	close(h.powered)
@@ -64,7 +65,8 @@ func newHost(ctx context.Context, cluster *embedded.Cluster, name string, engine
 	return h, errors.Join(h.SetBootID(node.Status.NodeInfo.BootID), h.startBus())
 }
 
-// mount is the file system at the start of a boot: the version of the operating system that is booted, and an empty /run.
+// mount sets up the file system at the start of a boot, with the booted version of the operating
+// system and an empty /run.
 func (h *Host) mount(release string) error {
 	err := errors.Join(
 		os.WriteFile(filepath.Join(h.Root, "etc", "os-release"), []byte(release), 0o600),
@@ -77,7 +79,7 @@ func (h *Host) mount(release string) error {
 	return nil
 }
 
-// run is the machine's /run, which lies in memory.
+// run returns the machine's /run.
 func (h *Host) run() string { return filepath.Join(h.Root, "run") }
 
 func (h *Host) startBus() (err error) {
@@ -94,7 +96,7 @@ func (h *Host) startBus() (err error) {
 	return nil
 }
 
-// Stage brings the machine an update that waits for a reboot.
+// Stage stages an update on the machine.
 func (h *Host) Stage() error {
 	if err := h.updates.stage(); err != nil {
 		return fmt.Errorf("on %s: %w", h.Name, err)
@@ -102,7 +104,7 @@ func (h *Host) Stage() error {
 	return nil
 }
 
-// reboot cuts the power, and comes back as long after.
+// reboot cuts the power, and boots again after the given time.
 func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	up := time.After(down)
 	h.cutPower()
@@ -126,7 +128,8 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	return nil
 }
 
-// boot starts what a machine starts before any pod: a new bus, an update engine that has nothing to install, logind.
+// boot starts everything that a machine starts before any pod: a new bus, an update engine without
+// an update, and logind.
 func (h *Host) boot() error {
 	if err := errors.Join(h.mount(h.Engine.upgraded), h.Bus.Restart()); err != nil {
 		return err
@@ -151,7 +154,8 @@ func (h *Host) restorePower() {
 	close(h.powered)
 }
 
-// start starts a program once the power is on, and reports how often the power had been cut by then.
+// start starts a program once the power is on, and returns how often the power had been cut by
+// then.
 func (h *Host) start(ctx context.Context, group *process.Group, program process.Program) (*process.Process, int, error) {
 	for {
 		h.mu.Lock()
@@ -175,7 +179,7 @@ func (h *Host) start(ctx context.Context, group *process.Group, program process.
 	}
 }
 
-// cutSince reports whether the power has been cut more often than so many times.
+// cutSince reports whether the power has been cut more often than the given number.
 func (h *Host) cutSince(cuts int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,35 +25,37 @@ import (
 )
 
 const (
-	// namespace is the operator's.
+	// namespace is the operator's namespace.
 	namespace = "reboot-operator-system"
-	// stopGrace is how long a process has to end when its pod is deleted, as terminationGracePeriodSeconds is.
+	// stopGrace is the time that a process has to end after its pod is deleted, like
+	// terminationGracePeriodSeconds.
 	stopGrace = 10 * time.Second
-	// managerProgram and agentProgram are the containers of config/manager and config/agent, and their programs.
+	// managerProgram and agentProgram are the names of the containers in config/manager and
+	// config/agent, and of their programs.
 	managerProgram, agentProgram = "manager", "agent"
-	// maxRestarts is how often a program may end by itself before that is an error.
+	// maxRestarts is the number of times that a program may end by itself before this is an error.
 	maxRestarts = 3
 )
 
-// kubelet runs the pods of some namespaces as processes, the operator's among them.
+// kubelet runs the pods of some namespaces as processes, including the operator's.
 type kubelet struct {
 	cluster    *embedded.Cluster
 	namespaces []string
 	hosts      map[string]*Host
 	fail       func(error)
-	serve      bool // metrics
+	serve      bool // serve metrics
 	checkouts  map[string]string
 
 	mu        sync.Mutex
 	pods      map[types.UID]context.CancelFunc
 	processes map[types.UID]*process.Process
 	targets   map[types.UID]MetricsTarget
-	fleetlock map[types.UID]string // where managers serve it
+	fleetlock map[types.UID]string // addresses of the managers that serve it
 	closed    bool
 	running   sync.WaitGroup
 }
 
-// watch runs pods as they come and go, until ctx ends.
+// watch runs pods as they are created and deleted, until ctx ends.
 func (k *kubelet) watch(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(k.cluster.Client(), 0)
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -109,7 +111,8 @@ func (k *kubelet) end(pod *corev1.Pod) {
 	}
 }
 
-// run keeps the pod's process running until ctx ends: the pod is deleted, or everything stops.
+// run keeps the pod's process running until ctx ends, because the pod is deleted or everything
+// stops.
 func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
 	host := k.hosts[pod.Spec.NodeName]
 	program, err := k.prepare(ctx, pod, host)
@@ -141,8 +144,9 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
 	}
 }
 
-// prepare claims the pod, so that kwok does not delete it while its process still ends. It returns the process that represents the
-// first container: its command, or else the operator's program of its name, with the paths of this machine.
+// prepare claims the pod, so that kwok does not delete it before its process has ended. It returns
+// the process for the first container: its command, or else the operator's program of that name
+// with the paths of this machine.
 func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (process.Program, error) {
 	if err := k.cluster.ClaimPod(ctx, pod); err != nil {
 		return process.Program{}, err
@@ -165,7 +169,7 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 		return program, err
 	}
 	if len(container.Command) > 0 {
-		// It finds the API server and kubectl, and has a folder to write to, as in its image.
+		// As in its image, the process finds the API server and kubectl, and has a writable folder.
 		home := filepath.Join(k.cluster.Dir, pod.Name+".home")
 		program.Path, program.Args = container.Command[0], slices.Concat(container.Command[1:], container.Args)
 		program.Env = append(program.Env, "KUBECONFIG="+kubeconfig, "HOME="+home, "TMPDIR="+home,
@@ -189,7 +193,7 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 	return program, err
 }
 
-// environment are variables as a kubelet resolves them.
+// environment resolves variables like a kubelet.
 func environment(pod *corev1.Pod, vars []corev1.EnvVar) ([]string, error) {
 	fields := map[string]string{
 		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "spec.nodeName": pod.Spec.NodeName,
@@ -209,7 +213,7 @@ func environment(pod *corev1.Pod, vars []corev1.EnvVar) ([]string, error) {
 	return env, nil
 }
 
-// confirm removes the pod once its process is gone, as a kubelet does.
+// confirm removes the pod after its process has ended, like a kubelet.
 func (k *kubelet) confirm(ctx context.Context, pod *corev1.Pod) {
 	now := int64(0)
 	err := k.cluster.Client().CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
@@ -225,7 +229,8 @@ func (k *kubelet) confirm(ctx context.Context, pod *corev1.Pod) {
 	delete(k.fleetlock, pod.UID)
 }
 
-// wait lets no further pod begin, and returns when all processes have ended: after the context they run under has.
+// wait prevents further pods from starting, and waits until all processes have ended. Their context
+// must have ended before.
 func (k *kubelet) wait() {
 	k.mu.Lock()
 	k.closed = true
@@ -233,7 +238,7 @@ func (k *kubelet) wait() {
 	k.running.Wait()
 }
 
-// of are the processes that run a program now.
+// of returns the running processes of a program.
 func (k *kubelet) of(program string) []*process.Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -246,10 +251,10 @@ func (k *kubelet) of(program string) []*process.Process {
 	return found
 }
 
-// fleetlockFlag is how a manager gets the address of its FleetLock server.
+// fleetlockFlag is the flag with the address of a manager's FleetLock server.
 const fleetlockFlag = "--fleetlock-bind-address="
 
-// fleetlockAddress is for one pod, and stays the same when its program is started again.
+// fleetlockAddress returns an address for one pod, which stays the same when its program restarts.
 func (k *kubelet) fleetlockAddress(ctx context.Context, pod *corev1.Pod) (string, error) {
 	port, err := embedded.FreePort(ctx)
 	if err != nil {
@@ -261,30 +266,31 @@ func (k *kubelet) fleetlockAddress(ctx context.Context, pod *corev1.Pod) (string
 	return k.fleetlock[pod.UID], nil
 }
 
-// fleetlockServers are where the pods that run now serve FleetLock.
+// fleetlockServers returns the addresses at which running pods serve FleetLock.
 func (k *kubelet) fleetlockServers() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Collect(maps.Values(k.fleetlock))
 }
 
-// noMetrics is the address that serves none.
+// noMetrics is the address for serving no metrics.
 const noMetrics = "0"
 
-// MetricsTarget is where a pod of the operator serves its metrics: on this machine, and not at the port of its manifest.
+// MetricsTarget is the address at which a pod of the operator serves its metrics. It is on this
+// machine, and differs from the port in the manifest.
 type MetricsTarget struct {
 	Pod     *corev1.Pod
 	Address string
 }
 
-// MetricsTargets are those of the pods that run now, with Options.Metrics.
+// MetricsTargets returns the targets of the running pods, with Options.Metrics.
 func MetricsTargets(f *Fleet) []MetricsTarget {
 	f.kubelet.mu.Lock()
 	defer f.kubelet.mu.Unlock()
 	return slices.Collect(maps.Values(f.kubelet.targets))
 }
 
-// metricsAddress is for one pod, and stays the same when its program is started again.
+// metricsAddress returns an address for one pod, which stays the same when its program restarts.
 func (k *kubelet) metricsAddress(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if !k.serve {
 		return noMetrics, nil

@@ -18,8 +18,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// rolledWorkload is a shop that nobody may disrupt, so that drains last until the test allows it. Its policy only looks, so that the
-// manager brings agents before the test begins.
+// rolledWorkload is a shop whose pods may not be disrupted, so that drains last until the test
+// allows it. Its policy is a dry run, so that the manager creates the agents before the test
+// begins.
 const rolledWorkload = `
 apiVersion: apps/v1
 kind: Deployment
@@ -47,10 +48,10 @@ metadata: {name: look}
 spec: {mode: DryRun}
 `
 
-// agentPods are the labels of the agents' pods.
+// agentPods is the label selector of the agents' pods.
 const agentPods = "app.kubernetes.io/component=agent"
 
-// path are the states of a reboot that nothing goes wrong with, in order.
+// path lists the states of a successful reboot in order.
 var path = []timeline.State{
 	timeline.UpToDate, timeline.Waiting, timeline.Granted, timeline.Draining, timeline.Rebooting, timeline.Settling, timeline.Back,
 }
@@ -67,13 +68,13 @@ func newRollout(t *testing.T) *rollout {
 		two := intstr.FromInt32(2)
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &two}
 		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
-		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} // with Abort a node would wait before its drain
+		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} // with Abort, a failed node would wait before its next drain
 	})}
 	t.Cleanup(r.story)
 	return r
 }
 
-// story states what happened, where the test has failed.
+// story logs what happened if the test has failed.
 func (r *rollout) story() {
 	if r.Failed() {
 		for _, c := range r.fleet.Recorder.Read().Changes {
@@ -88,14 +89,15 @@ func onNodes(names ...string) *v1alpha1.LabelSelector {
 	}}
 }
 
-// A manager that brings its agents replaces them while nodes drain: no slot is released, and no node is uncordoned.
+// A manager that manages its agents replaces them during drains. No slot may be released, and no
+// node uncordoned.
 func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 	r := newRollout(t)
 	draining := r.drain()
 	begun := r.begun(draining)
 	before := r.agents()
 
-	// An upgrade: the managers are replaced, and the new leader replaces the agents.
+	// In an upgrade, the managers are replaced, and the new leader replaces the agents.
 	args := r.kubectl("get", "deployment", "-n", namespace, "reboot-operator-manager", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
 	args = strings.Replace(args, "ghcr.io/reboot-operator/agent:unreleased", "ghcr.io/reboot-operator/agent:next", 1)
 	r.kubectl("patch", "deployment", "-n", namespace, "reboot-operator-manager", "--type=json", "-p",
@@ -103,7 +105,7 @@ func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 	r.await("new agents on all nodes", func() bool { return r.replaced(before, "ghcr.io/reboot-operator/agent:next") })
 	r.stillDraining(draining, begun)
 
-	// A selector that lets go of a node that drains: its agent has to finish.
+	// The selector no longer selects a draining node, but its agent has to finish.
 	before = r.agents()
 	left := draining[0].Node
 	others := slices.DeleteFunc([]string{"node-1", "node-2", "node-3"}, func(name string) bool { return name == left })
@@ -125,7 +127,7 @@ func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 	}
 }
 
-// drain asks for the reboots, and returns the ledger when two nodes drain.
+// drain requests the reboots, and returns the ledger when two nodes drain.
 func (r *rollout) drain() []v1alpha1.LedgerEntry {
 	r.Helper()
 	r.must(r.fleet.Stage())
@@ -137,7 +139,7 @@ func (r *rollout) drain() []v1alpha1.LedgerEntry {
 	return grants
 }
 
-// begun is when the drain of each node has begun.
+// begun returns when the drain of each node began.
 func (r *rollout) begun(grants []v1alpha1.LedgerEntry) map[string]string {
 	r.Helper()
 	began := map[string]string{}
@@ -149,7 +151,8 @@ func (r *rollout) begun(grants []v1alpha1.LedgerEntry) map[string]string {
 	return began
 }
 
-// stillDraining: the same two, under the same grants, cordoned, in the drain that has begun then.
+// stillDraining checks that the same nodes are cordoned and in the same drains, under the same
+// grants.
 func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]string) {
 	r.Helper()
 	if diff := cmp.Diff(grants, r.status().Grants); diff != "" {
@@ -163,7 +166,7 @@ func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]
 	}
 }
 
-// finish lets the drains go on, waits until all is done, and looks at how.
+// finish lets the drains continue, waits until everything is done, and checks the history.
 func (r *rollout) finish() {
 	r.Helper()
 	r.kubectl("delete", "poddisruptionbudget", "-n", "default", "shop")
@@ -185,7 +188,7 @@ func (r *rollout) finish() {
 	}
 }
 
-// in names the nodes in a state.
+// in returns the names of the nodes in a state.
 func (r *rollout) in(state timeline.State) []string {
 	var names []string
 	for _, v := range r.fleet.Recorder.Read().Views {
@@ -196,7 +199,7 @@ func (r *rollout) in(state timeline.State) []string {
 	return names
 }
 
-// agents are the pods of agents whose process runs, by node.
+// agents returns the running agents' pods, by node.
 func (r *rollout) agents() map[string]string {
 	agents := map[string]string{}
 	for _, pod := range r.pods(namespace, agentPods) {
@@ -208,7 +211,7 @@ func (r *rollout) agents() map[string]string {
 	return agents
 }
 
-// replaced reports whether each node has another agent than before, which runs the image.
+// replaced reports whether each node has a new agent that runs the given image.
 func (r *rollout) replaced(before map[string]string, image string) bool {
 	now := r.agents()
 	for node, was := range before {

@@ -16,13 +16,14 @@ import (
 
 // Policy is the RebootPolicy that governs the fleet.
 type Policy struct {
-	// Name is its name.
+	// Name is the name of the policy.
 	Name string
 
 	fleet *Fleet
 }
 
-// ApplyPolicy applies config/samples/minimal.yaml with a spec adapted, and returns when the manager acts on it.
+// ApplyPolicy applies config/samples/minimal.yaml with an adapted spec, and waits until the manager
+// acts on it.
 func (f *Fleet) ApplyPolicy(ctx context.Context, adapt func(*v1alpha1.RebootPolicySpec)) (*Policy, error) {
 	sample := filepath.Join(testenv.Root(), "config", "samples", "minimal.yaml")
 	text, err := os.ReadFile(sample)
@@ -44,7 +45,7 @@ func (f *Fleet) ApplyPolicy(ctx context.Context, adapt func(*v1alpha1.RebootPoli
 	})
 }
 
-// Status reads what the manager reports.
+// Status returns the status that the manager reports.
 func (p *Policy) Status(ctx context.Context) (v1alpha1.RebootPolicyStatus, error) {
 	var policy v1alpha1.RebootPolicy
 	if err := p.fleet.Client.Get(ctx, types.NamespacedName{Name: p.Name}, &policy); err != nil {
@@ -53,7 +54,8 @@ func (p *Policy) Status(ctx context.Context) (v1alpha1.RebootPolicyStatus, error
 	return policy.Status, nil
 }
 
-// Finished reports whether every node has been rebooted and is back in service, and the manager's ledger is empty.
+// Finished reports whether every node has been rebooted and is back in service, and the ledger is
+// empty.
 func (p *Policy) Finished(ctx context.Context) bool {
 	if !p.fleet.all(func(v timeline.View) bool { return v.State == timeline.Back && !v.Needs }) {
 		return false

@@ -10,8 +10,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The managers of a cluster of one node are drained with it, and nobody else could put it back in service. Their
-// PodDisruptionBudget keeps one of them there: the drain is given up, or the reboot goes on with it.
+// In a cluster of one node, the managers are drained with it, and no other manager could put it
+// back in service. Their PodDisruptionBudget keeps one of them there, so the drain times out, and
+// is given up or the reboot continues.
 func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T) {
 	empty := []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`)
 	s := newTrial(t, Options{Nodes: 1, Workload: empty}, func(spec *v1alpha1.RebootPolicySpec) {

@@ -17,12 +17,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// older is the version before this one: a commit, until there are tags. Who changes what managers,
-// agents or policies agree on moves it to the commit before the change, and adapts olderPolicy and
+// older is the previous version: a commit, until there are tags. If you change the protocol between
+// managers, agents and policies, set it to the commit before your change, and adapt olderPolicy and
 // renamed.
 const older = "c8fc2862262af0b8bacb04026438f76564aec4f7"
 
-// olderPolicy is in the words of the older definition.
+// olderPolicy is a policy for the previous definition.
 const olderPolicy = `
 apiVersion: reboot-operator.io/v1alpha1
 kind: RebootPolicy
@@ -33,8 +33,8 @@ spec:
   drain: {onTimeout: Reboot}
 `
 
-// renamed has a part of a spec in the words of the older definition, and why this definition
-// refuses it.
+// renamed maps parts of a spec for the previous definition to the reasons why this definition
+// refuses them.
 var renamed = map[string]string{
 	"order: []":                  `unknown field "spec.order"`,
 	"failures: {max: 1}":         `unknown field "spec.failures"`,
@@ -44,11 +44,12 @@ var renamed = map[string]string{
 	"gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, meanwhile: NoSchedule}]}": `unknown field "spec.gates.blockingPods[0].meanwhile"`,
 }
 
-// tagOlder is the tag of the older version's images.
+// tagOlder is the tag of the previous version's images.
 const tagOlder = "older"
 
-// In an upgrade, managers and agents of two versions take over from each other in mid-drain.
-// Whichever is the older one, no slot is released, no drain starts over, and the reboots end well.
+// During an upgrade, managers and agents of two versions take over from each other in the middle of
+// drains. Whichever is older, no slot may be released, no drain may start over, and the reboots
+// must succeed.
 func TestVersionSkew_NewAndOldFinishEachOthersReboots(t *testing.T) {
 	checkout, err := testenv.Checkout(t.Context(), older)
 	must(t, err)
@@ -92,7 +93,7 @@ func TestVersionSkew_NewAndOldFinishEachOthersReboots(t *testing.T) {
 	})
 }
 
-// newSkew starts a fleet of three machines with the older version, and its policy.
+// newSkew starts a fleet of three machines with the previous version and its policy.
 func newSkew(t *testing.T, checkout string) *rollout {
 	t.Helper()
 	shop, _, _ := strings.Cut(rolledWorkload, "---\napiVersion: reboot-operator.io")
@@ -112,8 +113,7 @@ func (r *rollout) upgrade(except ...string) {
 	r.must(r.fleet.Cluster.Apply(r.Context(), manifests(r.T, testenv.Root(), "unreleased", except...)))
 }
 
-// translate writes the policy in the words of this version, as an administrator does after the
-// upgrade.
+// translate rewrites the policy for this version, as an administrator does after the upgrade.
 func (r *rollout) translate() {
 	r.Helper()
 	var policy v1alpha1.RebootPolicy
@@ -127,15 +127,16 @@ func (r *rollout) translate() {
 	r.must(r.fleet.Client.Update(r.Context(), &policy))
 }
 
-// run reports whether the processes are as many as expected, and the programs of a checkout.
+// run reports whether there is the expected number of processes, all with the programs of a
+// checkout.
 func (r *rollout) run(processes []*process.Process, checkout string, count int) bool {
 	return len(processes) == count && !slices.ContainsFunc(processes, func(p *process.Process) bool {
 		return filepath.Dir(p.Path) != filepath.Dir(testenv.ShippedIn(checkout, managerProgram))
 	})
 }
 
-// manifests writes a kustomization of a checkout's config/default with images of a tag, without
-// some kinds.
+// manifests writes a kustomization of a checkout's config/default with an image tag, without some
+// kinds.
 func manifests(t *testing.T, checkout, tag string, except ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -24,7 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// managers is how many replicas of the manager config/manager asks for.
+// managers is the number of manager replicas in config/manager.
 const managers = 2
 
 func (f *Fleet) start(ctx context.Context, o Options) error {
@@ -58,7 +58,7 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 	f.Hosts = make([]*Host, o.Nodes)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range f.Hosts {
-		name := fmt.Sprintf("node-%0*d", len(strconv.Itoa(o.Nodes)), i+1) // in the order of numbers and of letters alike
+		name := fmt.Sprintf("node-%0*d", len(strconv.Itoa(o.Nodes)), i+1) // sorts the same by number and by letter
 		group.Go(func() (err error) {
 			if err := f.Cluster.AddNode(ctx, name); err != nil {
 				return err
@@ -70,7 +70,7 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
-// apply brings the pods, and everything that makes them run: kubelet and reboots.
+// apply applies the manifests, and starts the kubelet and the reboots.
 func (f *Fleet) apply(ctx context.Context, o Options) error {
 	var err error
 	if f.Client, err = testenv.NewClient(f.Cluster.Config()); err != nil {
@@ -87,7 +87,7 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 			h.Zincati.servers = f.kubelet.fleetlockServers
 			h.Zincati.Start()
 		}
-		h.Logind.OnReboot(func() { // each that it accepts
+		h.Logind.OnReboot(func() { // each reboot that it accepts
 			f.background.Go(func() {
 				if err := h.reboot(ctx, o.RebootDuration); err != nil && ctx.Err() == nil {
 					f.fail(fmt.Errorf("rebooting %s: %w", h.Name, err))
@@ -114,7 +114,7 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if err := f.Cluster.Apply(ctx, o.Manifests); err != nil {
 		return err
 	}
-	// The workload may have a policy.
+	// The workload may contain a policy.
 	if err := f.Cluster.AwaitKinds(ctx); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	return f.Cluster.ApplyManifest(ctx, o.Workload)
 }
 
-// folder has the manifests that fit the API server, as `make deploy` chooses them.
+// folder returns the manifests that fit the API server, as `make deploy` selects them.
 func (f *Fleet) folder(ctx context.Context) (string, error) {
 	command := exec.CommandContext(ctx, "bash", "-euc", `. hack/kubectl.sh; config_for "$(server_version)"`)
 	command.Dir = testenv.Root()
@@ -164,8 +164,8 @@ func build(ctx context.Context) error {
 	return err
 }
 
-// buildControlPlane builds the control plane's programs where they are missing or of another version, which takes minutes
-// and is passed on standard output. With KUBEBUILDER_ASSETS they are the user's to bring.
+// buildControlPlane builds the control plane's programs if they are missing or outdated. This takes
+// minutes and is shown on standard output. With KUBEBUILDER_ASSETS, users have to provide them.
 func buildControlPlane(ctx context.Context) error {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		if _, err := os.Stat(filepath.Join(dir, "kwok")); err != nil {
@@ -175,7 +175,7 @@ func buildControlPlane(ctx context.Context) error {
 	}
 	script := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "controlplane", "build.sh"))
 	script.Stdout, script.Stderr = os.Stdout, os.Stderr
-	// At SIGTERM it ends the go command; a compiler that still runs ends by itself.
+	// SIGTERM ends the go command. A running compiler ends by itself.
 	script.Cancel = func() error { return script.Process.Signal(syscall.SIGTERM) }
 	if err := script.Run(); err != nil {
 		return fmt.Errorf("building the control plane: %w", err)
@@ -183,7 +183,8 @@ func buildControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// installBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others get its name.
+// installBus makes sure that dbus-daemon exists. Root on Debian and similar systems gets the
+// package installed. Others get an error with the package's name.
 func installBus(ctx context.Context) error {
 	script := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "prerequisites.sh"), "dbus-daemon")
 	if output, err := script.CombinedOutput(); err != nil {

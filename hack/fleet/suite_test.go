@@ -18,15 +18,15 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// trial is a fleet in a test, and its policy.
+// trial is a fleet in a test, with its policy.
 type trial struct {
 	*testing.T
 	fleet  *Fleet
 	policy *Policy
 }
 
-// newTrial starts a fleet: the programs that ship, and machines that are down for a moment only. In the end the judge looks at all that
-// has happened. Where the test fails the logs stay.
+// newTrial starts a fleet of the shipped programs, on machines with short reboots. At the end of
+// the test, the judge checks everything that happened. Logs are kept if the test fails.
 func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *trial {
 	t.Helper()
 	s := startTrial(t, o)
@@ -36,13 +36,13 @@ func newTrial(t *testing.T, o Options, adapt func(*v1alpha1.RebootPolicySpec)) *
 	return s
 }
 
-// startTrial is newTrial without a policy.
+// startTrial is like newTrial, without a policy.
 func startTrial(t *testing.T, o Options) *trial {
 	t.Helper()
 	o.RebootDuration = 100 * time.Millisecond
 	s := &trial{T: t}
 	var err error
-	s.fleet, err = Start(context.WithoutCancel(t.Context()), o) // what the judge looks at goes on until the end
+	s.fleet, err = Start(context.WithoutCancel(t.Context()), o) // the history must continue until the judge has seen all of it
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -76,7 +76,7 @@ func (s *trial) kubectl(args ...string) string {
 	return out
 }
 
-// status is what the manager reports of the policy.
+// status returns the status that the manager reports.
 func (s *trial) status() v1alpha1.RebootPolicyStatus {
 	s.Helper()
 	status, err := s.policy.Status(s.Context())
@@ -91,7 +91,7 @@ func (s *trial) node(name string) *corev1.Node {
 	return node
 }
 
-// pods are those of a namespace, with the labels.
+// pods returns the pods of a namespace with the given labels.
 func (s *trial) pods(namespace, labels string) []corev1.Pod {
 	s.Helper()
 	pods, err := s.fleet.Cluster.Client().CoreV1().Pods(namespace).List(s.Context(), metav1.ListOptions{LabelSelector: labels})

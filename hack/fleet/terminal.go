@@ -14,21 +14,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Exit codes of OnTerminal: something failed; a signal has ended the program before its time.
+// The exit codes of OnTerminal if something failed, and if a signal ended the program early.
 const (
 	ExitFailed      = 1
 	ExitInterrupted = 130
 )
 
-// OnTerminal is what programs such as the demo have in common. It builds the control plane, and runs the rest until that is done, or
-// until a signal ends it. It prints an error behind the program's name, and returns the exit code. The libraries' own logs report
-// nothing that such a program does not.
+// OnTerminal is the common part of programs such as the demo. It builds the control plane, and runs
+// the rest until it ends or a signal arrives. It prints an error after the program's name, and
+// returns the exit code. Logs of libraries are discarded.
 func OnTerminal(name string, run func(ctx context.Context, screen *terminal.Terminal) error) int {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second one kills: the kernel then ends every process of the program with it
+	context.AfterFunc(ctx, stop) // a second signal kills the program, and the kernel then kills all its processes
 	screen := terminal.Open(os.Stdout, os.Getenv)
 	defer screen.Close()
 	err := buildControlPlane(ctx)

@@ -23,12 +23,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// zincatiName is the engine of machines that Zincati updates.
+// zincatiName is the name of the engine of machines that Zincati updates.
 const zincatiName = "zincati"
 
 const zincatiService = "zincati.service"
 
-// zincatiConfig is the fragment that an administrator adds.
+// zincatiConfig is the configuration that an administrator adds.
 const zincatiConfig = `[updates]
 strategy = "fleet_lock"
 
@@ -36,31 +36,34 @@ strategy = "fleet_lock"
 base_url = "http://10.3.0.15/"
 `
 
-// Zincati is a played Zincati on a machine. It stages a deployment that is locked, asks a FleetLock server, waits for users that
-// are logged in, and finalizes through rpm-ostree's D-Bus, which reboots the machine. It does so faster than the real one.
+// Zincati plays Zincati on a machine. It stages a locked deployment, asks a FleetLock server, waits
+// until no users are logged in, and finalizes the deployment through the D-Bus API of rpm-ostree,
+// which reboots the machine. It is faster than the real one.
 type Zincati struct {
 	host   *Host
 	daemon *hosttest.RPMOSTree
 	units  *hosttest.Units
-	// servers returns where the replicas of the manager serve FleetLock.
+	// servers returns the addresses at which managers serve FleetLock.
 	servers func() []string
 
 	mu       sync.Mutex
 	sessions int
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
-	// answers are what it has been answered, such as "pre-reboot 409 window_closed: no window is open".
+	// answers holds the received answers, such as "pre-reboot 409 window_closed: no window is
+	// open".
 	answers []string
 }
 
 const (
-	// zincatiRetry is how soon it asks again after a no, plus up to a tenth. The real one waits for 300 s.
+	// zincatiRetry is the wait after a refusal, plus up to a tenth. The real one waits for 300 s.
 	zincatiRetry = 2 * time.Second
-	// zincatiPostpones is how soon it looks again for users that are logged in. The real one waits for 60 s, ten times.
+	// zincatiPostpones is the interval at which it checks for logged-in users. The real one checks
+	// ten times, every 60 s.
 	zincatiPostpones = 200 * time.Millisecond
 )
 
-// installZincati is for Fedora CoreOS as it ships, with one fragment more.
+// installZincati plays Fedora CoreOS as shipped, with additional configuration.
 func installZincati(h *Host) (updates, error) {
 	daemon, err := hosttest.InstallRPMOSTree(h.Bus, hosttest.Deployment{Version: ostreeBefore, Booted: true})
 	if err != nil {
@@ -89,7 +92,7 @@ func installZincati(h *Host) (updates, error) {
 	}}, err
 }
 
-// Stage stages an update, locked, and goes on to finalize it.
+// Stage stages a locked update, and starts to finalize it.
 func (z *Zincati) Stage() error {
 	err := errors.Join(z.daemon.Start(), z.daemon.SetDeployments(
 		hosttest.Deployment{Version: ostreeAfter, Staged: true, Locked: true}, hosttest.Deployment{Version: ostreeBefore, Booted: true}))
@@ -97,33 +100,33 @@ func (z *Zincati) Stage() error {
 	return err
 }
 
-// LogIn lets so many users be logged in for one look each: Zincati waits for them.
+// LogIn makes users appear logged in for the given number of checks.
 func (z *Zincati) LogIn(looks int) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.sessions = looks
 }
 
-// Answers are what it has been answered so far.
+// Answers returns the answers so far.
 func (z *Zincati) Answers() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return append([]string(nil), z.answers...)
 }
 
-// Finalized counts how often somebody has finalized a deployment.
+// Finalized counts how often a deployment was finalized.
 func (z *Zincati) Finalized() int {
 	calls := slices.DeleteFunc(z.daemon.Calls(), func(call string) bool { return call != "FinalizeDeployment" })
 	return len(calls)
 }
 
-// Restart is systemctl restart: a request that waits is lost.
+// Restart does the same as systemctl restart: a waiting request is lost.
 func (z *Zincati) Restart() {
 	z.Kill()
 	z.Start()
 }
 
-// Start starts it, if it does not run.
+// Start starts it, if it is not running.
 func (z *Zincati) Start() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -135,7 +138,7 @@ func (z *Zincati) Start() {
 	z.ended.Go(func() { z.run(ctx) })
 }
 
-// Kill ends it, at once.
+// Kill kills it.
 func (z *Zincati) Kill() {
 	z.mu.Lock()
 	stop := z.stop
@@ -147,7 +150,7 @@ func (z *Zincati) Kill() {
 	}
 }
 
-// run reports the steady state, and then finalizes what is staged when it is permitted to.
+// run reports the steady state, and then finalizes the staged deployment once it is allowed to.
 func (z *Zincati) run(ctx context.Context) {
 	for !z.ask(ctx, "steady-state") {
 		if !pause(ctx, jittered(zincatiRetry)) {
@@ -185,7 +188,7 @@ func (z *Zincati) waitsForUsers() bool {
 	return z.sessions >= 0
 }
 
-// ask asks one of the replicas, as kube-proxy chooses it.
+// ask sends a request to one of the replicas, as kube-proxy selects it.
 func (z *Zincati) ask(ctx context.Context, call string) bool {
 	servers := z.servers()
 	if len(servers) == 0 {
@@ -222,7 +225,7 @@ func (z *Zincati) note(answer string) {
 	z.answers = append(z.answers, answer)
 }
 
-// finalize is `rpm-ostree finalize-deployment CHECKSUM`.
+// finalize does the same as `rpm-ostree finalize-deployment CHECKSUM`.
 func (z *Zincati) finalize(ctx context.Context) {
 	client := rpmostree.Finalizer{Connect: host.SystemBus(z.host.Bus.Address()), Clock: clock.RealClock{}, HostRoot: "/"}
 	if err := client.Finalize(ctx); err != nil {
@@ -230,7 +233,7 @@ func (z *Zincati) finalize(ctx context.Context) {
 	}
 }
 
-// systemctlReboot is how rpm-ostree reboots after it has finalized a deployment.
+// systemctlReboot reboots the machine like rpm-ostree after it has finalized a deployment.
 func (z *Zincati) systemctlReboot() {
 	conn, err := dbus.Connect(z.host.Bus.Address())
 	if err != nil {
@@ -245,7 +248,7 @@ func (z *Zincati) systemctlReboot() {
 
 func jittered(d time.Duration) time.Duration { return d + rand.N(d/10) }
 
-// pause waits, and reports whether ctx goes on.
+// pause waits, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -10,8 +10,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Zincati stages updates, locked, and asks. Each node is drained first, one at a time, and Zincati reboots it: also one that waits for
-// users, one that is restarted while it asks, and one of which the manager is killed. A Zincati that has died is replaced by the agent.
+// Zincati stages locked updates and asks for permission. Each node is drained first, one at a time,
+// and then rebooted by Zincati. One of them waits for users, one restarts while it asks, and for
+// one the manager is killed. If Zincati has died, the agent finalizes the update.
 func TestZincati_RebootsWhenThePolicyPermits_Behaviour65(t *testing.T) {
 	engines, err := ParseEngines(zincatiName)
 	must(t, err)
@@ -27,7 +28,8 @@ func TestZincati_RebootsWhenThePolicyPermits_Behaviour65(t *testing.T) {
 	s.fleet.Managers()[0].Kill()
 	s.awaitFinished()
 	for i, h := range hosts {
-		// Nobody has finalized the update of the last machine but its agent, which was told nothing.
+		// Nobody but the agent finalized the update of the last machine, whose Zincati got no
+		// answer.
 		answers := h.Zincati.Answers()
 		if yes, finalized := slices.Contains(answers, "pre-reboot 200"), h.Zincati.Finalized(); yes != (i != 3) || finalized != 1 {
 			t.Errorf("%s: finalized %d times, answers: %q", h.Name, finalized, answers)

@@ -24,7 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// agentPhases brings an agent into a phase and returns while it is in it.
+// agentPhases maps names of phases to functions that bring an agent into the phase.
 var agentPhases = map[string]func(h *host){
 	"it waits for an API server that accepts and does not answer": func(h *host) {
 		address, connected := mute(h.t, "tcp", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func TestAgent_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 	}
 }
 
-// host is one machine with its Node, and the agent on it as a process.
+// host is a machine with its Node, and the agent as a process.
 type host struct {
 	*hosttest.Machine
 	*front
@@ -126,7 +126,8 @@ type host struct {
 	agent *process.Process
 }
 
-// newHost is up, with an update that waits for a reboot, and waits for volumes for an hour. No agent runs yet.
+// newHost returns a machine that is up, with a staged update and a volume timeout of an hour. Its
+// agent does not run yet.
 func newHost(t *testing.T, name string) *host {
 	t.Helper()
 	h := &host{Machine: hosttest.NewMachine(t, name, "1"), front: newFront(t)}
@@ -140,7 +141,7 @@ func newHost(t *testing.T, name string) *host {
 	return h
 }
 
-// boot is a boot with nothing staged, and its kubelet.
+// boot boots the machine with nothing staged, and plays its kubelet.
 func (h *host) boot() {
 	h.t.Helper()
 	must(h.t, h.Boot())
@@ -199,20 +200,21 @@ func (h *host) showsWithin(limit time.Duration, kind corev1.NodeConditionType, w
 	})
 }
 
-// grant is what the manager writes.
+// grant grants the reboot like the manager.
 func (h *host) grant() {
 	h.t.Helper()
 	must(h.t, testenv.Grant(h.t.Context(), api, h.Name, h.node(), protocol.Grant{Seq: 1, State: protocol.GrantActive}))
 }
 
-// granted runs the agent, and grants what it asks for.
+// granted runs the agent, and grants the reboot.
 func (h *host) granted() {
 	h.t.Helper()
 	h.asks()
 	h.grant()
 }
 
-// guarded is granted with a pod that a budget keeps, and waits until the drain waits for that.
+// guarded is like granted, with a pod that a budget protects, and waits until the drain waits for
+// the pod.
 func (h *host) guarded() {
 	h.t.Helper()
 	h.pod()
@@ -221,19 +223,19 @@ func (h *host) guarded() {
 	h.shows(corev1.NodeDrainInProgress, "True")
 }
 
-// called waits for a call of logind.
+// called waits for a call to logind.
 func (h *host) called(method string) {
 	h.t.Helper()
 	until(h.t, method+" of logind", func() bool { return strings.Contains(strings.Join(h.Logind.Calls(), " "), method) })
 }
 
-// pod runs on the machine.
+// pod creates a pod on the machine.
 func (h *host) pod() {
 	h.t.Helper()
 	h.podOf(h.Name, func(*corev1.Pod) {})
 }
 
-// podOf runs on the machine under a name of its own, changed.
+// podOf creates a named and modified pod on the machine.
 func (h *host) podOf(name string, change func(*corev1.Pod)) {
 	h.t.Helper()
 	pod := &corev1.Pod{
@@ -251,7 +253,7 @@ func (h *host) podOf(name string, change func(*corev1.Pod)) {
 	must(h.t, api.Status().Update(h.t.Context(), pod))
 }
 
-// budget allows no eviction of the pod.
+// budget creates a PodDisruptionBudget that allows no eviction of the pod.
 func (h *host) budget() {
 	h.t.Helper()
 	budget := &policyv1.PodDisruptionBudget{

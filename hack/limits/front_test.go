@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// front is between one program and the API server, and can leave requests without an answer.
+// front is a proxy between one program and the API server that can leave requests unanswered.
 type front struct {
 	wire wire.Wire
 	URL  string
@@ -23,7 +23,7 @@ type front struct {
 	t *testing.T
 }
 
-// newFront passes everything on, as an administrator.
+// newFront returns a proxy that forwards everything as an administrator.
 func newFront(t *testing.T) *front {
 	t.Helper()
 	transport, err := rest.TransportFor(env.Config())
@@ -34,8 +34,8 @@ func newFront(t *testing.T) *front {
 	return f
 }
 
-// hangs leaves requests unanswered from now on, does something, and returns once such a request has been sent. Watches that stand
-// go on.
+// hangs leaves requests unanswered from now on, calls after, and waits for such a request. Open
+// watches continue.
 func (f *front) hangs(which func(*http.Request) bool, after func()) {
 	f.t.Helper()
 	sent := make(chan struct{})
@@ -52,10 +52,11 @@ func (f *front) hangs(which func(*http.Request) bool, after func()) {
 	}
 }
 
-// nothing is done where a program asks by itself.
+// nothing is for programs that send requests by themselves.
 func nothing() {}
 
-// everything is each request; request is those of a method to paths that end, or hold, what is given.
+// everything matches every request. request matches those with a method and with paths that end in,
+// or contain, a text.
 func everything(*http.Request) bool { return true }
 
 func request(method, part string) func(*http.Request) bool {
@@ -68,7 +69,7 @@ func watch(resource string) func(*http.Request) bool {
 	}
 }
 
-// kubeconfig is a file that leads to an address.
+// kubeconfig writes a kubeconfig for an address.
 func kubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -76,7 +77,7 @@ func kubeconfig(t *testing.T, server string) string {
 	return path
 }
 
-// mute accepts connections and reports nothing; connected is closed with the first one.
+// mute accepts connections and answers nothing. connected is closed with the first one.
 func mute(t *testing.T, network, address string) (at string, connected <-chan struct{}) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)

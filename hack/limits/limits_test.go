@@ -1,6 +1,7 @@
-// Package limits tests what the operator's two programs take, and how soon they end. Real processes are asked to end in every phase of
-// their work, against a real API server that stops answering in the middle of it. What is flat over thousands of cycles and under
-// floods is shown beside what could grow, in controllers and agent. `make limits` runs all of them.
+// Package limits tests the resources of the operator's two programs, and how fast they end. Real
+// processes get SIGTERM in every phase of their work, while a real API server stops answering. The
+// tests of controllers and agent check that nothing grows over thousands of cycles and under
+// floods. `make limits` runs all of them.
 package limits
 
 import (
@@ -24,16 +25,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// stopLimit is within which a program that is asked to end has to be gone.
+// stopLimit is the time within which a program must end after SIGTERM.
 const stopLimit = 5 * time.Second
 
-// capped reports whether a phase or a flood is left out: with -short each fourth is shown.
+// capped reports whether to skip a phase or a flood. With -short only every fourth one runs.
 func capped(phase int) bool { return testing.Short() && phase%4 != 0 }
 
 var (
 	env *embedded.Cluster
 	api client.Client
-	// manager and agent are the programs.
+	// manager and agent are the paths of the programs.
 	manager, agent string
 )
 
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run builds the programs as they ship, and starts an API server for the tests.
+// run builds the shipped programs, and starts an API server for the tests.
 func run(m *testing.M) (code int, err error) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -73,7 +74,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// create makes an object that goes with the test. The namespaces stay: no controller here ends them.
+// create creates an object, and deletes it with the test. Namespaces stay, because no controller
+// here removes them.
 func create(t *testing.T, o client.Object) {
 	t.Helper()
 	must(t, api.Create(t.Context(), o))
@@ -81,19 +83,19 @@ func create(t *testing.T, o client.Object) {
 		return
 	}
 	t.Cleanup(func() {
-		// The finalizer is the manager's, which is gone.
+		// The finalizer belongs to the manager, which is gone.
 		_ = api.Patch(context.Background(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 		_ = api.Delete(context.Background(), o)
 	})
 }
 
-// until polls for what must come true within half a minute.
+// until polls a condition for up to half a minute.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	untilWithin(t, 30*time.Second, what, is)
 }
 
-// untilWithin polls for what must come true within a time.
+// untilWithin polls a condition for up to the given time.
 func untilWithin(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	come := func(context.Context) (bool, error) { return is(), nil }
@@ -102,7 +104,7 @@ func untilWithin(t *testing.T, limit time.Duration, what string, is func() bool)
 	}
 }
 
-// ends sends SIGTERM to a program in a phase, and measures how long it takes.
+// ends sends SIGTERM to a program in a phase, and measures the time until it ends.
 func ends(t *testing.T, program, phase string, p *process.Process) {
 	t.Helper()
 	if !p.Alive() {

@@ -16,11 +16,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-// managerPhase brings a manager into a phase and returns while it is in it.
+// managerPhase brings a manager into a phase.
 type managerPhase struct {
 	name  string
 	reach func(s *site)
-	// keeps reports whose the Lease is afterwards. Empty: it was given back, or never taken.
+	// keeps is the holder of the Lease afterwards. It is empty if the Lease was released or never
+	// taken.
 	keeps string
 }
 
@@ -32,7 +33,7 @@ var managerPhases = []managerPhase{
 	}},
 	{name: "the first list of Nodes hangs", reach: func(s *site) {
 		s.hangs(watch("nodes"), s.start)
-		s.elected() // meanwhile: who is asked to end in the middle of that cannot know whether it has become leader
+		s.elected() // a manager that is stopped during the election cannot know whether it has won
 	}},
 	{name: "the election hangs", reach: func(s *site) { s.hangs(request(http.MethodGet, "/leases/"), s.start) }},
 	{name: "another one leads", keeps: "another", reach: func(s *site) {
@@ -105,7 +106,7 @@ func TestManager_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 		if capped(i) {
 			continue
 		}
-		// One after the other: each would decide about the nodes of all.
+		// They run one after the other, because each would decide about all nodes.
 		t.Run(phase.name, func(t *testing.T) {
 			s := newSite(t, fmt.Sprintf("site-%d", i+1))
 			phase.reach(s)
@@ -125,10 +126,10 @@ func TestManager_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 	}
 }
 
-// leaseName is the Lease of the managers.
+// leaseName is the name of the managers' Lease.
 const leaseName = "reboot-operator-manager"
 
-// site is a namespace, a Node that needs a reboot, and a manager as a process.
+// site is a namespace with a Node that needs a reboot and a manager as a process.
 type site struct {
 	*front
 
@@ -143,7 +144,7 @@ func newSite(t *testing.T, name string) *site {
 	return s
 }
 
-// needy is a Node that waits for its reboot.
+// needy creates a Node that waits for its reboot.
 func (s *site) needy() {
 	s.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{"site": s.name}}}
@@ -157,7 +158,7 @@ func (s *site) needy() {
 	must(s.t, api.Status().Update(s.t.Context(), node))
 }
 
-// policy governs that Node.
+// policy creates a policy that governs the Node.
 func (s *site) policy(edits ...func(*v1alpha1.RebootPolicySpec)) {
 	s.t.Helper()
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: v1alpha1.RebootPolicySpec{
@@ -187,7 +188,7 @@ func (s *site) startAt(server string) {
 	s.t.Cleanup(s.manager.Kill)
 }
 
-// holder is who leads. Empty: no manager does.
+// holder returns the holder of the Lease, or "".
 func (s *site) holder() string {
 	s.t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -211,7 +212,7 @@ func (s *site) leads() {
 	until(s.t, "its workers to start", func() bool { return strings.Contains(s.manager.Tail(100), "Starting workers") })
 }
 
-// another is a manager elsewhere that leads for an hour.
+// another makes another manager the leader for an hour.
 func (s *site) another() {
 	s.t.Helper()
 	now := metav1.NewMicroTime(time.Now())

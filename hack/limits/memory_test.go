@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
 
-// memoryLimit is what the kubelet gives an agent, in bytes.
+// memoryLimit returns an agent's memory limit, in bytes.
 func memoryLimit(t *testing.T) int64 {
 	t.Helper()
 	var agents appsv1.DaemonSet
@@ -26,7 +26,8 @@ func memoryLimit(t *testing.T) int64 {
 	return agents.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
 }
 
-// floods make large what a tenant of the cluster or a user of the machine can, and return once the agent has been through it.
+// floods maps names to functions that flood the agent with what tenants of the cluster or users of
+// the machine can create, and that return once the agent has processed it.
 var floods = map[string]func(h *host){
 	"broadcasts of 30 MiB": func(h *host) {
 		h.Engine.SetStatus(hosttest.Idle())
@@ -64,7 +65,8 @@ var floods = map[string]func(h *host){
 	},
 }
 
-// broadcasts sends what any user of the machine may send, and then what the agent waits for. A busy machine takes a while to read it all.
+// broadcasts sends signals that any user of the machine may send, and then one that the agent waits
+// for. A busy machine takes a while to read them all.
 func (h *host) broadcasts(count int, body any) {
 	h.t.Helper()
 	conn, err := h.Bus.Connect()
@@ -79,7 +81,7 @@ func (h *host) broadcasts(count int, body any) {
 	h.showsWithin(3*time.Minute, v1alpha1.NodeRebootRequired, "True")
 }
 
-// pods run on the machine, and a budget lets none of them go.
+// pods creates pods on the machine, and a budget that protects all of them.
 func (h *host) pods(change func(*corev1.Pod)) {
 	h.t.Helper()
 	h.budget()
@@ -88,7 +90,7 @@ func (h *host) pods(change func(*corev1.Pod)) {
 	}
 }
 
-// drains runs the agent until it has read the pods and the budget keeps them.
+// drains runs the agent until it has read the pods and waits because of the budget.
 func (h *host) drains() {
 	h.t.Helper()
 	h.granted()

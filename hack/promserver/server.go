@@ -25,23 +25,24 @@ import (
 
 // Server is a Prometheus that runs until its test ends.
 type Server struct {
-	// URL is where its HTTP API is, without a path.
+	// URL is the address of its HTTP API, without a path.
 	URL string
 
 	client  *http.Client
 	running *process.Process
 }
 
-// Security is who may ask a server.
+// Security restricts access to a server.
 type Security struct {
-	// Web is the text of web.config.yml: TLS and users. Empty: plain HTTP, for all.
+	// Web is the content of web.config.yml with TLS and users. If empty, the server uses plain HTTP
+	// without authentication.
 	Web string
-	// Client asks whether the server is ready. Nil: http.DefaultClient.
+	// Client is the client that checks whether the server is ready, or nil for http.DefaultClient.
 	Client *http.Client
 }
 
-// Program is the path of prometheus or promtool. A test is skipped where `make prometheus` has not built them, and fails
-// where PROMETHEUS_REQUIRED is set: `make ci` sets it.
+// Program returns the path of prometheus or promtool. It skips the test if `make prometheus` has
+// not built them, or fails it if PROMETHEUS_REQUIRED is set, as in `make ci`.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(testenv.Root(), "bin", "prometheus", name)
@@ -55,14 +56,15 @@ func Program(t testing.TB, name string) string {
 	return ""
 }
 
-// Start starts a Prometheus with a configuration, the text of prometheus.yml, and waits until it answers queries.
-// Relative paths in the configuration begin at dir; "" is a folder of the server's own.
+// Start starts a Prometheus with the given content of prometheus.yml, and waits until it answers
+// queries. Relative paths in the configuration start at dir, or at the server's own folder if dir
+// is empty.
 func Start(t testing.TB, dir, config string) *Server {
 	t.Helper()
 	return StartSecured(t, dir, config, Security{})
 }
 
-// StartSecured is Start for a server that not all may ask.
+// StartSecured is like Start, with restricted access.
 func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 	t.Helper()
 	program, data := Program(t, "prometheus"), t.TempDir()
@@ -93,7 +95,7 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 	return s
 }
 
-// awaitReady returns once the server reports that it is ready, or refuses a client without credentials.
+// awaitReady waits until the server says that it is ready, or rejects a client without credentials.
 func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
 	err := embedded.Await(t.Context(), "Prometheus to be ready", 2*time.Minute, s.running.ExitError, func(ctx context.Context) bool {
@@ -105,21 +107,22 @@ func (s *Server) awaitReady(t testing.TB) {
 	}
 }
 
-// Sample is one series of an instant query's answer.
+// Sample is one series in the answer to an instant query.
 type Sample struct {
 	Metric map[string]string `json:"metric"`
-	// Value is the instant, in seconds, and the value as text.
+	// Value holds the time in seconds, and the value as text.
 	Value [2]any `json:"value"`
 }
 
-// Query evaluates an expression that yields an instant vector, now.
+// Query evaluates an expression that returns an instant vector.
 func (s *Server) Query(ctx context.Context, expression string) ([]Sample, error) {
 	var data struct{ Result []Sample }
 	err := s.API(ctx, "query", url.Values{"query": {expression}}, &data)
 	return data.Result, err
 }
 
-// API asks an endpoint below /api/v1 and reads `data` of its answer. The error has the text of Prometheus.
+// API calls an endpoint below /api/v1 and decodes `data` of its answer. Errors have Prometheus'
+// text.
 func (s *Server) API(ctx context.Context, endpoint string, arguments url.Values, data any) error {
 	_, body, err := s.get(ctx, "/api/v1/"+endpoint+"?"+arguments.Encode())
 	if err != nil {
@@ -156,7 +159,8 @@ func (s *Server) get(ctx context.Context, path string) (int, []byte, error) {
 	return response.StatusCode, body, nil
 }
 
-// Freeze makes the server take connections and answer nothing, until Resume. It returns once the server has stopped.
+// Freeze makes the server accept connections but answer nothing, until Resume. It returns once the
+// server has stopped.
 func (s *Server) Freeze() {
 	_ = s.running.Signal(syscall.SIGSTOP) // it may have ended
 	for s.running.Alive() && !s.stopped() {
@@ -164,7 +168,7 @@ func (s *Server) Freeze() {
 	}
 }
 
-// stopped reports whether every thread is; one that is not yet may still answer.
+// stopped reports whether every thread has stopped. A running thread may still answer.
 func (s *Server) stopped() bool {
 	threads, err := procfs.AllThreads(s.running.Pid())
 	return err != nil || !slices.ContainsFunc(threads, func(thread procfs.Proc) bool {
@@ -176,7 +180,7 @@ func (s *Server) stopped() bool {
 // Resume ends Freeze.
 func (s *Server) Resume() { _ = s.running.Signal(syscall.SIGCONT) } // it may have ended
 
-// Stop ends the server before its test does.
+// Stop stops the server before the end of its test.
 func (s *Server) Stop(ctx context.Context) {
 	s.Resume()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An image is an OCI layout, which has the program of each architecture under its own. That it has the same bits whenever it is written
-// is shown by hack/release.
+// An image must be an OCI layout with the program of each architecture. The tests of hack/release
+// check that its bytes are reproducible.
 func TestWrite_IsAnOCILayout(t *testing.T) {
 	dir := t.TempDir()
 	var images []Image
@@ -113,7 +113,7 @@ func untar(t *testing.T, text []byte) map[string]file {
 	}
 }
 
-// blob is what a descriptor names, held to its digest and size.
+// blob returns the content of a descriptor, and checks its digest and size.
 func blob(t *testing.T, files map[string]file, d descriptor) []byte {
 	t.Helper()
 	content := files["blobs/sha256/"+d.Digest[len("sha256:"):]].content

@@ -1,5 +1,6 @@
-// Program release packs what hack/release.sh has built: images, archives of the plugin, the manifest for krew, the chart. The
-// bits follow from the programs and the checkout: no clock, no folder, no user.
+// Program release packs what hack/release.sh has built: images, archives of the plugin, the
+// manifest for krew, the chart. The bits follow from the programs and the checkout: no clock, no
+// folder, no user.
 //
 // `helm package` writes the times of the checkout's files into the chart. ko and goreleaser build
 // the programs again, with flags of their own, and neither packs the chart. Bills of materials are
@@ -34,7 +35,7 @@ func main() {
 	}
 }
 
-// release is what is packed, and where from and to.
+// release says what to pack, from where and to where.
 type release struct {
 	version, root, programs, out string
 }
@@ -51,7 +52,8 @@ func (r release) pack() error {
 	return r.plugin()
 }
 
-// image makes an image of a program for both architectures, with the user and the entrypoint of the Dockerfile.
+// image builds an image of a program for both architectures, with the user and the entrypoint of
+// the Dockerfile.
 func (r release) image(name string) error {
 	var images []rack.Image
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -70,7 +72,7 @@ func (r release) image(name string) error {
 	return rack.Write(filepath.Join(r.out, name+".oci.tar"), images...)
 }
 
-// chart packs config/chart as `helm package` does, with the release's versions in Chart.yaml.
+// chart packs config/chart like `helm package`, with the release's versions in Chart.yaml.
 func (r release) chart() error {
 	number := strings.TrimPrefix(r.version, "v")
 	folder := filepath.Join(r.root, "config", "chart")
@@ -98,7 +100,7 @@ func (r release) chart() error {
 	return err
 }
 
-// plugin makes an archive of the plugin for each platform that krew.yaml names, and fills krew.yaml in.
+// plugin builds an archive of the plugin for each platform in krew.yaml, and completes krew.yaml.
 func (r release) plugin() error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
@@ -123,7 +125,7 @@ func (r release) plugin() error {
 	return os.WriteFile(filepath.Join(r.out, "reboot.yaml"), manifest.Bytes(), 0o600)
 }
 
-// pluginArchive makes kubectl-reboot_OS_ARCH.tar.gz, and returns its checksum.
+// pluginArchive builds kubectl-reboot_OS_ARCH.tar.gz, and returns its checksum.
 func (r release) pluginArchive(name string, license []byte) (string, error) {
 	platform := strings.TrimSuffix(strings.TrimPrefix(name, "kubectl-reboot_"), ".tar.gz")
 	program := "kubectl-reboot"
@@ -140,7 +142,7 @@ func (r release) pluginArchive(name string, license []byte) (string, error) {
 	return r.write(name, &packed)
 }
 
-// write writes an archive, packed, and returns its checksum.
+// write writes a compressed archive, and returns its checksum.
 func (r release) write(name string, archive *rack.Archive) (string, error) {
 	packed, err := archive.Pack()
 	if err := errors.Join(err, os.WriteFile(filepath.Join(r.out, name), packed, 0o600)); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a release publishes follows from the programs and the checkout: the second time it has the same bits.
+// A release only depends on the programs and the checkout: a second one must be identical.
 func TestRelease(t *testing.T) {
 	programs := t.TempDir()
 	for platform, names := range map[string][]string{
@@ -120,7 +120,7 @@ func unpack(t *testing.T, packed []byte) map[string]string {
 	}
 }
 
-// scan is hack/scan.sh, of one image.
+// scan runs hack/scan.sh on one image.
 func scan(t *testing.T, image []byte) (string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image.tar")
@@ -149,7 +149,7 @@ func tape(t *testing.T, content []byte, files ...tar.Header) []byte {
 	return text.Bytes()
 }
 
-// What cannot be read is never taken for clean.
+// Images that cannot be read must not pass the scan.
 func TestScan_TakesOneProgramAndNothingElse(t *testing.T) {
 	program, layer := tar.Header{Name: "manager", Mode: 0o755}, tar.Header{Name: "blobs/sha256/a"}
 	capable := tar.Header{Name: "manager", Mode: 0o755, PAXRecords: map[string]string{"SCHILY.xattr.security.capability": "x"}}

@@ -4,16 +4,16 @@ import corev1 "k8s.io/api/core/v1"
 
 // Prefixes of the keys that earlier operators leave on nodes.
 const (
-	PrefixCLUO      = "container-linux-update.v1.coreos.com/" // the COS operator's too
+	PrefixCLUO      = "container-linux-update.v1.coreos.com/" // also of the COS operator
 	PrefixFLUO      = "flatcar-linux-update.v1.flatcar-linux.net/"
 	PrefixRPMOSTree = "atomic-update.v1.redhat.com/"
-	PrefixCoreOS    = "reboot-agent.v1.demo.local/" // coreos-reboot-operator's
+	PrefixCoreOS    = "reboot-agent.v1.demo.local/" // coreos-reboot-operator
 	PrefixKured     = "weave.works/"
-	PrefixSUC       = "upgrade.cattle.io/" // system-upgrade-controller's
+	PrefixSUC       = "upgrade.cattle.io/" // system-upgrade-controller
 )
 
-// MarkByAncestors puts everything on a Node by which earlier operators show that a reboot is wanted, allowed and under way, all at
-// once. The node is not cordoned.
+// MarkByAncestors adds everything by which earlier operators show that a reboot is requested,
+// allowed and in progress, all at once. It does not cordon the node.
 func MarkByAncestors(node *corev1.Node) {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Shipped is the path of a program that Build has built: apart from those that `make build` makes for people.
+// Shipped returns the path of a program that Build has built. `make build` uses another folder.
 func Shipped(program string) string { return ShippedIn(Root(), program) }
 
 // ShippedIn returns the path of a program that BuildIn has built in a checkout.
@@ -18,17 +18,18 @@ func ShippedIn(checkout, program string) string {
 	return filepath.Join(checkout, "bin", "shipped", program)
 }
 
-// built are the programs that this process has built. Even where nothing is to be done, go build takes a second to find out.
+// built holds the programs that this process has built, because even an up-to-date go build takes a
+// second.
 var built = struct {
 	sync.Mutex
 	paths map[string]bool
 }{paths: map[string]bool{}}
 
-// Build builds manager, agent or kubectl-reboot as it ships: with the flags of the Makefile and the Dockerfile, but for the version. It
-// returns the program's path. Where it is up to date nothing is done: suites share it.
+// Build builds manager, agent or kubectl-reboot with the flags of the Makefile and the Dockerfile,
+// except the version, and returns the program's path. Suites share the result.
 func Build(ctx context.Context, program string) (string, error) { return BuildIn(ctx, Root(), program) }
 
-// BuildIn builds a program as Build does, in another checkout.
+// BuildIn is like Build, for another checkout.
 func BuildIn(ctx context.Context, checkout, program string) (string, error) {
 	out, folder := ShippedIn(checkout, program), "./"+program
 	if program == "manager" {
@@ -48,8 +49,8 @@ func BuildIn(ctx context.Context, checkout, program string) (string, error) {
 	return out, nil
 }
 
-// Checkout returns a folder with the files of a commit. A clone without that commit is an error. The
-// clone may belong to another user.
+// Checkout returns a folder with the files of a commit. It fails if the clone does not have the
+// commit. The clone may belong to another user.
 func Checkout(ctx context.Context, commit string) (string, error) {
 	folder := filepath.Join(Root(), "bin", "commits", commit)
 	if _, err := os.Stat(folder); err == nil {

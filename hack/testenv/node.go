@@ -15,7 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// PatchNode changes a Node as an owner of its fields, by its status where the patch has one.
+// PatchNode patches a Node with a field manager, through the status subresource if the patch has a
+// status.
 func PatchNode(ctx context.Context, nodes client.Client, owner, name string, patch map[string]any) error {
 	text, err := json.Marshal(patch)
 	if err != nil {
@@ -28,14 +29,14 @@ func PatchNode(ctx context.Context, nodes client.Client, owner, name string, pat
 	return nodes.Patch(ctx, node, raw, client.FieldOwner(owner))
 }
 
-// Condition is one of a Node, as a patch has it.
+// Condition returns a condition of a Node for a patch.
 func Condition(kind corev1.NodeConditionType, status, reason string) map[string]any {
 	return map[string]any{
 		"type": kind, "status": status, "reason": reason, "lastTransitionTime": metav1.Now().Format(time.RFC3339),
 	}
 }
 
-// Ready is the condition of a Node as of an instant.
+// Ready returns the Ready condition of a Node at a time.
 func Ready(status corev1.ConditionStatus, reason, message string, at time.Time) corev1.NodeCondition {
 	now := metav1.NewTime(at)
 	return corev1.NodeCondition{
@@ -43,13 +44,15 @@ func Ready(status corev1.ConditionStatus, reason, message string, at time.Time) 
 	}
 }
 
-// ReportReady writes what a kubelet that has come up does: the Node is Ready, in a boot. No two reports are the same.
+// ReportReady writes the report of a kubelet that has come up: the Node is Ready, with a boot ID.
+// Each report is different.
 func ReportReady(ctx context.Context, nodes client.Client, name, bootID string) error {
 	now := time.Now()
 	return Report(ctx, nodes, name, bootID, Ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status at "+now.Format(time.RFC3339Nano), now))
 }
 
-// Report writes the status of a Node as its kubelet does, in one revision. No boot ID: that stays as it is.
+// Report writes the status of a Node like its kubelet, in one revision. An empty boot ID leaves the
+// old one.
 func Report(ctx context.Context, nodes client.Client, name, bootID string, ready corev1.NodeCondition) error {
 	status := map[string]any{"conditions": []corev1.NodeCondition{ready}}
 	if bootID != "" {
@@ -58,8 +61,9 @@ func Report(ctx context.Context, nodes client.Client, name, bootID string, ready
 	return PatchNode(ctx, nodes, "kubelet", name, map[string]any{"status": status})
 }
 
-// Grant makes the ledger of a policy of one entry, as the manager does, and then publishes the grant on a Node, for the boot it is in. A
-// policy that is gone has no ledger. Of the grant, the number and the state are the caller's.
+// Grant writes a ledger with one entry to a policy like the manager, if the policy exists, and then
+// publishes the grant on a Node for its current boot. The caller sets the number and the state of
+// the grant.
 func Grant(ctx context.Context, api client.Client, name string, node *corev1.Node, grant protocol.Grant, edits ...func(*v1alpha1.LedgerEntry)) error {
 	bootID, at, policy := node.Status.NodeInfo.BootID, metav1.Now(), &v1alpha1.RebootPolicy{}
 	switch err := api.Get(ctx, client.ObjectKey{Name: name}, policy); {

@@ -7,7 +7,8 @@ import (
 	"net/http"
 )
 
-// Probe is what the kubelet gets from a program's probe: the status and the text of the answer; without one, the error.
+// Probe returns the result of a kubelet's probe: the status and the text of the answer, or the
+// error.
 func Probe(ctx context.Context, address, path string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
 	if err != nil {

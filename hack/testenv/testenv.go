@@ -1,5 +1,5 @@
-// Package testenv is what the project's tests have around them: its folders and programs, clients, and what other operators leave
-// behind. Package embedded starts the API server that they run against.
+// Package testenv provides what the project's tests share: paths, programs, clients, and traces of
+// other operators. Package embedded starts the API server for them.
 package testenv
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// SeveralManagers lets a process run several managers, whose controllers have the same names.
+// SeveralManagers allows several managers, whose controllers have the same names, in one process.
 func SeveralManagers(o *manager.Options) { o.Controller.SkipNameValidation = new(true) }
 
-// NewManager makes a manager with the options of its program, one of several in this process.
+// NewManager returns a manager with the options of its program. Several may run in this process.
 func NewManager(config *rest.Config, made func() (manager.Options, error)) (manager.Manager, error) {
 	options, err := made()
 	if err != nil {
@@ -33,7 +33,7 @@ func NewManager(config *rest.Config, made func() (manager.Options, error)) (mana
 	return manager.New(config, options)
 }
 
-// Root is the root folder of the repository that the working directory is in.
+// Root returns the root folder of the repository that contains the working directory.
 var Root = sync.OnceValue(func() string {
 	working, err := os.Getwd()
 	if err != nil {
@@ -47,7 +47,8 @@ var Root = sync.OnceValue(func() string {
 	return working
 })
 
-// Assets is the folder with the control plane's programs: KUBEBUILDER_ASSETS where it is set, else bin/k8s.
+// Assets returns the folder with the programs of the control plane: KUBEBUILDER_ASSETS, or else
+// bin/k8s.
 func Assets() string {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir
@@ -55,7 +56,7 @@ func Assets() string {
 	return filepath.Join(Root(), "bin", "k8s")
 }
 
-// Number is what an environment variable sets, or else a number.
+// Number returns the number in an environment variable, or a default.
 func Number(variable string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		return n
@@ -63,10 +64,11 @@ func Number(variable string, otherwise int) int {
 	return otherwise
 }
 
-// registered is how the registration went. It happens before anything runs: the scheme is everybody's, and has no lock.
+// registered is the result of the registration, which happens before anything runs because the
+// scheme is shared and not locked.
 var registered = v1alpha1.AddToScheme(scheme.Scheme)
 
-// NewClient is a client of the project's kinds and of all of Kubernetes, which can watch.
+// NewClient returns a client with watches for the project's kinds and all of Kubernetes.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
 	if registered != nil {
 		return nil, fmt.Errorf("registering the API: %w", registered)
@@ -78,7 +80,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// WriteKubeconfig writes a kubeconfig that leads to the same API server as a config does, as the same user.
+// WriteKubeconfig writes a kubeconfig with the API server and the user of a config.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"it": {Server: config.Host, CertificateAuthorityData: config.CAData}},
@@ -95,10 +97,10 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
-// Kustomization writes into dir what `make deploy CONFIG=… COMPONENTS=…` applies: a folder of the repository, such as
-// config/default, with folders of config/components.
+// Kustomization writes a kustomization to dir like `make deploy CONFIG=… COMPONENTS=…`: a folder of
+// the repository, such as config/default, with folders of config/components.
 func Kustomization(dir, folder string, components ...string) error {
-	root, err := filepath.Rel(dir, Root()) // kustomize takes no absolute path
+	root, err := filepath.Rel(dir, Root()) // kustomize does not accept absolute paths
 	if err != nil {
 		return fmt.Errorf("writing a kustomization: %w", err)
 	}
@@ -113,8 +115,8 @@ func Kustomization(dir, folder string, components ...string) error {
 	return nil
 }
 
-// NotShown skips a test that this machine cannot run, and names it in the file of the variable NOT_SHOWN, if it is set. hack/step.sh
-// prints that file at the end of a run. It names a test once, whatever number of its cases is skipped.
+// NotShown skips a test that cannot run on this machine. It adds the test's name to the file in
+// NOT_SHOWN, if set, once for all its cases. hack/step.sh prints that file at the end of a run.
 func NotShown(t interface {
 	Helper()
 	Name() string
@@ -128,7 +130,7 @@ func NotShown(t interface {
 		if err == nil {
 			test, _, _ := strings.Cut(t.Name(), "/")
 			_, err = fmt.Fprintf(file, "%s: %s\n", test, why)
-			_ = file.Close() // An error would have been one of the write.
+			_ = file.Close() // an error would have been one of the write
 		}
 		if err != nil {
 			t.Fatal(fmt.Errorf("noting what is not shown: %w", err))

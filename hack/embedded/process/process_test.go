@@ -67,7 +67,8 @@ func TestGroup_StopAsksThenKills(t *testing.T) {
 	}
 }
 
-// A container's processes end with its first; so do those of a program that represents one.
+// The processes of a container end with its first one. A program that stands for a container must
+// behave the same.
 func TestGroup_AProgramsOwnProgramsEndWithIt(t *testing.T) {
 	for name, end := range map[string]func(p *process.Process){
 		"killed":          func(p *process.Process) { p.Kill() },
@@ -93,7 +94,8 @@ func TestGroup_AProgramsOwnProgramsEndWithIt(t *testing.T) {
 	}
 }
 
-// starterEnv makes this very test the starter that is going to be killed: it is the folder for its program's log.
+// starterEnv makes this test binary the starter that gets killed. Its value is the folder for the
+// log.
 const starterEnv = "PROCESS_STARTER"
 
 func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
@@ -119,7 +121,7 @@ func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
 	if err := starter.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = starter.Wait() // Its error is the kill.
+	_ = starter.Wait() // the error is the kill
 	until(t, "the program to end", func() bool { return endedOrZombie(pid) })
 }
 
@@ -133,7 +135,8 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// endedOrZombie also takes a process that nobody has waited for: whose child it became is not known here.
+// endedOrZombie reports whether a process has ended, including zombies, because its parent may not
+// wait for it.
 func endedOrZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")

@@ -1,6 +1,6 @@
-// Package timeline derives the story of a rollout from the revisions of the Nodes alone. It has what each node is doing and why, when
-// each phase of its reboot began, and how many nodes were unavailable at once. It believes neither the manager nor the agents, and it
-// is pure: time is a value.
+// Package timeline derives the story of a rollout from the revisions of the Nodes alone: what each
+// node is doing and why, when each phase of its reboot began, and how many nodes were unavailable
+// at once. It does not trust the manager or the agents. It is pure, and time is an argument.
 package timeline
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// View is what one node is doing.
+// View describes what one node is doing.
 type View struct {
 	Node  string
 	State State
-	// Why is what the operator reports about it, for people.
+	// Why is the reason that the operator reports, for people.
 	Why string
-	// Reboots counts the changes of its boot ID.
+	// Reboots counts the changes of the boot ID.
 	Reboots int
 	// Cordoned is spec.unschedulable.
 	Cordoned bool
-	// Needs is condition RebootRequired=True; Reports is that the condition is there at all.
+	// Needs means that condition RebootRequired is True, and Reports that it exists.
 	Needs, Reports bool
-	// Report is what the agent reported when it needed a reboot last. Empty: it has needed none.
+	// Report is the agent's report about the last need, or empty.
 	Report string
 }
 
-// Change is one node's step from one state to the next.
+// Change is the change of one node from one state to the next.
 type Change struct {
 	At       time.Time
 	Node     string
@@ -40,19 +40,20 @@ type Change struct {
 	Why      string
 }
 
-// Story is what has happened so far.
+// Story is everything that has happened so far.
 type Story struct {
-	// Views are all nodes, by name.
+	// Views holds all nodes, sorted by name.
 	Views []View
-	// Changes are all changes, in order.
+	// Changes holds all changes, in order.
 	Changes []Change
-	// Runs are the finished reboots in the order in which they were granted.
+	// Runs holds the finished reboots in the order of their grants.
 	Runs []Run
-	// Peak is the most nodes that were ever unavailable at once: not Ready, or cordoned.
+	// Peak lists the largest set of nodes that were unavailable at once: not Ready, or cordoned.
 	Peak []string
 }
 
-// Timeline collects revisions of Nodes. The zero value is an empty one. It is not safe for concurrent use.
+// Timeline collects revisions of Nodes. The zero value is ready to use. It is not safe for
+// concurrent use.
 type Timeline struct {
 	nodes   map[string]*track
 	changes []Change
@@ -60,7 +61,7 @@ type Timeline struct {
 	peak    []string
 }
 
-// track is one node so far.
+// track is the state of one node.
 type track struct {
 	view      View
 	bootID    string
@@ -68,7 +69,7 @@ type track struct {
 	run       Run
 }
 
-// Observe takes one revision of a node in.
+// Observe adds one revision of a node.
 func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 	n, known := t.nodes[node.Name]
 	if !known {
@@ -78,7 +79,7 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 		}
 		t.nodes[node.Name] = n
 	}
-	// A node that has never had a boot ID has never been up.
+	// A node without an earlier boot ID has not been up before.
 	if id := node.Status.NodeInfo.BootID; id != n.bootID {
 		if n.bootID != "" {
 			n.view.Reboots++
@@ -116,7 +117,7 @@ func (t *Timeline) count() {
 	}
 }
 
-// Story is a copy of what has happened so far.
+// Story returns a copy of everything that has happened so far.
 func (t *Timeline) Story() Story {
 	s := Story{Changes: slices.Clone(t.changes), Runs: slices.Clone(t.runs), Peak: t.peak}
 	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
@@ -126,7 +127,7 @@ func (t *Timeline) Story() Story {
 	return s
 }
 
-// State is what a node is doing, in one word for people.
+// State is what a node is doing, in a few words for people.
 type State string
 
 // The states of a node, in the order in which a reboot goes through them.
@@ -145,11 +146,11 @@ const (
 	Settling State = "settling"
 	// Back nodes have been rebooted and are in service.
 	Back State = "back"
-	// Unavailable nodes are not Ready, or cordoned, and not by a granted reboot.
+	// Unavailable nodes are not Ready or are cordoned, without a granted reboot.
 	Unavailable State = "unavailable"
 )
 
-// look reports what a node is doing, from one revision of it alone.
+// look returns the state of a node in one revision.
 func look(node *corev1.Node) State {
 	grant, unreadable := protocol.ParseGrant(node.Annotations)
 	progress, err := protocol.ParseProgress(node.Annotations)
@@ -180,7 +181,7 @@ func underGrant(node *corev1.Node, grant *protocol.Grant, progress *protocol.Pro
 	return Settling
 }
 
-// why is the reason that the operator reports on the Node.
+// why returns the reason that the operator reports on the Node.
 func why(node *corev1.Node) string {
 	permitted := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootPermitted)
 	return strings.Trim(permitted.Reason+": "+permitted.Message, ": ")
@@ -190,34 +191,34 @@ func isReady(node *corev1.Node) bool {
 	return v1alpha1.NodeCondition(node.Status.Conditions, corev1.NodeReady).Status == corev1.ConditionTrue
 }
 
-// isAvailable is the users' view: the node runs pods and takes new ones.
+// isAvailable reports whether the node runs pods and accepts new ones.
 func isAvailable(node *corev1.Node) bool { return isReady(node) && !node.Spec.Unschedulable }
 
-// Run is one reboot of one node: when each phase began. Zero: not yet.
+// Run holds the times at which the phases of one reboot began. Those of later phases are zero.
 type Run struct {
 	Node string
-	// Granted is when its turn came.
+	// Granted is the time of the grant.
 	Granted time.Time
-	// Drain is when it was cordoned.
+	// Drain is the time of the cordon.
 	Drain time.Time
-	// Reboot is the point of no return.
+	// Reboot is the time of the point of no return.
 	Reboot time.Time
-	// Up is when it was Ready on a new boot ID.
+	// Up is the time when the node was Ready with a new boot ID.
 	Up time.Time
-	// Done is when it was back in service.
+	// Done is the time when the node was back in service.
 	Done time.Time
 }
 
-// Phases are how long each phase of a run took.
+// Phases holds the durations of the phases of a run.
 type Phases struct{ Drain, Reboot, Settle time.Duration }
 
-// Phases are how long each phase of a finished run took.
+// Phases returns the durations of the phases of a finished run.
 func (r Run) Phases() Phases {
 	return Phases{Drain: r.Reboot.Sub(r.Drain), Reboot: r.Up.Sub(r.Reboot), Settle: r.Done.Sub(r.Up)}
 }
 
-// record notes when a phase begins. A phase that one revision skips over began with the next one that is seen. A node that falls back,
-// as after an abort, begins the phase anew.
+// record sets the beginning of a phase. A skipped phase begins with the next one. A node that falls
+// back, for example after an abort, begins the phase again.
 func (t *Timeline) record(at time.Time, n *track) {
 	r := &n.run
 	phases := []*time.Time{&r.Granted, &r.Drain, &r.Reboot, &r.Up, &r.Done}

@@ -17,10 +17,10 @@ var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 
-// change is one thing that happens to a node.
+// change changes a node.
 type change func(*corev1.Node)
 
-// node is Ready, on boot "boot-one", and was given everything in changes.
+// node returns a Ready node on boot "boot-one", with the given changes.
 func node(name string, changes ...change) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}}
 	n.Status.NodeInfo.BootID = "boot-one"
@@ -63,7 +63,7 @@ var (
 	up       = set(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "")
 )
 
-// What a reboot that goes well does not pass through.
+// TestLook tests states outside of a successful reboot.
 func TestLook(t *testing.T) {
 	active := grant(protocol.GrantActive)
 	cases := map[string]struct {
@@ -84,7 +84,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// play lets things happen to one node one by one, a second apart, from a time on.
+// play applies changes to one node, a second apart.
 func play(line *Timeline, n *corev1.Node, from int, changes ...change) {
 	for i, c := range changes {
 		c(n)

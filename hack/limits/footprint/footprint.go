@@ -1,4 +1,4 @@
-// Package footprint measures what a leak makes larger, for tests that run what they measure in their own process.
+// Package footprint measures leaks, for tests that run the measured code in their own process.
 package footprint
 
 import (
@@ -18,32 +18,33 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// sample is how many bytes lie between two allocations in the heap profile. It is small enough for a figure to a tenth of a MiB.
+// sample is the sampling rate of the heap profile in bytes. It is small enough to be precise to a
+// tenth of a MiB.
 const sample = 4096
 
-// Footprint is what a process has.
+// Footprint describes the resources of a process.
 type Footprint struct {
 	Goroutines int
-	// Files are open file descriptors.
+	// Files is the number of open file descriptors.
 	Files int
-	// Heap is what lives in the heap after two collections, in bytes, but for Events.
+	// Heap is the size of live objects in the heap after two collections, in bytes, without Events.
 	Heap int64
-	// Events is what client-go remembers of the events that were recorded, in bytes, by the heap profile. It remembers each for six to
-	// twelve minutes, so that those that repeat become a series.
+	// Events is the memory in which client-go keeps recorded events, in bytes, according to the
+	// heap profile. It keeps each for six to twelve minutes, to combine repeated ones into series.
 	Events int64
 }
 
-// Precise makes the heap profile, and with it Events, precise. It is called once, before everything else.
+// Precise makes the heap profile, and with it Events, precise. Call it before everything else.
 func Precise() { runtime.MemProfileRate = sample }
 
-// Now is the footprint of this process. It fails where there is no /proc.
+// Now returns the footprint of this process. It fails without /proc.
 func Now() (Footprint, error) {
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return Footprint{}, fmt.Errorf("counting open files: %w", err)
 	}
 	runtime.GC()
-	runtime.GC() // the profile is as of the collection before
+	runtime.GC() // the profile shows the state before the last collection
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	events := inUse("k8s.io/client-go/tools/events.")
@@ -52,7 +53,7 @@ func Now() (Footprint, error) {
 	}, nil
 }
 
-// inUse is what lives of all that was allocated below functions of a package.
+// inUse returns the size of live objects allocated by functions of a package.
 func inUse(prefix string) int64 {
 	records := make([]runtime.MemProfileRecord, 1000)
 	for {
@@ -72,7 +73,8 @@ func inUse(prefix string) int64 {
 	return int64(bytes)
 }
 
-// allOf is what a record represents, in bytes: an allocation is sampled the more likely the larger it is.
+// allOf estimates the bytes that a sampled record stands for: larger allocations are more likely to
+// be sampled.
 func allOf(r *runtime.MemProfileRecord) float64 {
 	if r.InUseObjects() == 0 {
 		return 0
@@ -94,11 +96,11 @@ func passes(stack []uintptr, prefix string) bool {
 	}
 }
 
-// mebi is an amount of memory for people.
+// mebi formats an amount of memory.
 func mebi(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// growth is what is more than before, nothing where there is less, beyond what is allowed; empty: it is flat. Heap is allowed
-// to grow by so many bytes, and the rest by a few that come and go.
+// growth describes what has grown more than allowed, or returns "". The heap may grow by the given
+// number of bytes, and the rest by a few.
 func (f Footprint) growth(before Footprint, heap int64) string {
 	var grown []string
 	if f.Goroutines > before.Goroutines+few {
@@ -113,13 +115,13 @@ func (f Footprint) growth(before Footprint, heap int64) string {
 	return strings.Join(grown, ", ")
 }
 
-// few is by how much goroutines and files differ from one moment to the next.
+// few is the normal variation of goroutines and files.
 const few = 3
 
-// allowedHeap is by how much the heap may differ between two moments, in bytes.
+// allowedHeap is the normal variation of the heap, in bytes.
 const allowedHeap = 1 << 20
 
-// spec is a [testing.T], or what Ginkgo has instead.
+// spec is a [testing.T] or Ginkgo's equivalent.
 type spec interface {
 	Helper()
 	Name() string
@@ -128,8 +130,8 @@ type spec interface {
 	Fatal(args ...any)
 }
 
-// Cycles makes a program go through cycles, a tenth first: few of them, or as many as REBOOTS sets. The second half of them has to leave
-// nothing behind.
+// Cycles runs a function for a number of cycles, which REBOOTS can change, after a tenth of them as
+// a warm-up. The second half must not leave anything behind.
 func Cycles(t spec, program string, few int, cycle func()) {
 	t.Helper()
 	cycles, gone := testenv.Number("REBOOTS", few), 0
@@ -151,9 +153,10 @@ func Cycles(t spec, program string, few int, cycle func()) {
 	row(stays(t, half))
 }
 
-// Flood does something again and again, after a tenth of that: a hundred times, or as many as FLOOD sets. It has to leave nothing
-// behind. Rest waits until the program has decided about all of it, and returns how often it has decided. asked is how often it has
-// asked the API server. It returns how often it has decided and asked because of the flood.
+// Flood calls one a hundred times, or as often as FLOOD says, after a tenth of that as a warm-up.
+// It must not leave anything behind. rest waits until the program has handled everything, and
+// returns its number of decisions. asked returns its number of requests to the API server. Flood
+// returns the decisions and requests that it caused.
 func Flood(t spec, program, what string, one func(i int), rest, asked func() int) (decisions, requests int) {
 	t.Helper()
 	size := testenv.Number("FLOOD", 100)
@@ -173,7 +176,7 @@ func Flood(t spec, program, what string, one func(i int), rest, asked func() int
 	return decisions, requests
 }
 
-// now is the footprint of this process. A test is skipped where that cannot be measured.
+// now returns the footprint of this process. It skips the test if that cannot be measured.
 func now(t spec) Footprint {
 	t.Helper()
 	f, err := Now()
@@ -183,7 +186,7 @@ func now(t spec) Footprint {
 	return f
 }
 
-// stays is the footprint as soon as what ends has ended, and nothing has grown but by what is allowed.
+// stays waits until the footprint has not grown more than allowed, and returns it.
 func stays(t spec, before Footprint) (after Footprint) {
 	t.Helper()
 	grown := ""
@@ -198,7 +201,7 @@ func stays(t spec, before Footprint) (after Footprint) {
 	return after
 }
 
-// AddRow logs a row, and adds it to a table of docs/limits.md where `make limits` names the page.
+// AddRow logs a row. With `make limits` it also adds it to a table of docs/limits.md.
 func AddRow(t spec, table string, cells ...any) {
 	t.Helper()
 	texts := make([]string, len(cells))
@@ -214,7 +217,8 @@ func AddRow(t spec, table string, cells ...any) {
 	}
 }
 
-// Log is the log of a suite. It keeps nothing while Quiet: what a test remembers would count as a leak.
+// Log is the log of a suite. It drops everything while Quiet, because what a test keeps would count
+// as a leak.
 type Log struct {
 	To    io.Writer
 	Quiet atomic.Bool

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// sink takes every event.
+// sink accepts every event.
 type sink struct{ got chan struct{} }
 
 func (s sink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
@@ -44,7 +44,7 @@ func TestNow_DistinguishesEventsFromTheRestOfTheHeap(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	const many = 500 // The profile is a sample: with more events it is off by more than the heap may differ.
+	const many = 500 // the profile is a sample, whose error would exceed the allowed variation with more events
 	for i := range many {
 		about := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID(time.Duration(i).String())}}
 		recorder.Eventf(about, nil, corev1.EventTypeNormal, "Reason", "Act", "a note of some length that is reported again and again")
