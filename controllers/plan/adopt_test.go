@@ -15,11 +15,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestReboots_Adopt: outstanding grants that no ledger holds are found again, before anything is granted (behaviours 16, 61).
+// TestReboots_Adopt checks that outstanding grants that no ledger holds are found again before
+// anything is granted (behaviours 16, 61).
 func TestReboots_Adopt(t *testing.T) {
 	const active = protocol.GrantActive
 	two := atMost("2")
-	// shared is a policy that had a ledger of its own until its number 9, and now shares the limit of another one, which is used up.
+	// shared returns a policy that had its own ledger up to number 9 and now shares the limit of
+	// another one, which is used up.
 	shared := func(ledger func(*v1alpha1.RebootPolicy)) situation {
 		return situation{
 			policies: []*v1alpha1.RebootPolicy{
@@ -34,7 +36,7 @@ func TestReboots_Adopt(t *testing.T) {
 		adopted   []v1alpha1.LedgerEntry
 		granted   []string
 		seq       int64
-		// learned: the ledger must be written though no entry changes.
+		// learned is true if the ledger must be written although no entry changes.
 		learned bool
 	}{
 		"a grant that the ledger has lost": {situation: one(policy("workers"), needy("a", grant(7, active)), needy("b")), adopted: a, seq: 7},
@@ -115,7 +117,7 @@ func TestReboots_Adopt(t *testing.T) {
 			adopted := slices.Clone(tc.adopted)
 			for i, e := range adopted {
 				if node := nodeNamed(tc.situation.snapshot(), e.Node); node.Progress == nil || node.Progress.Seq < e.Seq {
-					adopted[i].WithdrawnAt = &metav1.Time{Time: evening} // its slot may be another node's by now
+					adopted[i].WithdrawnAt = &metav1.Time{Time: evening} // another node may have its slot by now
 				}
 			}
 			same(t, "adopted", adopted, p.Adopted)
@@ -126,7 +128,8 @@ func TestReboots_Adopt(t *testing.T) {
 	}
 }
 
-// Ledger is what stays, then what is found again, then what is new; and never what is released.
+// TestPlan_Ledger checks the ledger after a plan: entries that stay, then adopted ones, then new
+// ones, and never released ones.
 func TestPlan_Ledger(t *testing.T) {
 	p := one(policy("workers", atMost("9"), holding(3, entry("a", 1), entry("b", 2), entry("c", 3))),
 		needy("a", grant(1, protocol.GrantActive)), newHost("b", grant(2, protocol.GrantFinished)), needy("c", grant(3, protocol.GrantActive)),
@@ -139,7 +142,8 @@ func TestPlan_Ledger(t *testing.T) {
 	same(t, "ledger", []v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, granted}, p.Ledger())
 }
 
-// A ledger takes back no more than a status holds, however many nodes show a grant.
+// TestReboots_AdoptsNoMoreThanAStatusHolds checks that a ledger adopts no more entries than a
+// status may hold.
 func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
 	s := one(policy("workers", holding(9)))
 	for i := range v1alpha1.MaxGrants + 1 {
@@ -155,8 +159,9 @@ func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
 	}
 }
 
-// TestReboots_Strays: a policy sees a grant that names it to its end, also on a node that is not its own, beside its ledger. So a node
-// that was given to another policy while the ledger was lost is not left cordoned.
+// TestReboots_Strays checks that a policy finishes a grant that names it even on a node outside its
+// ledger and selector. So a node that moved to another policy while the ledger was lost is not left
+// cordoned.
 func TestReboots_Strays(t *testing.T) {
 	const active = protocol.GrantActive
 	type step struct {
@@ -201,8 +206,8 @@ func TestReboots_Strays(t *testing.T) {
 	}
 }
 
-// TestReboots_NumbersOfAFormerPolicy: numbers far above those of all ledgers are believed where several nodes agree, as the nodes
-// that a deleted policy left behind do. One node's makes the others follow nowhere.
+// TestReboots_NumbersOfAFormerPolicy checks that numbers far above all ledgers are credible if
+// several nodes agree, as after a deleted policy. One node alone cannot raise the numbers.
 func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 	const far = 1 << 40
 	over := func(name string, seq int64) *host {

@@ -11,7 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestReboots_Agents: which nodes have an agent that works. A report that an agent has left behind is not enough.
+// TestReboots_Agents checks which nodes have a working agent. A report that an agent has left
+// behind is not enough.
 func TestReboots_Agents(t *testing.T) {
 	const grace = 30 * time.Second
 	pod := func(ready bool, since time.Duration) plan.AgentPod {
@@ -66,12 +67,13 @@ func TestReboots_Agents(t *testing.T) {
 	}
 }
 
-// two are nodes a and b, both up to date; b otherwise where options report it.
+// two returns nodes a and b, both up to date unless options change b.
 func two(options ...func(*host)) situation {
 	return one(policy("workers"), newHost("a"), newHost("b", options...))
 }
 
-// TestReboots_AgentsNotReadYet: what is not known yet leaves the status as it is.
+// TestReboots_AgentsNotReadYet checks that the status stays as it is until the agents' pods have
+// been read.
 func TestReboots_AgentsNotReadYet(t *testing.T) {
 	if got := two().plan().Agents; got != nil {
 		t.Errorf("got %+v", got)

@@ -48,7 +48,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// names are the nodes of some entries.
+// names returns the nodes of some entries.
 func names(entries []v1alpha1.LedgerEntry) []string {
 	var names []string
 	for _, e := range entries {
@@ -57,7 +57,7 @@ func names(entries []v1alpha1.LedgerEntry) []string {
 	return names
 }
 
-// TestReboots_Budget: who uses the budget, and who still gets a place.
+// TestReboots_Budget checks who uses the budget and who still gets a slot.
 func TestReboots_Budget(t *testing.T) {
 	cases := map[string]struct {
 		situation situation
@@ -144,7 +144,8 @@ func TestReboots_Budget(t *testing.T) {
 	}
 }
 
-// A ledger holds 1000 entries at most, whatever the limit: the API server refuses more.
+// TestReboots_FillsTheLedgerAtMost checks that a ledger holds at most 1000 entries at any limit,
+// because the API server refuses more.
 func TestReboots_FillsTheLedgerAtMost(t *testing.T) {
 	var fleet []*host
 	for i := range v1alpha1.MaxGrants + 5 {
@@ -156,7 +157,7 @@ func TestReboots_FillsTheLedgerAtMost(t *testing.T) {
 	}
 }
 
-// TestReboots_Order: who goes first.
+// TestReboots_Order checks who goes first.
 func TestReboots_Order(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[1], "")
 	p := one(policy("everything", atMost("9")),

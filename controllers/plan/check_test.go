@@ -21,7 +21,7 @@ func paused(until *metav1.Time, reason string) func(*v1alpha1.RebootPolicy) {
 
 func dryRun(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun }
 
-// TestReboots_WhyBlocked: each reason why a node that needs a reboot may not have it, with the message that users read.
+// TestReboots_WhyBlocked checks each reason that blocks a node, with the message that users read.
 func TestReboots_WhyBlocked(t *testing.T) {
 	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
 	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}
@@ -30,7 +30,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 	}
 	cases := map[string]struct {
 		situation situation
-		// reason and message of worker-1; an empty reason: it is granted.
+		// reason and message are those of worker-1. An empty reason means that it is granted.
 		reason  v1alpha1.Reason
 		message string
 	}{
@@ -247,8 +247,9 @@ func TestReboots_WhyBlocked(t *testing.T) {
 	}
 }
 
-// TestReboots_OrderOfChecks begins with a node that every check blocks, and takes one reason away at a time.
-// The order is the one of docs/reasons.md: users rely on which of several reasons is reported.
+// TestReboots_OrderOfChecks begins with a node that every check blocks, and removes one reason at a
+// time. The order is that of docs/reasons.md, because users rely on which of several reasons is
+// reported.
 func TestReboots_OrderOfChecks(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[0], "")
 	s := situation{
@@ -327,7 +328,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	}
 }
 
-// TestReboots_TimesAreInThePolicysZone: whatever people read of a policy is in the zone of its first window.
+// TestReboots_TimesAreInThePolicysZone checks that messages of a policy use the time zone of its
+// first window.
 func TestReboots_TimesAreInThePolicysZone(t *testing.T) {
 	in := func(zone string) window.Schedule {
 		t.Helper()

@@ -11,8 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestReboots_ControlPlane: at most one control-plane node is granted, only while the others are Ready, and only when one policy
-// selects all of them (behaviour 28).
+// TestReboots_ControlPlane checks that at most one control-plane node is granted, only while the
+// others are Ready, and only if one policy governs all of them (behaviour 28).
 func TestReboots_ControlPlane(t *testing.T) {
 	cp, old := label(plan.ControlPlaneLabels[0], ""), label(plan.ControlPlaneLabels[1], "true")
 	nine := atMost("9")
@@ -20,7 +20,7 @@ func TestReboots_ControlPlane(t *testing.T) {
 		situation situation
 		granted   []string
 		reason    v1alpha1.Reason
-		// message of the first control-plane node that waits.
+		// message is that of the first control-plane node that waits.
 		message string
 	}{
 		"one at a time, on either label": {
@@ -68,7 +68,8 @@ func TestReboots_ControlPlane(t *testing.T) {
 	}
 }
 
-// The informer's order is random. A message that changed with it would be written again and again.
+// TestReboots_ControlPlaneMessageIsSteady checks that the message does not depend on the informer's
+// random order. Otherwise it would be written again and again.
 func TestReboots_ControlPlaneMessageIsSteady(t *testing.T) {
 	cp := label(plan.ControlPlaneLabels[0], "")
 	a := one(policy("all"), needy("cp-1", cp), newHost("cp-2", cp, notReady), newHost("cp-3", cp, notReady))
@@ -76,7 +77,8 @@ func TestReboots_ControlPlaneMessageIsSteady(t *testing.T) {
 	same(t, "the plan of another order", a.plan(), b.plan(), planOptions...)
 }
 
-// The labels that distributions really put on their nodes; roles of k3s and RKE2 have value "true", kubeadm's have none.
+// TestNodeOf_KnowsTheControlPlaneOfEachDistribution uses the labels that distributions set: roles
+// of k3s and RKE2 have value "true", those of kubeadm none.
 func TestNodeOf_KnowsTheControlPlaneOfEachDistribution(t *testing.T) {
 	const role = "node-role.kubernetes.io/"
 	cases := map[string]struct {

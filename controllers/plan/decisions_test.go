@@ -18,11 +18,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// shown is a condition RebootPermitted from before.
+// shown is an earlier condition RebootPermitted.
 var shown = nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)
 
-// TestReboots_Decisions: which nodes a policy answers for, and what it reports. Where there is no decision, the condition
-// stays as it is.
+// TestReboots_Decisions checks which nodes a policy answers for, and its decisions. Without a
+// decision the condition stays as it is.
 func TestReboots_Decisions(t *testing.T) {
 	const active = protocol.GrantActive
 	waits := plan.Decision{Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPaused, Message: "policy workers is paused"}
@@ -115,8 +115,9 @@ func TestReboots_Decisions(t *testing.T) {
 	}
 }
 
-// TestReboots_AMachineThatIsReadyHasNotFailed: health controllers power off what has condition RebootFailed. A node that is Ready still
-// runs the previous boot, where an inhibitor may hold the reboot up, or shows a progress that nobody can read.
+// TestReboots_AMachineThatIsReadyHasNotFailed checks that only machines that are down get condition
+// RebootFailed, because health controllers power those off. A node that is Ready still runs the
+// previous boot, because an inhibitor delays the reboot for example, or shows unreadable progress.
 func TestReboots_AMachineThatIsReadyHasNotFailed(t *testing.T) {
 	const none, failed = corev1.ConditionStatus(""), corev1.ConditionTrue
 	long := grant(1, protocol.GrantActive, grantedAt(-2*time.Hour))
@@ -140,7 +141,7 @@ func TestReboots_AMachineThatIsReadyHasNotFailed(t *testing.T) {
 	}
 }
 
-// TestUngoverned: what is reported on nodes that no policy selects, by name.
+// TestUngoverned checks the decisions about nodes that no policy selects, by name.
 func TestUngoverned(t *testing.T) {
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"), holding(2, entry("listed", 2)))},
@@ -166,14 +167,15 @@ func TestUngoverned(t *testing.T) {
 	same(t, "decisions", want, plan.Ungoverned(s.Governor, s.Nodes))
 }
 
-// ungoverned is the situation without a policy that decides.
+// ungoverned returns the situation without a policy that decides.
 func ungoverned(s situation) plan.Snapshot {
 	snapshot := s.snapshot()
 	snapshot.Policy = nil
 	return snapshot
 }
 
-// blockingCheck is the check that blocks, and how many passed before it; every later one must not have been reached.
+// blockingCheck returns the check that blocks and how many passed before it. Later ones must not
+// have been reached.
 func blockingCheck(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 	t.Helper()
 	var check v1alpha1.Reason
@@ -195,14 +197,14 @@ func blockingCheck(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 	return check, passed
 }
 
-// TestExplain: what is explained of worker-1, with the message of the plan.
+// TestExplain checks the explanation of worker-1, with the message of the plan.
 func TestExplain(t *testing.T) {
 	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}
 	cp, other := label(plan.ControlPlaneLabels[0], ""), label("pool", "other")
 	cases := map[string]struct {
 		snapshot plan.Snapshot
 		reason   v1alpha1.Reason
-		// check blocks, after so many passed.
+		// check is the check that blocks, after passed others.
 		check  v1alpha1.Reason
 		passed int
 		until  time.Time
@@ -260,7 +262,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplain_Ignored: what a check reports that passes because what would block is ignored.
+// TestExplain_Ignored checks the messages of checks that pass only because something is ignored.
 func TestExplain_Ignored(t *testing.T) {
 	until := evening.Add(time.Hour)
 	closed, freeze := &window.State{OpensAt: evening.Add(24 * time.Hour)}, &window.State{OpensAt: evening.Add(24 * time.Hour), Name: "freeze", Blackout: true}
@@ -312,7 +314,8 @@ func TestExplain_Ignored(t *testing.T) {
 	}
 }
 
-// TestExplain_Order: the checks run in the order of docs/reasons.md, and of the constants in api/v1alpha1.
+// TestExplain_Order checks that the checks run in the order of docs/reasons.md and of the constants
+// in api/v1alpha1.
 func TestExplain_Order(t *testing.T) {
 	var run []v1alpha1.Reason
 	for _, c := range plan.Explain(one(policy("workers"), needy("worker-1")).snapshot(), "worker-1").Checks {
@@ -338,7 +341,7 @@ func TestExplain_Order(t *testing.T) {
 	}
 }
 
-// TestResponsible: one policy answers for a node.
+// TestResponsible checks which policy answers for a node.
 func TestResponsible(t *testing.T) {
 	all, web := policy("all"), policy("web", selects("pool", "web"), priority(1))
 	held, gone := policy("held", selects("pool", "none"), holding(7, entry("worker-1", 7))), givenBy("gone")
@@ -363,8 +366,8 @@ func TestResponsible(t *testing.T) {
 	}
 }
 
-// Whatever a cluster looks like, a node's explanation is what the plan decides about it, with the same reason and message. Of its
-// checks exactly that one holds it back.
+// TestExplain_IsThePlan checks that a node's explanation agrees with the plan in any cluster: the
+// same reason and message, and exactly that check blocks.
 func TestExplain_IsThePlan(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, n := range snapshot.Nodes {

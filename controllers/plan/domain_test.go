@@ -23,7 +23,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	behindB := func(why string) string {
 		return "DomainBusy: waiting for its turn: b goes first (" + why + "), once the nodes with zone=x that are being rebooted are back"
 	}
-	// moved is a fleet with a node that came from another policy in its reboot.
+	// moved returns a fleet with a node that came from another policy during its reboot.
 	moved := func(mods ...func(*host)) situation {
 		return situation{
 			policies: []*v1alpha1.RebootPolicy{zoned(), policy("others", selects("pool", "other"), holding(1, entry("b", 1)))},
@@ -157,8 +157,9 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	}
 }
 
-// Whatever a cluster looks like, a node that is urgent or past its deadline and waits for another domain alone goes first. No node of
-// its ring that is neither is granted before it.
+// TestReboots_NoDomainPassesAnUrgentNode checks that a node that is urgent or past its deadline,
+// and waits only for another domain, goes first in any cluster: no other node of its ring is
+// granted before it.
 func TestReboots_NoDomainPassesAnUrgentNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := one(policy("workers", atMost("3"), holding(6), domains("pool"), allowsUrgent, deadline(150*minute)))
@@ -194,7 +195,7 @@ func TestReboots_NoDomainPassesAnUrgentNode(t *testing.T) {
 	})
 }
 
-// refusals are the reason and the message of each node that waits; nil: none does.
+// refusals returns the reason and the message of each node that waits, or nil.
 func refusals(p plan.Plan) map[string]string {
 	var waits map[string]string
 	for _, d := range p.Decisions {

@@ -9,8 +9,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// AroundChecks is all that the checks look at after the plan of a snapshot: before and after each of them has looked at each node, and
-// what may end a granted reboot was asked of each.
+// AroundChecks runs every check on every node, and the checks that may end a granted reboot. It
+// returns all data that checks see, before and after.
 func AroundChecks(s Snapshot) (before, after string) {
 	d := Begin(s)
 	d.Complete()
@@ -42,7 +42,8 @@ func AroundChecks(s Snapshot) (before, after string) {
 	return before, lookedAt(v, granted)
 }
 
-// lookedAt is a view and what is known of granted reboots, as text. Package dump cannot write a map whose keys are structs.
+// lookedAt prints a view and what is known of granted reboots. Package dump cannot write a map
+// whose keys are structs.
 func lookedAt(v view, granted []*tracker) string {
 	f := *v.fleet
 	f.Governor.entries = nil

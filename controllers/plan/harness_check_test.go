@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
 
-// take has the judge judge what is written, and whoever acts now writes it.
+// take passes a write to the judge, with the current actor as its writer.
 func (c *cluster) take(r judge.Change) {
 	r.At, r.By = c.now, c.by
 	c.judge.Take(r)
@@ -21,13 +21,13 @@ func (c *cluster) take(r judge.Change) {
 	}
 }
 
-// attempted reports whether a node is in an attempt, and its grant is not a newer one.
+// attempted reports whether a node is in an attempt that no newer grant has replaced.
 func attempted(n plan.Node) bool {
 	return n.Outstanding() && n.Progress != nil && (n.Grant == nil || n.Grant.Seq == n.Progress.Seq)
 }
 
-// checkStatus has the CustomResourceDefinition judge a ledger that gets an entry or another limit. A spec that it refuses, from before the
-// definition, is not looked at.
+// checkStatus validates a changed ledger or limit against the CustomResourceDefinition. Specs that
+// the definition refuses are skipped.
 func (c *cluster) checkStatus(before, after *v1alpha1.RebootPolicy) {
 	was, is := before.Status, after.Status
 	if is.Seq == was.Seq && is.Limit == was.Limit && len(is.Grants) <= len(was.Grants) {
@@ -42,7 +42,7 @@ func (c *cluster) checkStatus(before, after *v1alpha1.RebootPolicy) {
 	}
 }
 
-// checkIdempotent: a plan with nothing to do, made again, is the same plan.
+// checkIdempotent checks that planning again gives the same plan if there is nothing to do.
 func (c *cluster) checkIdempotent(name string, p plan.Plan) {
 	if c.random != nil {
 		return
@@ -52,7 +52,8 @@ func (c *cluster) checkIdempotent(name string, p plan.Plan) {
 	}
 }
 
-// checkMarkers: once they are written there are none to write, and who is not held carries what its condition reports.
+// checkMarkers checks that no markers are due once they are written, and that nodes without a grant
+// carry what their condition says.
 func (c *cluster) checkMarkers(name string) {
 	if c.random != nil {
 		return
@@ -62,8 +63,9 @@ func (c *cluster) checkMarkers(name string) {
 	}
 }
 
-// checkRest is what must hold in the end, too. A node with the taint waits for its turn or is being rebooted. No node whose grant is
-// over shows a failed reboot, or autoscaler annotations after their grace.
+// checkRest checks what must also hold at the end. A node with the taint waits for its turn or is
+// being rebooted. No node whose grant is over shows a failed reboot, or autoscaler annotations
+// after their grace.
 func (c *cluster) checkRest() {
 	for name, h := range c.hosts {
 		if h.node == nil {
@@ -78,7 +80,7 @@ func (c *cluster) checkRest() {
 	}
 }
 
-// inGrace reports whether the story ends within the grace of the node's last grant.
+// inGrace reports whether the story ends within the autoscaler grace of the node's last grant.
 func (c *cluster) inGrace(n *plan.Node) bool {
 	policy, ended := c.policies[c.governor().Govern(n).Policy], n.Grant.At.Time
 	if p := n.Progress; p != nil && p.At.After(ended) {

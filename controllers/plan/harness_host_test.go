@@ -14,44 +14,49 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
-// Who has cordoned a node, as managedFields show on a real one.
+// These are the owners of a cordon, as managedFields show them on a real Node.
 const (
 	byAgent = "its agent"
 	byAdmin = "an administrator"
 )
 
-// host is a machine, its agent, and its Node as the API server has it; nil: deleted.
+// host is a machine, its agent, and its Node in the API server, which is nil if deleted.
 type host struct {
 	name string
 	node *corev1.Node
 
-	// reacts is how long the agent takes to begin; drains and reboots are how long those take.
+	// reacts is the time that the agent takes to begin. drains and reboots are the durations of
+	// those.
 	reacts, drains, reboots time.Duration
-	// silent agents do nothing at all. failDrains is how many drains are going to fail. A lost host never comes back.
+	// A silent agent does nothing at all. failDrains is the number of drains that will fail. A lost
+	// host never comes back.
 	silent, lost bool
 	failDrains   int
-	// startsUpIn is for how long after each boot a network plugin's taint is on the node.
+	// startsUpIn is the time after each boot during which a network plugin's taint is on the node.
 	startsUpIn time.Duration
-	// asks is what the engine of a host that rolls back asks for; empty: the host does as it should.
+	// asks is the version that the engine of a host that rolls back asks for, or empty on a healthy
+	// host.
 	asks string
 
-	// finds is what the agent finds among the pods of the node: namespace/name of those of each kind.
+	// finds holds the pods that the agent finds on the node, as namespace/name by kind.
 	finds finds
 
-	// showsAutoscalers: its line in a transcript reports whether autoscalers are kept from it.
+	// showsAutoscalers adds to the transcript whether autoscalers are kept from the node.
 	showsAutoscalers bool
 
 	cordonedBy string
 	boots      int
-	// parsed is what the planner sees of read, which was the Node when it was parsed.
+	// parsed is what the planner reads of read, the Node at the time of parsing.
 	parsed plan.Node
 	read   *corev1.Node
-	// down is a host that is off, and backAt is when it is up again; zero: nobody knows.
+	// down is true while the host is off. backAt is the time when it is up again, or zero if
+	// unknown.
 	down   bool
 	backAt time.Time
 }
 
-// newHost is a machine that is fine and needs nothing: it drains in two minutes and reboots in three.
+// newHost returns a healthy machine that needs nothing. It drains in two minutes and reboots in
+// three.
 func newHost(name string, options ...func(*host)) *host {
 	h := &host{name: name, drains: 2 * time.Minute, reboots: 3 * time.Minute, boots: 1, node: &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
@@ -68,7 +73,7 @@ func newHost(name string, options ...func(*host)) *host {
 	return h
 }
 
-// needy is a host with an update staged.
+// needy returns a host with a staged update.
 func needy(name string, options ...func(*host)) *host {
 	return newHost(name, append([]func(*host){func(h *host) {
 		c := conditionOf(h.node, v1alpha1.NodeRebootRequired)
@@ -102,7 +107,7 @@ func (h *host) clone() *host {
 
 func (h *host) bootID() string { return fmt.Sprintf("%s-boot-%d", h.name, h.boots) }
 
-// view is the Node as the planner sees it.
+// view returns the Node as the planner sees it.
 func (h *host) view() plan.Node {
 	if h.read != h.node {
 		h.parsed, h.read = plan.NodeOf(h.node), h.node
@@ -114,7 +119,8 @@ func (h *host) record() protocol.Record {
 	return h.view().Record
 }
 
-// entry is what the agent reads in the ledger of the policy that a grant names. Nil: there is no entry for the node.
+// entry returns the node's entry in the ledger of the policy that a grant names, or nil. The agent
+// reads it.
 func (h *host) entry(c *cluster, grant *protocol.Grant) *v1alpha1.LedgerEntry {
 	if grant == nil || c.policies[grant.LedgerName()] == nil {
 		return nil
@@ -127,7 +133,7 @@ func (h *host) entry(c *cluster, grant *protocol.Grant) *v1alpha1.LedgerEntry {
 	return nil
 }
 
-// timer is when the host or its agent does something by itself.
+// timer returns when the host or its agent acts next by itself.
 func (h *host) timer(c *cluster) time.Time {
 	switch {
 	case h.down:
@@ -147,7 +153,7 @@ func (h *host) timer(c *cluster) time.Time {
 	return time.Time{}
 }
 
-// step is what happens on the host in one round.
+// step plays one round of the host.
 func (h *host) step(c *cluster) {
 	switch {
 	case h.down && !h.backAt.IsZero() && !c.now.Before(h.backAt):
@@ -223,7 +229,8 @@ func (h *host) goDown(c *cluster, progress protocol.Progress) {
 	}
 }
 
-// comeBack is a host that is up on a new boot: its kubelet is Ready, and its agent, if it lives, needs nothing any more.
+// comeBack starts the host on a new boot: its kubelet is Ready, and its agent, if running, needs no
+// reboot any more.
 func (h *host) comeBack(c *cluster) {
 	h.down, h.backAt = false, c.now.Add(h.startsUpIn)
 	h.boots++
@@ -262,7 +269,7 @@ func (h *host) hasStartupTaint() bool {
 	return slices.ContainsFunc(h.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == startupTaint })
 }
 
-// plays is one write of the host's agent.
+// plays applies one write of the host's agent.
 func (c *cluster) plays(h *host, move agents.Move) {
 	c.update(h, func(node *corev1.Node) { c.permit(move(node)) })
 }

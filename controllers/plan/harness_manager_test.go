@@ -17,9 +17,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// pass does what one Reconcile of the real manager does (controllers/rebootpolicy_controller.go): plan and write until a plan has
-// nothing left to do, and then report. In each round either Nodes are written, or the ledger. It reports whether it came to an end.
-// Like the real one it has eight rounds, and the events of its own writes bring the next pass.
+// pass does what one Reconcile of the real manager does (controllers/rebootpolicy_controller.go).
+// It plans and writes until a plan has nothing left to do, and then reports. Each round writes
+// either Nodes or the ledger. Like the real one, a pass has eight rounds, and the events of its own
+// writes bring the next pass. It reports whether it came to an end.
 func (c *cluster) pass(name string) bool {
 	delete(c.woken, name)
 	tried := map[string]plan.Action{}
@@ -59,7 +60,7 @@ func (c *cluster) snapshot(name string) plan.Snapshot {
 	return s
 }
 
-// views are the Nodes as the planner sees them.
+// views returns the Nodes as the planner sees them.
 func (c *cluster) views() []*plan.Node {
 	var views []*plan.Node
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
@@ -70,7 +71,8 @@ func (c *cluster) views() []*plan.Node {
 	return views
 }
 
-// mayWrite is false when the manager dies before a write, in one of fifty in the random orders. The next one goes on.
+// mayWrite returns false if the manager dies before a write, which happens once in fifty writes in
+// random orders. The next manager goes on.
 func (c *cluster) mayWrite(name string) bool {
 	if c.chance(50) {
 		c.add("the manager dies before a write, another one takes over")
@@ -80,7 +82,8 @@ func (c *cluster) mayWrite(name string) bool {
 	return true
 }
 
-// applyReboots reports whether it tried anything, and whether the manager is still alive.
+// applyReboots applies the actions on Nodes. It reports whether it tried any, and whether the
+// manager is still alive.
 func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]plan.Action) (wrote, alive bool) {
 	for _, t := range p.Reboots {
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
@@ -181,7 +184,8 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	}
 }
 
-// removeAnnotations removes the autoscaler annotations of the grant that the node shows, but for those that its end keeps.
+// removeAnnotations removes the autoscaler annotations of the node's grant, except those that its
+// end keeps.
 func removeAnnotations(node *corev1.Node, n *plan.Node, end protocol.Grant) {
 	for _, key := range n.AnnotationsToRemove() {
 		if !slices.Contains(end.Annotations, key) {
@@ -190,14 +194,14 @@ func removeAnnotations(node *corev1.Node, n *plan.Node, end protocol.Grant) {
 	}
 }
 
-// removeExclusion removes the label for load balancers of the grant that the node shows.
+// removeExclusion removes the load-balancer label of the node's grant.
 func removeExclusion(node *corev1.Node, n *plan.Node) {
 	if n.RemovesExclusion() {
 		delete(node.Labels, v1alpha1.LabelExcludeFromLoadBalancers)
 	}
 }
 
-// writeMarkers writes those that are due; a lost race leaves one of them to the next pass, which the event brings.
+// writeMarkers writes the markers that are due. After a lost race the next pass writes the rest.
 func (c *cluster) writeMarkers(name string, markers []plan.Markers) {
 	for _, m := range markers {
 		if c.chance(50) {
@@ -225,7 +229,8 @@ func (c *cluster) writeMarkers(name string, markers []plan.Markers) {
 	}
 }
 
-// endHooks takes away what phases of hooks left on the node, up to that of an entry: the phase and the answers.
+// endHooks removes what phases of hooks, up to that of an entry, left on the node: the phase and
+// the answers.
 func endHooks(node *corev1.Node, seq int64) {
 	phase, err := protocol.ParseHookPhase(node.Annotations)
 	if phase != nil && phase.Seq > seq {
@@ -240,14 +245,15 @@ func endHooks(node *corev1.Node, seq int64) {
 	}
 }
 
-// permitted: an action that the protocol refuses would be tried again for ever.
+// permitted fails the test if the protocol refuses an action, because the manager would try it
+// forever.
 func (c *cluster) permitted(ok bool, t plan.Reboot) {
 	if !ok {
 		c.Fatalf("%s of %s is planned and the protocol does not permit it", t.Action, t.Entry.Node)
 	}
 }
 
-// writeLedger PUTs the status: grants, adoptions and releases together.
+// writeLedger writes grants, adoptions and releases in one PUT of the status.
 func (c *cluster) writeLedger(name string, p plan.Plan) {
 	for _, t := range p.Released() {
 		c.add("%s releases %s, number %d (%s: %s)", name, t.Entry.Node, t.Entry.Seq, t.Reason, t.Message)
@@ -262,7 +268,7 @@ func (c *cluster) writeLedger(name string, p plan.Plan) {
 	if len(p.Released()) == 0 {
 		return
 	}
-	// The event of a slot that is free wakes all whose nodes wait for it.
+	// The event of a freed slot wakes every policy whose nodes wait for it.
 	for _, shares := range append(c.governor().SharedWith(name), p.InLedgerOf) {
 		if shares != name {
 			c.wakePolicy(shares)
@@ -303,7 +309,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	}
 }
 
-// putRun writes the run, and reports how far its hooks are where that is new.
+// putRun writes the run, and records the stage of its hooks if that has changed.
 func (c *cluster) putRun(name string, before v1alpha1.RebootPolicyStatus, s *v1alpha1.RebootPolicyStatus, p plan.Plan) {
 	run, over := p.Run(before, c.now)
 	if over {
@@ -328,7 +334,8 @@ func (c *cluster) putShared(p plan.Plan) {
 	c.put(after)
 }
 
-// finalize reports: conditions on nodes, then the status, then an administrator's annotation to resume is handled.
+// finalize writes the conditions of nodes, then the status, and then handles an administrator's
+// resume annotation.
 func (c *cluster) finalize(name string, p plan.Plan) {
 	c.checkIdempotent(name, p)
 	for _, d := range p.Decisions {
@@ -346,14 +353,14 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(policy.Status.Grants) == 0 && p.RunHooks == nil {
 		c.writeMarkers(name, plan.UngovernedMarkers(c.governor(), c.views()))
 		if c.woken[name] {
-			return // a race was lost
+			return // lost a race
 		}
 		c.add("policy %s is gone", name)
 		c.remove(name)
 	}
 }
 
-// decide writes a decision where it differs from what is there.
+// decide writes a decision if it differs from the node's condition.
 func (c *cluster) decide(h *host, d plan.Decision) {
 	current := conditionOf(h.node, v1alpha1.NodeRebootPermitted)
 	shown := current == nil && d.Status == "" ||
@@ -417,7 +424,7 @@ func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeC
 	return &node.Status.Conditions[i]
 }
 
-// policyLine is a plan in one line for people.
+// policyLine returns a plan in one line for people.
 func policyLine(p plan.Plan) string {
 	parts := []string{fmt.Sprintf("%d of at most %d under way", len(p.Ledger()), p.Limit)}
 	if p.Holders != "" {

@@ -7,10 +7,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// finds is what an agent finds among the pods of its node, by namespace/name.
+// finds holds the pods that an agent finds on its node, as namespace/name.
 type finds struct {
 	blocking, kept, guarded []string
-	// closed are protected by a budget that allows no eviction. opens: it does once the node is cordoned.
+	// closed are pods whose budget allows no eviction. If opens is true, it does once the node is
+	// cordoned.
 	closed []string
 	opens  bool
 }
@@ -21,19 +22,20 @@ func keeps(pods ...string) func(*host) { return func(h *host) { h.finds.kept = p
 
 func guards(pods ...string) func(*host) { return func(h *host) { h.finds.guarded = pods } }
 
-// closes has a pod whose budget allows no eviction, and which opens or stays closed once the node is cordoned.
+// closes adds a pod whose budget allows no eviction, and which opens or stays closed once the node
+// is cordoned.
 func closes(pod string, opens bool) func(*host) {
 	return func(h *host) { h.finds.closed, h.finds.opens = []string{pod}, opens }
 }
 
-// neverTries is a policy under which nodes wait until a closed budget opens.
+// neverTries makes nodes wait until a closed budget opens.
 func neverTries(p *v1alpha1.RebootPolicy) {
 	p.Spec.Drain = &v1alpha1.Drain{ClosedBudgets: v1alpha1.ClosedBudgetsWait}
 }
 
 var migrations = v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}
 
-// waitsForPods is a policy that has gates.blockingPods.
+// waitsForPods sets gates.blockingPods.
 func waitsForPods(p *v1alpha1.RebootPolicy) {
 	if p.Spec.Gates == nil {
 		p.Spec.Gates = &v1alpha1.Gates{}
@@ -41,13 +43,13 @@ func waitsForPods(p *v1alpha1.RebootPolicy) {
 	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{PodSelector: migrations}}
 }
 
-// keepsPodsOff is a policy that keeps new pods off the nodes that wait for pods. One of its rules would only prefer other nodes.
+// keepsPodsOff keeps new pods off the nodes that wait for pods. One rule only prefers other nodes.
 func keepsPodsOff(p *v1alpha1.RebootPolicy) {
 	waitsForPods(p)
 	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{PodSelector: migrations, TaintEffect: corev1.TaintEffectNoSchedule}, {PodSelector: migrations}}
 }
 
-// rebootsAnyway is a policy that goes on with the pods that are left when a drain takes too long.
+// rebootsAnyway makes a drain that takes too long go on with the pods that are left.
 func rebootsAnyway(p *v1alpha1.RebootPolicy) {
 	p.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 }
@@ -62,7 +64,8 @@ func runs(name string, options ...func(*host)) func(*cluster) {
 	}
 }
 
-// answer is the agent's part: it states what it finds where it is asked, and nothing where nothing has to be reported.
+// answer plays the agent's part: it reports what it finds if the manager requests it, and removes
+// the report if there is nothing to report.
 func (h *host) answer(c *cluster) {
 	request, err := protocol.ParsePreflight(h.node.Annotations)
 	if err != nil || request == nil || c.policies[request.Policy] == nil {
@@ -101,7 +104,7 @@ func named(pods []string) *protocol.NamedPods {
 	return list
 }
 
-// declines: the agent looks once more before it begins.
+// declines reports whether the agent does not begin, after it has checked the pods once more.
 func (h *host) declines(c *cluster) bool {
 	policy := c.policies[h.record().Grant.Policy]
 	if policy == nil {

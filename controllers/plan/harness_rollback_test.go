@@ -15,16 +15,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
-// rollsBack is a host whose engine asks for a version again after each boot, because the boot fell back to the old system.
-// Its agent decides and reports as the real one.
+// rollsBack makes the host fall back to the old system at each boot, so that its engine asks for
+// the version again. Its agent decides and reports like the real one.
 func rollsBack(version string) func(*host) { return func(h *host) { h.asks = version } }
 
-// asksFor is an engine that has something else to install.
+// asksFor gives the engine something else to install.
 func asksFor(name, version string) func(*cluster) {
 	return func(c *cluster) { c.hosts[name].asks = version }
 }
 
-// rebootedInVain is a host whose second reboot for a version is over, by number 1.
+// rebootedInVain gives the host two finished reboots for a version, the last one as number 1.
 func rebootedInVain(version string) func(*host) {
 	return annotated(v1alpha1.AnnotationProgress, protocol.Progress{
 		Seq: 1, Phase: protocol.PhaseRebooting, BootID: "the boot before", At: metav1.NewTime(evening.Add(-24 * time.Hour)),
@@ -32,7 +32,7 @@ func rebootedInVain(version string) func(*host) {
 	}.String())
 }
 
-// observation is what the agent of a host that rolls back knows.
+// observation returns what the agent of a host that rolls back knows.
 func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation {
 	n := plan.NodeOf(node)
 	engines := []engine.Report{{
@@ -49,7 +49,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation 
 	}
 }
 
-// starts is the attempt that the agent begins, if it does.
+// starts returns the attempt that the agent begins, and whether it does.
 func (h *host) starts(c *cluster) (protocol.Progress, bool) {
 	if h.asks == "" {
 		progress, ok := protocol.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
@@ -59,7 +59,7 @@ func (h *host) starts(c *cluster) (protocol.Progress, bool) {
 	return start.Progress, ok
 }
 
-// report writes what the agent has to report, if that is new.
+// report writes the agent's report if it has changed.
 func (h *host) report(c *cluster) {
 	reports, reported := agents.Report(h.observation(c, h.node)), h.node.DeepCopy()
 	c.permit(reports(reported))

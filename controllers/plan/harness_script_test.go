@@ -24,7 +24,7 @@ func policy(name string, options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.Rebo
 	return p
 }
 
-// atMost is maxUnavailable as people write it: "2" or "25%".
+// atMost sets maxUnavailable as users write it: "2" or "25%".
 func atMost(n string) func(*v1alpha1.RebootPolicy) {
 	value := intstr.Parse(n)
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &value} }
@@ -37,17 +37,17 @@ func concurrencyOf(p *v1alpha1.RebootPolicy) *v1alpha1.Concurrency {
 	return p.Spec.Concurrency
 }
 
-// domains goes after atMost, which sets the whole of concurrency.
+// domains sets the topologyKey. It goes after atMost, which sets the whole of concurrency.
 func domains(key string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).TopologyKey = key }
 }
 
-// spacing goes after atMost, which sets the whole of concurrency.
+// spacing sets concurrency.spacing. It goes after atMost, which sets the whole of concurrency.
 func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).Spacing = &metav1.Duration{Duration: d} }
 }
 
-// deadline is how soon a node should have had its reboot.
+// deadline sets the time within which a node should have had its reboot.
 func deadline(after time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Deadline = &metav1.Duration{Duration: after}
@@ -70,12 +70,14 @@ func ignoring(hours ...v1alpha1.UrgentIgnore) *v1alpha1.UrgentNodes {
 	return &v1alpha1.UrgentNodes{Ignore: hours}
 }
 
-// sharing makes the limit of another policy count. It goes after atMost, which sets the whole of concurrency.
+// sharing makes the policy share the limit of another one. It goes after atMost, which sets the
+// whole of concurrency.
 func sharing(with string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).Shared = with }
 }
 
-// inRings orders the nodes by the values of a label: a ring has the nodes with its name.
+// inRings orders the nodes by the values of a label: each ring selects the nodes with its name as
+// value.
 func inRings(key string, rings ...v1alpha1.Ring) func(*v1alpha1.RebootPolicy) {
 	for i := range rings {
 		rings[i].NodeSelector.MatchLabels = map[string]string{key: rings[i].Name}
@@ -95,12 +97,12 @@ func soaks(d time.Duration) func(*v1alpha1.Ring) {
 	return func(r *v1alpha1.Ring) { r.Soak = &metav1.Duration{Duration: d} }
 }
 
-// ringAtMost is maxUnavailable of a ring as people write it.
+// ringAtMost sets maxUnavailable of a ring as users write it.
 func ringAtMost(n string) func(*v1alpha1.Ring) {
 	return func(r *v1alpha1.Ring) { r.MaxUnavailable = new(intstr.Parse(n)) }
 }
 
-// lastReboot is when the last node was back in service, counted from the evening.
+// lastReboot sets when the last node was back in service, counted from the evening.
 func lastReboot(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.LastRebootAt = new(metav1.NewTime(evening.Add(d))) }
 }
@@ -108,7 +110,7 @@ func lastReboot(d time.Duration) func(*v1alpha1.RebootPolicy) {
 // setNoout and unsetNoout are the hooks of runHooked.
 const setNoout, unsetNoout v1alpha1.AnnotationKey = "example.com/noout-set", "example.com/noout-unset"
 
-// runHooked asks a hook before each run, and one after it.
+// runHooked sets a hook before each run and one after it.
 func runHooked(p *v1alpha1.RebootPolicy) {
 	if p.Spec.Hooks == nil {
 		p.Spec.Hooks = &v1alpha1.Hooks{}
@@ -130,19 +132,19 @@ func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: d}} }
 }
 
-// leads is drain.leadTime.
+// leads sets drain.leadTime.
 func leads(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: d}}
 	}
 }
 
-// excludes takes nodes out of load balancers.
+// excludes takes draining nodes out of load balancers.
 func excludes(p *v1alpha1.RebootPolicy) {
 	p.Spec.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
 }
 
-// grace is how long autoscalers are kept from a node after its reboot.
+// grace sets the time for which autoscalers are kept from a node after its reboot.
 func grace(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{Duration: d}}
@@ -158,7 +160,7 @@ func maxUptime(p *v1alpha1.RebootPolicy) {
 	p.Spec.MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
 }
 
-// urgently is a node with an urgent request.
+// urgently gives the node an urgent request.
 func urgently(h *host) { annotated(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345")(h) }
 
 func ignoresInhibitors(p *v1alpha1.RebootPolicy) {
@@ -169,7 +171,7 @@ func ignoresCoordinators(p *v1alpha1.RebootPolicy) {
 	p.Spec.Reboot = &v1alpha1.Reboot{Coordinators: v1alpha1.ObstacleIgnore}
 }
 
-// hosts are machines by name, each with what the options set.
+// hosts returns machines by name, each with the given options.
 func hosts(machine func(string, ...func(*host)) *host, names string, options ...func(*host)) []*host {
 	var list []*host
 	for name := range strings.FieldsSeq(names) {
@@ -178,13 +180,13 @@ func hosts(machine func(string, ...func(*host)) *host, names string, options ...
 	return list
 }
 
-// isLost is a host that does not come back from its reboot.
+// isLost makes the host not come back from its reboot.
 func isLost(h *host) { h.lost = true }
 
-// startsUpIn is a host whose network plugin keeps pods off for a time after each boot.
+// startsUpIn makes the host's network plugin keep pods off for a time after each boot.
 func startsUpIn(d time.Duration) func(*host) { return func(h *host) { h.startsUpIn = d } }
 
-// settles is reboot.settle.
+// settles sets reboot.settle.
 func settles(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d}}
@@ -193,7 +195,7 @@ func settles(d time.Duration) func(*v1alpha1.RebootPolicy) {
 
 func drains(d time.Duration) func(*host) { return func(h *host) { h.drains = d } }
 
-// Scripts are made of these.
+// The functions below are the acts of scripts.
 
 func edits(name string, option func(*v1alpha1.RebootPolicy)) func(*cluster) {
 	return func(c *cluster) { c.edit(name, option) }
@@ -234,7 +236,7 @@ func deleteNode(name string) func(*cluster) {
 	}
 }
 
-// loseStatus empties a policy's status. Nobody watches it, so a new manager has to take over to see that.
+// loseStatus empties a policy's status. Nobody watches the status, so only a new manager notices.
 func loseStatus(name string) func(*cluster) {
 	return func(c *cluster) {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { p.Status = v1alpha1.RebootPolicyStatus{} })
@@ -259,7 +261,8 @@ func resume(why string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Annotations = map[string]string{v1alpha1.AnnotationResume: why} }
 }
 
-// gatesAnswer is what the gates of a policy answer from then on; none: they were not asked lately.
+// gatesAnswer sets the results of a policy's gates from then on. Without gates, they were not
+// queried lately.
 func gatesAnswer(name string, gates ...v1alpha1.GateStatus) func(*cluster) {
 	return func(c *cluster) {
 		c.gates[name] = gates
@@ -267,7 +270,7 @@ func gatesAnswer(name string, gates ...v1alpha1.GateStatus) func(*cluster) {
 	}
 }
 
-// answersRun is what a hook answers, if it is asked.
+// answersRun answers for a hook of the run if it has been told to run.
 func answersRun(name string, key v1alpha1.AnnotationKey, answer string) func(*cluster) {
 	return func(c *cluster) {
 		if p := c.policies[name]; p != nil && p.Status.Run != nil && p.Status.Run.Hooks != nil && slices.Contains(p.Status.Run.Hooks.Asked, key) {

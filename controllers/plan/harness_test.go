@@ -16,10 +16,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// evening is when every sequence begins: a Monday.
+// evening is the start of every sequence, a Monday.
 var evening = time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 
-// maxRounds bounds a sequence: one that takes more has gone astray.
+// maxRounds limits a sequence. One that takes more never ends.
 const maxRounds = 1000
 
 // sequence is one story about a fleet.
@@ -27,9 +27,9 @@ type sequence struct {
 	about    string
 	policies []*v1alpha1.RebootPolicy
 	hosts    []*host
-	// script is what people and hardware do meanwhile.
+	// script holds what people and hardware do during the story.
 	script []act
-	// lasts ends the story; zero: when nothing is left to happen.
+	// lasts ends the story, or is zero to play until nothing is left to happen.
 	lasts time.Duration
 }
 
@@ -47,7 +47,8 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// cluster is an API server with Nodes and policies in memory, the machines behind the Nodes, and time.
+// cluster is an API server with Nodes and policies in memory, the machines behind the Nodes, and
+// the time.
 type cluster struct {
 	tester
 	now      time.Time
@@ -56,32 +57,34 @@ type cluster struct {
 	script   []act
 	end      time.Time
 
-	// woken are the policies that an event asks the manager to look at, and due is when time alone does.
+	// woken are the policies that an event queues for the manager, and due are those that time
+	// alone does.
 	woken map[string]bool
-	// touched reports that a Node was written, which its agent looks at.
+	// touched is true if a Node was written, so that its agent looks at it.
 	touched bool
 	due     map[string]time.Time
-	// gates are what gates report, by policy.
+	// gates are the gates' results, by policy.
 	gates map[string][]v1alpha1.GateStatus
-	// judge judges what is written, by whoever acts now. found is how much of it was wrong in the beginning.
+	// judge judges every write. found is the number of violations in the initial state.
 	judge *judge.Judge
 	by    string
 	found int
-	// random shuffles who comes first, and lets writes fail; nil: the order of names, and all goes well.
+	// random shuffles who comes first and makes writes fail. If nil, the order is by name and all
+	// writes succeed.
 	random *rand.Rand
 
 	transcript
 }
 
-// play lets a story happen. Each round is one instant: the script, then the manager looks at each policy for which there is a reason,
-// then each agent takes one step.
+// play plays a story. Each round is one instant: first the script, then the manager passes over
+// each queued policy, then each agent takes one step.
 func play(t tester, s sequence, random *rand.Rand) *cluster {
 	c := newCluster(t, s, random)
 	c.play(func() {})
 	return c
 }
 
-// play goes on from where it is to the end, and has somebody look after each round.
+// play plays to the end and calls look after each round.
 func (c *cluster) play(look func()) {
 	for round := 0; !c.now.After(c.end) || len(c.woken) > 0; round++ {
 		if round == maxRounds {
@@ -147,7 +150,8 @@ func (c *cluster) round() {
 	c.record(c)
 }
 
-// next is the next instant at which anything happens; zero: never. An event is acted on a second later.
+// next returns the next time at which anything happens, or zero. The manager acts on an event one
+// second later.
 func (c *cluster) next() time.Time {
 	if len(c.woken) > 0 || c.touched {
 		c.touched = false
@@ -171,8 +175,8 @@ func (c *cluster) next() time.Time {
 	return next
 }
 
-// update changes a Node and wakes the policies to which the real watch maps it. These go by its labels and its grant, before and after,
-// and by the ledgers that hold it.
+// update changes a Node and wakes the policies to which the real watch maps it: by its labels and
+// its grant, before and after, and by the ledgers that hold it.
 func (c *cluster) update(h *host, change func(*corev1.Node)) {
 	c.wake(h.node)
 	if h.node == nil {
@@ -211,7 +215,7 @@ func (c *cluster) wakePolicy(name string) {
 	}
 }
 
-// edit changes a policy: a change of one may hand nodes to or from any other.
+// edit changes a policy and wakes all of them, because nodes may move between policies.
 func (c *cluster) edit(name string, change func(*v1alpha1.RebootPolicy)) {
 	p := c.policies[name].DeepCopy()
 	change(p)
@@ -224,7 +228,7 @@ func (c *cluster) put(p *v1alpha1.RebootPolicy) {
 	c.take(judge.Change{Name: p.Name, Policy: p})
 }
 
-// remove takes a policy away, with its finalizer.
+// remove deletes a policy together with its finalizer.
 func (c *cluster) remove(name string) {
 	c.take(judge.Change{Name: name, Policy: c.policies[name], Gone: true})
 	delete(c.policies, name)
@@ -241,7 +245,7 @@ func (c *cluster) wakeAll() {
 
 func (c *cluster) governor() plan.Governor { return plan.NewGovernor(c.all()) }
 
-// all are the policies by name.
+// all returns the policies by name.
 func (c *cluster) all() []v1alpha1.RebootPolicy {
 	policies := make([]v1alpha1.RebootPolicy, 0, len(c.policies))
 	for _, name := range slices.Sorted(maps.Keys(c.policies)) {
@@ -252,7 +256,7 @@ func (c *cluster) all() []v1alpha1.RebootPolicy {
 
 func (c *cluster) at() metav1.Time { return metav1.NewTime(c.now) }
 
-// chance is true once in n times, and never in the default order.
+// chance returns true once in n times, and never in the default order.
 func (c *cluster) chance(n int) bool { return c.random != nil && c.random.IntN(n) == 0 }
 
 func shuffled[T any](c *cluster, list []T) []T {

@@ -14,13 +14,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// transcript is a story to a person at three in the morning: when, what was done, and then, behind a bar, what is
-// different from now on. Nodes are described by what an administrator sees on them.
+// transcript tells a story to a person at three in the morning: the time, what was done, and,
+// behind a bar, what is different from now on. It describes nodes by what an administrator sees on
+// them.
 type transcript struct {
 	text strings.Builder
-	// events happened since the last record.
+	// events are the events since the last record.
 	events []string
-	// shown is the line of each policy, and seen the last line that was written of each policy and node.
+	// shown holds the line of each policy, and seen the last line that was written for each policy
+	// and node.
 	shown, seen map[string]string
 }
 
@@ -30,7 +32,7 @@ func (t *transcript) add(format string, args ...any) {
 	t.events = append(t.events, fmt.Sprintf(format, args...))
 }
 
-// record writes down one instant, if anything happened.
+// record writes down one instant if anything happened.
 func (t *transcript) record(c *cluster) {
 	lines := t.events
 	t.events = nil
@@ -59,7 +61,7 @@ func (t *transcript) record(c *cluster) {
 
 func stamp(t time.Time) string { return t.Format("Mon 15:04:05") }
 
-// describe is a Node in one line.
+// describe returns a Node in one line.
 func (h *host) describe() string {
 	if h.node == nil {
 		return "the Node is deleted"

@@ -7,7 +7,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Of all checks, the ring's and those of the turn depend on other nodes alone: a forecast waits for these.
+// TestBlocked_FallsWithOthers checks which checks depend only on other nodes: the ring's and those
+// of the turn. A forecast waits for these.
 func TestBlocked_FallsWithOthers(t *testing.T) {
 	others := []v1alpha1.Reason{
 		v1alpha1.ReasonRingWaits, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonBudgetExhausted,

@@ -16,17 +16,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Random situations are small and dense: few names, numbers, boots and instants, so that things meet.
+// Random situations are small and dense, with few names, numbers, boots and instants, so that they
+// interact.
 
 var (
 	someNodes    = []string{"a", "b", "c", "d", "e", "f"}
 	somePolicies = []string{"workers", "rivals", "others"}
 )
 
-// oneIn is true once in n times; it shrinks to false.
+// oneIn returns true once in n times. It shrinks to false.
 func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(0, n-1).Draw(t, label) == n-1 }
 
-// drawInstant draws an instant of the last hour, or one that a clock has reported which is ahead.
+// drawInstant draws a time in the last hour, or one in the future from a wrong clock.
 func drawInstant(t *rapid.T, label string) metav1.Time {
 	if oneIn(t, 16, "clock ahead") {
 		return metav1.NewTime(evening.Add(rapid.SampledFrom([]time.Duration{30 * time.Minute, 26 * time.Hour}).Draw(t, "ahead")))
@@ -59,7 +60,7 @@ func drawSituation(t *rapid.T) situation {
 	return s
 }
 
-// drawGates gives a policy gates, and draws what some of them have reported.
+// drawGates gives a policy gates, and draws results for some of them.
 func drawGates(t *rapid.T, p *v1alpha1.RebootPolicy) []v1alpha1.GateStatus {
 	gated("must", "may-fail?")(p)
 	gatedByObject(p)
@@ -73,7 +74,7 @@ func drawGates(t *rapid.T, p *v1alpha1.RebootPolicy) []v1alpha1.GateStatus {
 	return reported
 }
 
-// drawWindow draws a state that holds for a while: windows report what changes next, and are closed or open until then.
+// drawWindow draws windows that stay open or closed until their next change.
 func drawWindow(t *rapid.T) *window.State {
 	changes := evening.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "changes")) * time.Minute)
 	w := window.State{Open: oneIn(t, 2, "open"), Next: changes}
@@ -85,7 +86,7 @@ func drawWindow(t *rapid.T) *window.State {
 	return &w
 }
 
-// endsUrgently is the state of windows in which spec.urgent ends.
+// endsUrgently adds to the windows that spec.urgent ends at a given time.
 func endsUrgently(w *window.State, until time.Time) *window.State {
 	if w == nil {
 		w = &window.State{Open: true, Always: true}
@@ -94,7 +95,7 @@ func endsUrgently(w *window.State, until time.Time) *window.State {
 	return w
 }
 
-// drawRunHooks gives a policy hooks before or after its runs, and draws how far they are.
+// drawRunHooks gives a policy hooks before or after its runs, and draws their stage.
 func drawRunHooks(t *rapid.T, p *v1alpha1.RebootPolicy) {
 	runHooked(p)
 	switch rapid.IntRange(0, 3).Draw(t, "of") {
@@ -327,7 +328,7 @@ func drawHooks(t *rapid.T, h *host) {
 	}
 }
 
-// String shows a situation where a property fails.
+// String prints a situation if a property fails.
 func (s situation) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "window %+v\n", s.window)
@@ -340,7 +341,7 @@ func (s situation) String() string {
 	return text.String()
 }
 
-// drawRefused is what the API server refuses of the writes about entries, and since when.
+// drawRefused draws which writes about entries the API server refuses, and since when.
 func drawRefused(t *rapid.T, entries []v1alpha1.LedgerEntry) map[string]plan.Refusal {
 	refused := map[string]plan.Refusal{}
 	for _, e := range entries {

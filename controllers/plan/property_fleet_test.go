@@ -15,15 +15,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
 
-// A situation in which everything is drawn seldom grants anything. Half of those of forAny are fleets that are well: most
-// nodes need a reboot and may have one, and a feature or two are set.
+// If everything is drawn at random, plans seldom grant anything. So half the situations of forAny
+// are healthy fleets: most nodes need a reboot and may have one, and one or two features are set.
 
-// features are those that a fleet may have, each with what brings nodes into its reach.
+// features are the features that a fleet may have, each with what makes nodes use it.
 var features = []struct {
 	name string
 	// does sets the feature.
 	does func(t *rapid.T, s *situation)
-	// granted reports whether the feature is set, and had a part in an entry.
+	// granted reports whether the feature is set and influenced an entry.
 	granted func(s plan.Snapshot, n *plan.Node) bool
 }{
 	{"order", func(t *rapid.T, s *situation) {
@@ -118,7 +118,7 @@ var features = []struct {
 		h := s.hosts[0]
 		at := -minutes(t, 0, 20, "granted")
 		grant(1, protocol.GrantActive, grantedAt(at))(h)
-		s.policies[0].Status.Grants = nil // it may have been drawn twice
+		s.policies[0].Status.Grants = nil // the feature may have been drawn twice
 		holding(1, entry(h.name, 1))(s.policies[0])
 		if oneIn(t, 2, "drains") {
 			progress(1, protocol.PhaseDraining, phaseAt(at))(h)
@@ -126,7 +126,7 @@ var features = []struct {
 	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Status.Grants) > 0 }},
 }
 
-// drawFleet draws a fleet that is well, but for little.
+// drawFleet draws a mostly healthy fleet.
 func drawFleet(t *rapid.T) situation {
 	s := situation{policies: []*v1alpha1.RebootPolicy{policy("workers", atMost(rapid.SampledFrom([]string{"1", "2", "3", "50%", "100%"}).Draw(t, "maxUnavailable")))}}
 	for _, name := range someNodes[:rapid.IntRange(2, len(someNodes)).Draw(t, "nodes")] {
@@ -145,7 +145,7 @@ func drawFleet(t *rapid.T) situation {
 	return s
 }
 
-// done has the nodes of a pool rebooted a while ago.
+// done marks the nodes of a pool as rebooted a while ago.
 func (s *situation) done(t *rapid.T, pool string) {
 	for i, h := range s.hosts {
 		if h.node.Labels["pool"] == pool {
@@ -158,7 +158,7 @@ func (s *situation) done(t *rapid.T, pool string) {
 	}
 }
 
-// share adds a policy for a pool, and has one of the two share the limit of the other.
+// share adds a policy for a pool, and makes one of the two share the limit of the other.
 func (s *situation) share(t *rapid.T, name, with string) {
 	if len(s.policies) == 1 {
 		s.policies = append(s.policies, policy("rivals", atMost(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "limit of rivals")), selects("pool", "y"), priority(1)))
@@ -171,7 +171,8 @@ func (s *situation) share(t *rapid.T, name, with string) {
 	}
 }
 
-// A property of grants shows nothing where nothing is granted: of the random situations enough grant something, with each feature.
+// TestDraw_GrantsWithEveryFeature checks that enough random situations grant something with each
+// feature, because a property of grants proves nothing without grants.
 func TestDraw_GrantsWithEveryFeature(t *testing.T) {
 	const drawn, floor = 1000, 5
 	snapshots := rapid.Custom(func(t *rapid.T) plan.Snapshot {
@@ -179,7 +180,7 @@ func TestDraw_GrantsWithEveryFeature(t *testing.T) {
 		return snapshot
 	})
 	granted := map[string]int{}
-	for seed := range drawn { // with -short, too: it takes a tenth of a second
+	for seed := range drawn { // also with -short: it takes a tenth of a second
 		snapshot := snapshots.Example(seed)
 		p := plan.Of(snapshot)
 		for _, f := range features {
@@ -199,7 +200,8 @@ func TestDraw_GrantsWithEveryFeature(t *testing.T) {
 	t.Logf("granted something with %v", granted)
 }
 
-// The API server accepts every policy that a fleet or a story begins with. Only drawSituation also draws what it refuses.
+// TestDraw_PoliciesAreAccepted checks that the API server accepts every policy that a fleet or a
+// story begins with. Only drawSituation also draws policies that it refuses.
 func TestDraw_PoliciesAreAccepted(t *testing.T) {
 	crd, err := definition.Shipped()
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestRollouts edits policies in the middle of a rollout: the limit up and down, windows, the selector, the pause and the mode. It
-// deletes them and makes them anew. However that goes, no grant passes the limit that is in force when it is given, which the fleet
-// checks at every instant. Each need is one reboot, and no node is left cordoned or marked. The end is that of a fleet which had the
-// last policies from the start. What was edited away cannot be undone: a node that waits in the fresh fleet may have had its reboot
-// here.
+// TestRollouts edits policies during a rollout: the limit up and down, windows, selectors, pause
+// and mode. It also deletes policies and creates them again. No grant may pass the limit that is in
+// force when it is given, which the fleet checks at every instant. Each need leads to one reboot,
+// and no node is left cordoned or marked. The end is that of a fleet that had the last policies
+// from the start, except that a node that waits there may have had its reboot here.
 func TestRollouts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRollout(t)
@@ -45,7 +45,8 @@ func TestRollouts(t *testing.T) {
 	})
 }
 
-// lastPolicies are the policies as they are in the end, as if they were applied to an empty cluster.
+// lastPolicies returns the policies as they are at the end, as if they were applied to an empty
+// cluster.
 func lastPolicies(c *cluster) []*v1alpha1.RebootPolicy {
 	var last []*v1alpha1.RebootPolicy
 	for _, p := range c.policies {
@@ -56,7 +57,7 @@ func lastPolicies(c *cluster) []*v1alpha1.RebootPolicy {
 	return last
 }
 
-// rollout is how long the edits go on, and patience how long everything may take afterwards.
+// rollout is the time during which policies are edited, and patience the time allowed afterwards.
 const rollout, patience = 36 * time.Hour, 10 * 24 * time.Hour
 
 func drawRollout(t *rapid.T) sequence {
@@ -89,7 +90,8 @@ func drawRollout(t *rapid.T) sequence {
 	return s
 }
 
-// drawRolloutAct is mostly an edit; or the policy is deleted, and comes back some time after as another one.
+// drawRolloutAct draws an edit most of the time. Otherwise the policy is deleted and later created
+// again with another spec.
 func drawRolloutAct(t *rapid.T, after time.Duration) act {
 	edits := drawEdits(t, 2)
 	does := func(p *v1alpha1.RebootPolicy) {
@@ -159,7 +161,8 @@ func nightly(start string, duration time.Duration, zone string) v1alpha1.Window 
 	return v1alpha1.Window{Name: "at-" + start[:2], Start: start, Duration: metav1.Duration{Duration: duration}, TimeZone: zone}
 }
 
-// create makes a policy, or edits it where it is there. One that is being deleted has to be gone first.
+// create creates a policy, or edits it if it exists. One that is being deleted has to be gone
+// first.
 func create(name string, change func(*v1alpha1.RebootPolicy)) func(*cluster) {
 	var does func(*cluster)
 	does = func(c *cluster) {

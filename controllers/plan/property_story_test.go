@@ -14,9 +14,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestStories plays random stories. Agents are slow, silent or fail, hosts are lost, people change whatever they may at any time,
-// managers die and lose races. What must hold is checked at every instant. In the end each node that still needs a reboot states why it
-// waits, or is being rebooted.
+// TestStories plays random stories. Agents are slow, silent or fail, hosts are lost, people change
+// whatever they may at any time, managers die and lose races. The invariants are checked at every
+// instant. At the end each node that still needs a reboot says why it waits, or is being rebooted.
 func TestStories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStory(t)
@@ -84,7 +84,7 @@ func minutes(t *rapid.T, from, to int, label string) time.Duration {
 	return time.Duration(rapid.IntRange(from, to).Draw(t, label)) * time.Minute
 }
 
-// drawAct draws what somebody does to a node or a policy that may not be there any more.
+// drawAct draws what somebody does to a node or a policy, which may not exist any more.
 func drawAct(t *rapid.T, s sequence) act {
 	node := s.hosts[rapid.IntRange(0, len(s.hosts)-1).Draw(t, "node")].name
 	name := s.policies[rapid.IntRange(0, len(s.policies)-1).Draw(t, "policy")].Name
@@ -110,7 +110,7 @@ func drawAct(t *rapid.T, s sequence) act {
 		{"lets a hook of " + node + " approve", changes(node, sets("example.com/a", "true"))},
 		{"lets a hook of " + node + " refuse", changes(node, sets("example.com/a", "false"))},
 		{"removes the grant of " + node, changes(node, func(_ *host, n *corev1.Node) {
-			if attempted(plan.NodeOf(n)) { // else it is a node that looks as if it rebooted still
+			if attempted(plan.NodeOf(n)) { // otherwise the node would look as if it were still rebooting
 				delete(n.Annotations, v1alpha1.AnnotationGrant)
 			}
 		})},

@@ -21,8 +21,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// TestMain makes the property tests draw the same cases in each run, unless flags change that. So a failure needs no file to be found
-// again. With -short they draw 20 instead of 1000: rapid itself then draws a fifth of its checks.
+// TestMain makes the property tests draw the same cases in each run, unless flags change that, so
+// that a failure can be reproduced without a file. With -short they draw 20 cases instead of 1000,
+// because rapid itself then draws a fifth of its checks.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": "1000"} {
 		if err := flag.Set(name, value); err != nil {
@@ -38,7 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// forAny checks a property of the plans of any situation: of a fleet that is well, or of a cluster in any state.
+// forAny checks a property of the plans of any situation, in a healthy fleet or in a cluster in any
+// state.
 func forAny(t *testing.T, property func(*rapid.T, situation, plan.Snapshot, plan.Plan)) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +49,7 @@ func forAny(t *testing.T, property func(*rapid.T, situation, plan.Snapshot, plan
 	})
 }
 
-// drawAny draws a situation, and what a plan of it looks at.
+// drawAny draws a situation and its snapshot.
 func drawAny(t *rapid.T) (situation, plan.Snapshot) {
 	draw := drawSituation
 	if oneIn(t, 2, "fleet") {
@@ -59,7 +61,7 @@ func drawAny(t *rapid.T) (situation, plan.Snapshot) {
 	return s, snapshot
 }
 
-// governed are the nodes a policy governs, by name.
+// governed returns the nodes that a policy governs, by name.
 func governed(s plan.Snapshot) map[string]*plan.Node {
 	nodes := map[string]*plan.Node{}
 	for _, n := range s.Nodes {
@@ -70,7 +72,7 @@ func governed(s plan.Snapshot) map[string]*plan.Node {
 	return nodes
 }
 
-// counted are the nodes that the limit counts, by name: those of all policies that share it.
+// counted returns the nodes that the limit counts, by name: those of all policies that share it.
 func counted(s plan.Snapshot, p plan.Plan) map[string]*plan.Node {
 	nodes := governed(s)
 	for _, n := range s.Nodes {
@@ -81,8 +83,9 @@ func counted(s plan.Snapshot, p plan.Plan) map[string]*plan.Node {
 	return nodes
 }
 
-// Whatever a cluster looks like, a plan never grants over the limit, counting the nodes that are unavailable for other reasons. It
-// grants nothing to a node that must not have it (behaviours 15, 18, 20).
+// TestReboots_NeverGrantsOverTheLimit checks that a plan never grants over the limit in any
+// cluster, counting the nodes that are unavailable for other reasons. It grants nothing to a node
+// that must not be rebooted (behaviours 15, 18, 20).
 func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		used := map[string]bool{}
@@ -91,7 +94,8 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 		}
 		nodes := governed(snapshot)
 		for name, n := range counted(snapshot, p) {
-			// A progress of a day to come that no grant bounds is not believed: a node that is drained is cordoned, and counts by that.
+			// Progress dated in the future and without a grant is ignored. Nodes that drain are
+			// cordoned, and count for that.
 			believed := n.Progress == nil || n.GrantSeq() >= n.Progress.Seq || n.Progress.At.Sub(snapshot.Now) <= time.Hour
 			used[name] = used[name] || !n.Ready || n.Cordoned || n.Deleting || n.Outstanding() && believed
 		}
@@ -127,7 +131,8 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 	})
 }
 
-// Each node that needs a reboot gets one answer from the policy that governs it: a decision, a grant, or it is on its way.
+// TestReboots_AnswersForEachNode checks that each node that needs a reboot gets one answer from the
+// policy that governs it: a decision, a grant, or a reboot under way.
 func TestReboots_AnswersForEachNode(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		decisions := map[string]int{}
@@ -151,7 +156,8 @@ func TestReboots_AnswersForEachNode(t *testing.T) {
 	})
 }
 
-// inALedger reports whether the policy's ledger, or the one that it shares, has an entry for the node, whoever has granted.
+// inALedger reports whether the policy's ledger, or the one that it shares, has an entry for the
+// node from any policy.
 func inALedger(s plan.Snapshot, node string) bool {
 	return slices.ContainsFunc(slices.Concat(s.Policy.Status.Grants, s.Holder().Status.Grants), func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 }
@@ -164,7 +170,8 @@ func ledgerOf(reboots []plan.Reboot) []v1alpha1.LedgerEntry {
 	return entries
 }
 
-// At most one control-plane node is granted, and none while another is held or not Ready.
+// TestReboots_KeepsAQuorum checks that at most one control-plane node is granted, and none while
+// another is held or not Ready.
 func TestReboots_KeepsAQuorum(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, e := range p.Granted {
@@ -181,7 +188,8 @@ func TestReboots_KeepsAQuorum(t *testing.T) {
 	})
 }
 
-// The order in which an informer lists nodes and policies does not matter.
+// TestReboots_OrderOfNodesDoesNotMatter shuffles nodes and policies, because informers list them in
+// any order.
 func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		snapshot.Nodes = rapid.Permutation(snapshot.Nodes).Draw(t, "order")
@@ -193,7 +201,8 @@ func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
 	})
 }
 
-// Every node is counted, also those at rest, of which a plan reports nothing else.
+// TestReboots_CountsEveryNodeItGoverns checks that nodes at rest count too, although a plan reports
+// nothing else about them.
 func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		var want v1alpha1.NodeCounts
@@ -219,8 +228,9 @@ func showsHooks(n *plan.Node) bool {
 	return phase
 }
 
-// A node that is in service and needs no reboot is notified of exactly where it still carries something of one. Annotations for
-// autoscalers may stay for a while, and then there is an instant at which somebody looks again.
+// TestReboots_TakesAwayWhatIsLeftOfAReboot checks that a node in service that needs no reboot gets
+// a write exactly if it still carries a trace of one. Annotations for autoscalers may stay for a
+// while, and then the plan has a time to look again.
 func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for name, n := range governed(snapshot) {
@@ -246,7 +256,8 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 	})
 }
 
-// Autoscalers may have a node back when its grace has passed, and not before.
+// TestReboots_KeepsAutoscalersAwayForTheGrace checks that autoscalers may remove a node once its
+// grace has passed, and not before.
 func TestReboots_KeepsAutoscalersAwayForTheGrace(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		grace := snapshot.Policy.Spec.AutoscalerGraceOrDefault()
@@ -259,7 +270,8 @@ func TestReboots_KeepsAutoscalersAwayForTheGrace(t *testing.T) {
 	})
 }
 
-// New pods are kept off those nodes only that wait for pods, and off no more of them than may be down.
+// TestReboots_KeepsPodsOffAFewNodes checks that new pods are kept off only nodes that wait for
+// pods, and off no more of them than may be down.
 func TestReboots_KeepsPodsOffAFewNodes(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		after := map[string]corev1.TaintEffect{}
@@ -284,7 +296,8 @@ func TestReboots_KeepsPodsOffAFewNodes(t *testing.T) {
 	})
 }
 
-// One reboot alone is decided about as among all others; of an entry that the ledger does not hold nothing is reported.
+// TestAgain_DecidesAsAWholePlanDoes checks that a decision about one reboot is the same alone as in
+// the whole plan, and that nothing is decided about an entry that the ledger does not hold.
 func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, want := range p.Reboots {
@@ -300,7 +313,7 @@ func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
 	})
 }
 
-// nodeNamed is nil where the snapshot has no such node.
+// nodeNamed returns a node of the snapshot by name, or nil.
 func nodeNamed(s plan.Snapshot, name string) *plan.Node {
 	if i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == name }); i >= 0 {
 		return s.Nodes[i]
@@ -308,7 +321,8 @@ func nodeNamed(s plan.Snapshot, name string) *plan.Node {
 	return nil
 }
 
-// What a plan wants done, the protocol permits: else it would be tried again for ever.
+// TestReboots_WantsWhatTheProtocolPermits checks that the protocol permits every action of a plan.
+// Otherwise it would be tried forever.
 func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, f := range p.Reboots {
@@ -333,7 +347,8 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 	})
 }
 
-// Time that has passed is never waited for, and a plan with nothing to wait for has nothing that time alone ends.
+// TestReboots_NextIsAhead checks that a plan waits only for future times, and that without such a
+// time nothing in the plan ends by itself.
 func TestReboots_NextIsAhead(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		if !p.Next.IsZero() && !p.Next.After(snapshot.Now) {
@@ -347,10 +362,11 @@ func TestReboots_NextIsAhead(t *testing.T) {
 	})
 }
 
-// Until Next, time changes nothing: who sleeps until then misses nothing. Without Next, the plan holds until something else
-// changes. What may change with time is when new entries report that they were granted, sent to reboot or withdrawn, and what follows from that where
-// the grant on the Node is of a time to come. A halt lasts by the condition that is written of it, and an entry of a time to come is written
-// anew.
+// TestReboots_NothingChangesBeforeNext checks that the plan stays the same until Next, or until
+// something else changes if there is no Next. Only a few things may change with time: the times
+// that new entries record, what follows from them if the grant on the Node is dated in the future,
+// and entries dated in the future, which are written again. A halt lasts because its condition is
+// written.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		holder := snapshot.Holder().DeepCopy()
@@ -395,13 +411,13 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	})
 }
 
-// Applied in the order of the real manager, plans come to an end, and then find nothing to do. On the way the API server's
-// rules for the ledger hold.
+// TestReboots_ComesToAnEnd checks that plans, applied in the order of the real manager, end with
+// nothing left to do, and that the API server's rules for the ledger hold on the way.
 func TestReboots_ComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
 		c := newCluster(t, sequence{policies: s.policies, hosts: s.hosts}, nil)
-		c.found = math.MaxInt // what follows from a state that breaks rules may break them
+		c.found = math.MaxInt // an initial state that breaks rules may lead to further violations
 		for _, p := range s.policies {
 			passes := 1
 			for ; !c.pass(p.Name); passes++ {
@@ -413,7 +429,7 @@ func TestReboots_ComesToAnEnd(t *testing.T) {
 	})
 }
 
-// A check returns data: it changes nothing of the fleet, the slots and the nodes.
+// TestChecks_ChangeNothing checks that checks change neither the fleet, the slots nor the nodes.
 func TestChecks_ChangeNothing(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, _ plan.Plan) {
 		if before, after := plan.AroundChecks(snapshot); before != after || strings.Contains(before, "PANIC=") {

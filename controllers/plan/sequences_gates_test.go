@@ -39,7 +39,7 @@ func gates() map[string]sequence {
 	}
 }
 
-// pods are stories about pods that keep their node.
+// pods returns stories about pods that block the reboot of their node.
 func pods() map[string]sequence {
 	return map[string]sequence{
 		"blocking-pod": {
@@ -155,7 +155,7 @@ func pods() map[string]sequence {
 	}
 }
 
-// conflicts are hosts on which somebody else reboots too.
+// conflicts returns stories about hosts that somebody else reboots too.
 func conflicts() map[string]sequence {
 	const locksmithd = `{"reason":"CoordinatorConflict","message":"locksmithd is active on this host"}`
 	const both = `{"reason":"Inhibited","message":"dpkg is at work"},` + locksmithd

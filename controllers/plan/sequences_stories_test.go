@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// sequences are the stories, by the name of their transcript.
+// sequences returns the stories by the name of their transcript.
 func sequences() map[string]sequence {
 	all := map[string]sequence{}
 	for _, stories := range []map[string]sequence{limits(), owners(), clocks(), troubles(), conflicts(), people(), gates(), pods()} {

@@ -25,9 +25,10 @@ var planOptions = []cmp.Option{
 	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
 }
 
-// TestSequences plays stories of fleets: the planner, applied as the real manager applies it, and agents that act by the real agent's
-// rules. What must hold is checked at every instant. In the default order the transcript is golden. With a seed, everybody comes in any
-// order, and the manager dies before writes and loses races. The fleet must end the same.
+// TestSequences plays stories of fleets: the planner, applied like the real manager applies it, and
+// agents that act by the real agent's rules. The invariants are checked at every instant. In the
+// default order the transcript is golden. With a seed everybody acts in random order, and the
+// manager dies before writes and loses races. The fleet must end the same.
 func TestSequences(t *testing.T) {
 	for name, s := range sequences() {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +62,7 @@ func seeds() []uint64 {
 	return seeds
 }
 
-// outcome is how each node ends.
+// outcome returns how each node ends.
 func outcome(c *cluster) map[string]string {
 	ends := map[string]string{}
 	for name, h := range c.hosts {

@@ -14,7 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// situation is a snapshot in the terms of the tables. Its first policy decides; there are no windows unless the case sets some.
+// situation is a snapshot in the terms of the tables. Its first policy decides, and has no windows
+// unless the case sets some.
 type situation struct {
 	policies      []*v1alpha1.RebootPolicy
 	hosts         []*host
@@ -44,7 +45,7 @@ func (s situation) snapshot() plan.Snapshot {
 
 func (s situation) plan() plan.Plan { return plan.Of(s.snapshot()) }
 
-// same compares a part of a plan with what the test wants.
+// same compares a part of a plan with the expected value.
 func same(t *testing.T, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -52,7 +53,7 @@ func same(t *testing.T, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// decided is the decision about a node; the zero value: there is none.
+// decided returns the decision about a node, or the zero value.
 func decided(p plan.Plan, node string) plan.Decision {
 	for _, d := range p.Decisions {
 		if d.Node == node {
@@ -62,12 +63,12 @@ func decided(p plan.Plan, node string) plan.Decision {
 	return plan.Decision{}
 }
 
-// one is a situation of one policy and its nodes.
+// one returns a situation of one policy and its nodes.
 func one(p *v1alpha1.RebootPolicy, hosts ...*host) situation {
 	return situation{policies: []*v1alpha1.RebootPolicy{p}, hosts: hosts}
 }
 
-// with is the situation beside other policies, and in is it in a window.
+// with adds other policies to the situation, and in adds a window.
 func (s situation) with(policies ...*v1alpha1.RebootPolicy) situation {
 	s.policies = append(s.policies, policies...)
 	return s
@@ -78,7 +79,7 @@ func (s situation) in(w window.State) situation {
 	return s
 }
 
-// options are what changes a host, or a policy.
+// options returns a list of changes to a host or a policy.
 func options[T any](list ...func(*T)) []func(*T) { return list }
 
 // holding puts entries into the ledger of a policy, whose highest number is seq.
@@ -89,12 +90,12 @@ func holding(seq int64, entries ...v1alpha1.LedgerEntry) func(*v1alpha1.RebootPo
 	}
 }
 
-// entry is the ledger entry of a node for its first boot.
+// entry returns the ledger entry of a node for its first boot.
 func entry(node string, seq int64) v1alpha1.LedgerEntry {
 	return v1alpha1.LedgerEntry{Node: node, Seq: seq, BootID: node + "-boot-1", At: metav1.NewTime(evening)}
 }
 
-// grant is what the manager has shown the node: policy workers, this boot, now; mods change that.
+// grant shows a grant on the node: of policy workers, for this boot, from now. mods change that.
 func grant(seq int64, state protocol.GrantState, mods ...func(*protocol.Grant)) func(*host) {
 	return func(h *host) {
 		g := protocol.Grant{Policy: "workers", Seq: seq, BootID: h.name + "-boot-1", State: state, At: metav1.NewTime(evening)}
@@ -105,13 +106,14 @@ func grant(seq int64, state protocol.GrantState, mods ...func(*protocol.Grant)) 
 	}
 }
 
-// underWay is a node in its reboot, under grant 1.
+// underWay puts the node into its reboot, under grant 1.
 func underWay(h *host) {
 	grant(1, protocol.GrantActive)(h)
 	progress(1, protocol.PhaseRebooting)(h)
 }
 
-// progress is what the agent has made of it: this boot, now, cordoned by the agent; mods change that.
+// progress shows the agent's progress on the node: in this boot, from now, cordoned by the agent.
+// mods change that.
 func progress(seq int64, phase protocol.Phase, mods ...func(*protocol.Progress)) func(*host) {
 	return func(h *host) {
 		p := protocol.Progress{Seq: seq, Phase: phase, BootID: h.name + "-boot-1", At: metav1.NewTime(evening)}
@@ -122,8 +124,9 @@ func progress(seq int64, phase protocol.Phase, mods ...func(*protocol.Progress))
 	}
 }
 
-// phase is the phase of hooks that the node is in, since an instant counted from the evening. Policy workers asks example.com/a in this
-// boot, before the drain, or in the next one, after it; mods change that.
+// phase puts the node into a phase of hooks, since a time counted from the evening. Policy workers
+// runs hook example.com/a in this boot for stage before, or in the next one for stage after. mods
+// change that.
 func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...func(*protocol.HookPhase)) func(*host) {
 	return func(h *host) {
 		boot := map[v1alpha1.HookStage]string{v1alpha1.HooksBefore: "-boot-1", v1alpha1.HooksAfter: "-boot-2"}[stage]
@@ -138,12 +141,12 @@ func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...fun
 	}
 }
 
-// askedBy is another policy's phase, and asks other hooks.
+// askedBy makes the phase another policy's, with other hooks.
 func askedBy(policy string, keys ...v1alpha1.AnnotationKey) func(*protocol.HookPhase) {
 	return func(h *protocol.HookPhase) { h.Policy, h.Hooks = policy, keys }
 }
 
-// hooked asks the same hooks before the drain and after the boot.
+// hooked sets the same hooks before the drain and after the boot.
 func hooked(keys ...v1alpha1.AnnotationKey) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Hooks = &v1alpha1.Hooks{Before: keys, After: keys} }
 }
@@ -176,12 +179,12 @@ func annotated(key, value string) func(*host) {
 	return func(h *host) { annotate(h.node, key, value) }
 }
 
-// agentBlocking is a host whose agent reports reasons, in JSON.
+// agentBlocking gives the host's agent reasons to report, in JSON.
 func agentBlocking(reasons string) func(*host) {
 	return annotated(v1alpha1.AnnotationReport, reporting(reasons))
 }
 
-// reporting is the report of an agent with nothing but reasons.
+// reporting returns an agent's report that has only reasons.
 func reporting(reasons string) string { return `{"blockedBy":[` + reasons + `]}` }
 
 func bootID(id string) func(*host) { return func(h *host) { h.node.Status.NodeInfo.BootID = id } }
@@ -195,24 +198,24 @@ func tainted(key string, effect corev1.TaintEffect) func(*host) {
 	return func(h *host) { h.node.Spec.Taints = append(h.node.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
 }
 
-// pending is a node with the pending taint; podsOff is one whose taint keeps new pods off.
+// pending sets the pending taint, and podsOff the one that keeps new pods off.
 var (
 	pending = tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule)
 	podsOff = tainted(v1alpha1.TaintPending, corev1.TaintEffectNoSchedule)
 )
 
-// withAnnotations is a grant that has set annotations for autoscalers.
+// withAnnotations makes the grant own annotations for autoscalers.
 func withAnnotations(keys ...string) func(*protocol.Grant) {
 	return func(g *protocol.Grant) { g.Annotations = keys }
 }
 
-// showsAutoscalers is a host whose line in a transcript reports whether autoscalers are kept from it.
+// showsAutoscalers adds to the host's transcript line whether autoscalers are kept from it.
 func showsAutoscalers(h *host) { h.showsAutoscalers = true }
 
-// excluded is a grant that has set the label for load balancers.
+// excluded makes the grant own the label for load balancers.
 func excluded(g *protocol.Grant) { g.Excluded = true }
 
-// announcing is a node with condition MaintenancePlanned, which is the manager's by its reason.
+// announcing sets condition MaintenancePlanned. The reason tells whether it is the manager's.
 func announcing(reason string) func(*host) {
 	return func(h *host) {
 		removeCondition(h.node, corev1.NodeMaintenancePlanned)
@@ -222,7 +225,7 @@ func announcing(reason string) func(*host) {
 	}
 }
 
-// nodeCondition sets a condition that has lasted since an instant, counted from the evening.
+// nodeCondition sets a condition that has lasted since a time counted from the evening.
 func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*host) {
 	return func(h *host) {
 		removeCondition(h.node, kind)
@@ -232,7 +235,7 @@ func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus,
 	}
 }
 
-// permitted is a node that shows how far its granted reboot is.
+// permitted sets condition RebootPermitted for a granted reboot.
 func permitted(reason v1alpha1.Reason) func(*host) {
 	return func(h *host) {
 		nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0)(h)
@@ -240,7 +243,8 @@ func permitted(reason v1alpha1.Reason) func(*host) {
 	}
 }
 
-// rebooted is a node that is up on its second boot: Ready and reported by its agent since instants counted from the evening.
+// rebooted puts the node on its second boot, Ready and reported by its agent since times counted
+// from the evening.
 func rebooted(ready, reported time.Duration) func(*host) {
 	return func(h *host) {
 		bootID(h.name + "-boot-2")(h)
@@ -249,7 +253,7 @@ func rebooted(ready, reported time.Duration) func(*host) {
 	}
 }
 
-// reportedBack is a node whose agent has reported after a granted reboot.
+// reportedBack shows that the agent has reported after a granted reboot.
 func reportedBack(since time.Duration) func(*host) {
 	return func(h *host) {
 		nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, since)(h)
@@ -257,12 +261,13 @@ func reportedBack(since time.Duration) func(*host) {
 	}
 }
 
-// notReportedBack is a node whose agent has not reported since the point of no return of a granted reboot.
+// notReportedBack shows that the agent has not reported since the point of no return of a granted
+// reboot.
 func notReportedBack(since time.Duration) func(*host) {
 	return maintained(v1alpha1.ReasonRebooting, since)
 }
 
-// maintained is a node in a maintenance by the program that this reason shows.
+// maintained shows a maintenance by the program that the reason names.
 func maintained(reason v1alpha1.Reason, since time.Duration) func(*host) {
 	return func(h *host) {
 		nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, since)(h)

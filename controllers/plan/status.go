@@ -155,8 +155,8 @@ type running struct {
 // versionCount counts nodes by what they run.
 type versionCount struct {
 	counts map[running]*v1alpha1.VersionNodes
-	// last is the system and version of the previous node, and of its entry in counts. Most nodes
-	// run the same.
+	// last holds the system and version of the previous node, and of points to its entry in counts.
+	// Most nodes run the same.
 	last running
 	of   *v1alpha1.VersionNodes
 }
