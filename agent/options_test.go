@@ -107,7 +107,8 @@ func TestEngineList(t *testing.T) {
 	}
 }
 
-// An engine that --engines does not name may be absent. --sentinel-file declares that engine sentinel is on the host.
+// An engine that --engines does not name may be absent. --sentinel-file declares that engine
+// sentinel is on the host.
 func TestMayBeAbsent(t *testing.T) {
 	for args, want := range map[string]bool{
 		"":                                      true,

@@ -31,8 +31,8 @@ const (
 	patience   = 10 * time.Second
 )
 
-// readiness reports whether the agent can do its work: it has read its Node, still watches it, and is connected to the
-// host's bus.
+// readiness reports whether the agent can do its work: it has read its Node, still watches it, and
+// is connected to the host's bus.
 type readiness struct {
 	listed    lifecycle.Listed
 	node, bus *link

@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A ledger takes back what is on the Node itself. In the cache of a leader that was held up while another one led, grants that are over
-// are still active.
+// A ledger takes back what the Node itself shows. In the cache of a leader that was held up while
+// another one led, grants that are over are still active.
 func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 	for name, tc := range map[string]struct {
 		over    bool
@@ -49,8 +49,9 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 	}
 }
 
-// A Node that is registered anew is another one, whatever its name. The ledger gives its slot to the next, and no grant is published
-// there for the old entry. Where it is the cache that shows an older Node, the entry stays.
+// A Node that is registered again is a new one, even if its name is the same. The ledger gives its
+// slot to the next node, and the grant of the old entry is not published there. If only the cache
+// shows an older Node, the entry stays.
 func TestConverge_KnowsANodeByItsUID(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behind   bool

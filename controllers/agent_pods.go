@@ -21,15 +21,17 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// agentPods are the agents' pods as the cache has them. Nothing waits for them: a manager that may not read them still
-// decides about reboots, and reports that it cannot know whether the agents work.
+// agentPods gives access to the cached pods of the agents. Nothing waits for them: a manager that
+// may not read them still decides about reboots, and reports that it does not know whether the
+// agents work.
 type agentPods struct {
 	cache     cache.Cache
 	namespace string
 
-	// state is how far the first list is.
+	// state is the state of the first list.
 	state atomic.Int32
-	// changed is set by each event; known is what was read since the last one. An optimisation: reading 15,000 takes each pass 19 ms.
+	// changed is set by each event. known holds the last result. This is an optimisation: reading
+	// 15,000 pods takes each pass 19 ms.
 	changed atomic.Bool
 	known   *plan.Agents
 }
@@ -41,7 +43,7 @@ const (
 	agentsListed
 )
 
-// readAgents returns nil while it is too early to know anything.
+// readAgents returns the agents, or nil while nothing is known yet.
 func (f *fleetReader) readAgents(ctx context.Context) (*plan.Agents, error) {
 	switch f.agents.state.Load() {
 	case agentsAwaited:
@@ -53,7 +55,8 @@ func (f *fleetReader) readAgents(ctx context.Context) (*plan.Agents, error) {
 		return f.agents.known, nil
 	}
 	var pods corev1.PodList
-	// An optimisation: the pods are only read, so no copy is made. Copies of 15,000 take another 20 ms and 20 MB.
+	// As an optimisation no copies are made, because the pods are only read. Copies of 15,000 pods
+	// take another 20 ms and 20 MB.
 	if err := f.agents.cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		f.agents.changed.Store(true)
 		return nil, fmt.Errorf("listing the agents' pods: %w", err)
@@ -68,8 +71,8 @@ func (f *fleetReader) readAgents(ctx context.Context) (*plan.Agents, error) {
 	return f.agents.known, nil
 }
 
-// agentEvents is a source of what changes about the agents' pods in a namespace. They have a cache of their own: every watch of the
-// manager's waits until all of it is filled.
+// agentEvents returns a source of events about the agents' pods in a namespace. They have their own
+// cache, because every watch of the manager waits until its whole cache is filled.
 func (f *fleetReader) agentEvents(mgr ctrl.Manager, namespace string) (source.Source, error) {
 	pods, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ReaderFailOnMissingInformer: true,
@@ -97,7 +100,7 @@ func agentPodOf(pod *corev1.Pod) plan.AgentPod {
 	return p
 }
 
-// trimAgentPod keeps what agentPodOf reads. Of the conditions that is Ready alone.
+// trimAgentPod keeps the fields that agentPodOf reads. Of the conditions it keeps only Ready.
 func trimAgentPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -118,7 +121,7 @@ func trimAgentPod(object any) (any, error) {
 	return trimmed, nil
 }
 
-// watchAgents is a source that begins to watch the agents' pods and waits for nothing.
+// watchAgents is a source that starts to watch the agents' pods without waiting.
 func (f *fleetReader) watchAgents(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	informer, err := f.agents.cache.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -152,7 +155,8 @@ func (f *fleetReader) watchAgents(ctx context.Context, queue workqueue.TypedRate
 	return nil
 }
 
-// awaitAgents has all policies decided again once the agents' pods are listed, and when that takes too long.
+// awaitAgents enqueues all policies once the agents' pods are listed, and also when that takes too
+// long.
 func (f *fleetReader) awaitAgents(ctx context.Context, hasSynced func() bool, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	reach := func(state int32) {
 		f.agents.state.Store(state)
@@ -174,7 +178,7 @@ func (f *fleetReader) awaitAgents(ctx context.Context, hasSynced func() bool, qu
 	}
 }
 
-// agentChanged has the policies of a pod's node decided again, a little later.
+// agentChanged enqueues the policies of a pod's node after a short delay.
 func (f *fleetReader) agentChanged(ctx context.Context, object any, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	f.agents.changed.Store(true)
 	pod, ok := object.(*corev1.Pod)
@@ -183,7 +187,7 @@ func (f *fleetReader) agentChanged(ctx context.Context, object any, queue workqu
 	}
 	node := &corev1.Node{}
 	if err := f.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
-		return // its own event comes when it is there
+		return // the event of the Node comes later
 	}
 	for _, policy := range f.policiesOf(ctx, node) {
 		queue.AddAfter(policy, f.paces.AgentEvent)

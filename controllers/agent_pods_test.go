@@ -26,7 +26,7 @@ var _ = Describe("The agents of a policy", func() {
 		}
 		log := &requestLog{}
 		DeferCleanup(startManager(log, namespace))
-		now.forward(time.Minute) // a pod that was made just now is given time
+		now.forward(time.Minute) // because a new pod gets some time
 		Eventually(agentsOf).WithArguments(p).Should(Equal("2/3 False AgentsMissing " + f.nodes[2]))
 		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(HavePrefix("AgentsMissing: 1 of 3 nodes have no agent that works")))
 		Eventually(labelsOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(ContainElement("agent_missing"))
@@ -54,7 +54,8 @@ var _ = Describe("The agents of a policy", func() {
 	})
 })
 
-// reportingFleet is a fleet whose nodes need no reboot, and a namespace for the pods of its agents.
+// reportingFleet returns a fleet whose nodes need no reboot, and a namespace for the pods of its
+// agents.
 func reportingFleet(size int) (*fleet, string) {
 	f := makeFleet(size)
 	for _, name := range f.nodes {
@@ -65,7 +66,7 @@ func reportingFleet(size int) (*fleet, string) {
 	return f, namespace
 }
 
-// agentPod makes the pod of a node's agent, of the node's name.
+// agentPod creates the pod of a node's agent with the name of the node.
 func agentPod(namespace, node string, ready bool) {
 	Expect(api.Create(context.Background(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node, Labels: agentset.PodLabels},
@@ -76,7 +77,7 @@ func agentPod(namespace, node string, ready bool) {
 	agentIs(namespace, node, ready)
 }
 
-// agentIs plays the kubelet.
+// agentIs sets the readiness of the pod, as the kubelet does.
 func agentIs(namespace, node string, ready bool) {
 	pod := &corev1.Pod{}
 	Expect(api.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: node}, pod)).To(Succeed())
@@ -88,7 +89,8 @@ func agentIs(namespace, node string, ready bool) {
 	Expect(api.Status().Update(context.Background(), pod)).To(Succeed())
 }
 
-// agentsOf is what a policy's status reports of agents: how many, condition AgentsReady, and which are missing.
+// agentsOf returns the agents in a policy's status: their number, condition AgentsReady, and the
+// missing ones.
 func agentsOf(p *v1alpha1.RebootPolicy) string {
 	agents, c := policyStatus(p).Agents, conditionOf(p, v1alpha1.ConditionAgentsReady)
 	if agents == nil {

@@ -25,7 +25,7 @@ import (
 
 var agentNamespaces atomic.Int32
 
-// agentsManager is a manager with --manage-agents, in a namespace of its own.
+// agentsManager is a manager with --manage-agents in its own namespace.
 type agentsManager struct {
 	namespace string
 	log       *requestLog
@@ -61,7 +61,7 @@ func (a *agentsManager) start(image string) {
 	DeferCleanup(func() { a.stop() })
 }
 
-// restart ends the manager, and starts one with another image.
+// restart stops the manager and starts one with another image.
 func (a *agentsManager) restart(image string) {
 	a.stop()
 	a.start(image)
@@ -71,7 +71,7 @@ func (a *agentsManager) key() client.ObjectKey {
 	return client.ObjectKey{Namespace: a.namespace, Name: "reboot-operator-agent"}
 }
 
-// get is nil where there is no DaemonSet.
+// get returns the DaemonSet, or nil if it does not exist.
 func (a *agentsManager) get() *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{}
 	err := api.Get(context.Background(), a.key(), set)
@@ -89,7 +89,7 @@ func (a *agentsManager) image() string {
 	return ""
 }
 
-// nodes is where the DaemonSet runs, one line a term.
+// nodes returns the node selector terms of the DaemonSet, one per line.
 func (a *agentsManager) nodes() []string {
 	set := a.get()
 	switch {
@@ -117,13 +117,13 @@ func (a *agentsManager) edit(change func(*appsv1.DaemonSet)) {
 	Expect(api.Patch(context.Background(), set, client.MergeFrom(before), client.FieldOwner("kubectl"))).To(Succeed())
 }
 
-// writes are the manager's writes of DaemonSets.
+// writes returns the manager's writes of DaemonSets.
 func (a *agentsManager) writes() []string {
 	return slices.Concat(a.log.Matching("PATCH", "/daemonsets"), a.log.Matching("POST", "/daemonsets"),
 		a.log.Matching("PUT", "/daemonsets"), a.log.Matching("DELETE", "/daemonsets"))
 }
 
-// byHand makes the static manifest's DaemonSet.
+// byHand creates the DaemonSet of the static manifest.
 func (a *agentsManager) byHand() {
 	set := &appsv1.DaemonSet{}
 	Expect(yaml.UnmarshalStrict([]byte(agent.Manifest()), set)).To(Succeed())
@@ -139,7 +139,7 @@ func selectingOperator(operator metav1.LabelSelectorOperator, values ...string) 
 	return &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: poolLabel, Operator: operator, Values: values}}}
 }
 
-// createPolicy creates a policy that only reports: no finalizer keeps it.
+// createPolicy creates a policy in dry-run mode, which does not get a finalizer.
 func createPolicy(name string, selector *v1alpha1.LabelSelector) *v1alpha1.RebootPolicy {
 	p := &v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -164,7 +164,7 @@ func editPolicy(p *v1alpha1.RebootPolicy, change func(*v1alpha1.RebootPolicy)) {
 	Expect(api.Patch(context.Background(), p, client.MergeFrom(before))).To(Succeed())
 }
 
-// notesOf lists the events about an object, each with its reason.
+// notesOf returns the events about an object, each with its reason.
 func notesOf(name string) []string {
 	var list eventsv1.EventList
 	Expect(api.List(context.Background(), &list)).To(Succeed())

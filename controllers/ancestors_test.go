@@ -24,7 +24,7 @@ var _ = Describe("What other operators left on a node", func() {
 		left := func() ancestorMarks { return marksOf(f.get(marked)) }
 		all := left()
 		Expect(all.annotations).To(HaveLen(34))
-		p := f.policy("workers", noGrace) // what the grant has set goes with the uncordon
+		p := f.policy("workers", noGrace) // the marks of the grant are removed with the uncordon
 		f.need(other)
 		Eventually(f.granted).Should(Equal([]string{other}), "the marked node is not being rebooted")
 		f.reboot(other)
@@ -45,7 +45,8 @@ var _ = Describe("What other operators left on a node", func() {
 	})
 })
 
-// ancestorMarks are the annotations, labels and taints of a Node that are not this operator's.
+// ancestorMarks are the annotations, labels and taints of a Node that do not belong to this
+// operator.
 type ancestorMarks struct {
 	annotations, labels map[string]string
 	taints              []corev1.Taint

@@ -25,24 +25,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// announcer emits events, counts and notifies. Every method of it is called after the write that justifies it, or its refusal.
+// announcer emits events, counts and notifies. Its methods are called after the write that
+// justifies them, or after its refusal.
 type announcer struct {
 	recorder events.EventRecorder
-	// notifier sends to the services of spec.notify. Nil: nothing is sent.
+	// notifier sends to the services of spec.notify. If it is nil, nothing is sent.
 	notifier *notify.Notifier
 	clock    clock.PassiveClock
 	metrics  *Metrics
-	// freedAt is when a slot last became free, by policy; for a metric alone.
+	// freedAt is the time when a slot last became free, by policy. It is only used for a metric.
 	freedAt map[string]time.Time
 }
 
-// forget drops what is remembered of a policy that is gone.
+// forget drops everything about a policy that is gone.
 func (a *announcer) forget(policy string) {
 	a.metrics.forget(policy)
 	delete(a.freedAt, policy)
 }
 
-// maxReason bounds, in bytes, how much of a reason that people wrote on a Node an event repeats.
+// maxReason limits, in bytes, how much of a reason that people wrote on a Node appears in an event.
 const maxReason = 256
 
 func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
@@ -81,32 +82,36 @@ func (a *announcer) finished(s *state, n *plan.Node, t plan.Reboot, uncordoned b
 	}
 }
 
-// refused reports a node on which the API server refuses the manager's conditions or markers. Of many nodes the event names one.
+// refused reports a node on which the API server refuses the manager's conditions or markers. If
+// there are many, the event names one.
 func (a *announcer) refused(s *state, err error) {
 	if s.Policy != nil {
 		a.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "ReportToNode", err.Error())
 	}
 }
 
-// undone reports what a write about a granted reboot asked for and the Node does not show. The reboot goes on.
+// undone reports what a write about a granted reboot set but the Node does not show. The reboot
+// continues.
 func (a *announcer) undone(s *state, n *plan.Node, err *undoneError) {
 	a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "WriteNode"}, "node %s: %s", n.Name, err.Error())
 }
 
-// hooksBegan emits which hooks the node waits for.
+// hooksBegan emits an event that names the hooks that the node waits for.
 func (a *announcer) hooksBegan(s *state, n *plan.Node, phase protocol.HookPhase) {
 	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), n.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
-// overdue are the reasons for which a reboot that keeps its slot counts as failed, and as what.
+// overdue maps the reasons for which a reboot that keeps its slot counts as failed to the result in
+// metrics.
 var overdue = map[v1alpha1.Reason]string{
 	v1alpha1.ReasonRebootTimedOut: "timed_out", v1alpha1.ReasonAgentSilent: "timed_out", v1alpha1.ReasonStartupTaint: "timed_out",
 	v1alpha1.ReasonHookTimedOut: "hook_failed", v1alpha1.ReasonHookFailed: "hook_failed",
 }
 
-// explained emits an event where a node waits for a reason that needs an administrator. was is the reason before. A reboot that is
-// overdue for one reason, and then for another that counts as the same, has failed once.
+// explained emits an event if a node waits for a reason that needs an administrator. was is the
+// previous reason. A reboot that is overdue for one reason, and then for another with the same
+// result, has failed only once.
 func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d plan.Decision) {
 	if result := overdue[d.Reason]; result != "" && result != overdue[was] {
 		a.failed(s, n.Name, result, d.Message)
@@ -126,7 +131,7 @@ func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d pla
 	}
 }
 
-// policyEvents emits and notifies what has changed between two statuses that were both written.
+// policyEvents emits and notifies what has changed between two written statuses.
 func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 	for _, is := range after.Status.Conditions {
 		was := metav1.Condition{}
@@ -141,9 +146,10 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 	a.gateEvents(before, after)
 }
 
-// deadlineEvents reports that a first deadline has come near, and each that has passed. A node that is overdue for long, such as a
-// paused one, hides none of the others. last is the instant of the status that this process wrote before. Numbers would not do: they
-// stay where one node is done as another passes its deadline. Zero: it has not.
+// deadlineEvents reports that a first deadline is near, and each deadline that has passed. A node
+// that is overdue for a long time, such as a paused one, does not hide the others. last is the time
+// of the previous status that this process wrote, or zero. Comparing counts is not enough: a count
+// stays the same if one node is done when another passes its deadline.
 func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, is *plan.DeadlinesHealth, last time.Time) {
 	if is == nil {
 		return
@@ -157,7 +163,8 @@ func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, is *pla
 	a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, is.Message))
 }
 
-// conditionChanged emits what is new about a condition of the policy. The zero value: it had none.
+// conditionChanged emits an event for a change of a policy's condition. A new condition has the
+// zero value before.
 func (a *announcer) conditionChanged(policy *v1alpha1.RebootPolicy, was, is metav1.Condition) {
 	switch reason := v1alpha1.Reason(is.Reason); {
 	case is.Type == v1alpha1.ConditionHalted:
@@ -194,7 +201,8 @@ func (a *announcer) ofPolicy(policy *v1alpha1.RebootPolicy, kind string, reason 
 	a.recorder.Eventf(policy, nil, kind, string(reason), action, "%s", note)
 }
 
-// runHookEvents names the hooks of the run that are asked, and those that have refused or were silent for too long.
+// runHookEvents emits events for the run's hooks that have started, and for those that have refused
+// or timed out.
 func (a *announcer) runHookEvents(before, after *v1alpha1.RebootPolicy) {
 	was, is := runHooksOf(before), runHooksOf(after)
 	if is.Reason != "" && (is.Reason != was.Reason || is.Message != was.Message) {
@@ -207,7 +215,7 @@ func (a *announcer) runHookEvents(before, after *v1alpha1.RebootPolicy) {
 	}
 }
 
-// runHooksOf is how far the hooks of the policy's run are; the zero value: it has none.
+// runHooksOf returns the state of the hooks of the policy's run, or the zero value.
 func runHooksOf(policy *v1alpha1.RebootPolicy) v1alpha1.RunHooks {
 	if run := policy.Status.Run; run != nil && run.Hooks != nil {
 		return *run.Hooks
@@ -215,15 +223,16 @@ func runHooksOf(policy *v1alpha1.RebootPolicy) v1alpha1.RunHooks {
 	return v1alpha1.RunHooks{}
 }
 
-// gateReasons are the events of the states in which a gate blocks.
+// gateReasons are the reasons of the events for states in which a gate blocks.
 var gateReasons = map[v1alpha1.GateState]v1alpha1.Reason{
 	v1alpha1.GateFiring:      v1alpha1.ReasonAlertFiring,
 	v1alpha1.GateNotReady:    v1alpha1.ReasonObjectNotReady,
 	v1alpha1.GateUnreachable: v1alpha1.ReasonGateUnreachable,
 }
 
-// gateEvents emits which gates block now and did not, or blocked for another cause, in the status before. All of one reason are one warning:
-// several would become a series, which has the note of one of them.
+// gateEvents emits events for the gates that block now and did not block, or for another cause, in
+// the previous status. Gates with the same reason share one event, because several events would
+// become a series with the note of only one of them.
 func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 	notes := map[v1alpha1.Reason]string{}
 	for _, g := range after.Status.Gates {
@@ -237,15 +246,16 @@ func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 	}
 }
 
-// what an event reports: its type, its reason and what the manager was doing.
+// what holds the type, the reason and the action of an event.
 type what struct {
 	kind   string
 	reason v1alpha1.Reason
 	action string
 }
 
-// both emits an event on the Node and one on the policy, each related to the other. The references have no resourceVersion, so that an
-// event repeated within minutes becomes a series. A node that comes and goes makes no flood of events.
+// both emits an event on the Node and one on the policy, each related to the other. The references
+// have no resourceVersion, so events that are repeated within minutes become a series. A node that
+// comes and goes does not cause a flood of events.
 func (a *announcer) both(s *state, n *plan.Node, w what, note string, args ...any) {
 	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy.Name, s.Policy.UID)
 	a.recorder.Eventf(node, p, w.kind, string(w.reason), w.action, note, args...)
@@ -262,8 +272,8 @@ func (a *announcer) observeGrant(s *state, n *plan.Node) {
 	a.metrics.grantLatency.Observe(since(free, a.clock.Now()))
 }
 
-// observeReleases notes when a slot became free, how old the ended needs were, and which reboots were given up. Each attempt that has
-// ended is one line in the log.
+// observeReleases records that slots became free, how old the ended needs were, and which reboots
+// were given up. It logs one line for each attempt that has ended.
 func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) {
 	for _, t := range p.Released() {
 		a.freedAt[s.Policy.Name] = s.Now
@@ -284,8 +294,8 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 	}
 }
 
-// aborted counts an attempt that the agent has given up, and reports it where it failed. One that was cancelled, or whose host was
-// rebooted otherwise, did not.
+// aborted counts an attempt that the agent has given up, and reports it if it failed. Cancelled
+// attempts, and attempts whose host was rebooted otherwise, did not fail.
 func (a *announcer) aborted(s *state, t plan.Reboot) {
 	const result = "aborted"
 	if t.Reason == v1alpha1.ReasonCancelled {
@@ -295,7 +305,8 @@ func (a *announcer) aborted(s *state, t plan.Reboot) {
 	a.failed(s, t.Entry.Node, result, string(t.Reason)+": "+t.Message)
 }
 
-// lost reports a reboot that failed because its Node was deleted in it. One that was overdue before has been reported as such.
+// lost reports a reboot that failed because its Node was deleted. If it was overdue before, it has
+// already been reported.
 func (a *announcer) lost(s *state, t plan.Reboot) {
 	if a.metrics.gauges.wasOverdue(s.Policy.Name, t.Entry.Node) {
 		return
@@ -304,7 +315,8 @@ func (a *announcer) lost(s *state, t plan.Reboot) {
 	a.recorder.Eventf(policyReference(s.Policy.Name, s.Policy.UID), eventing.Node(t.Entry.Node, t.Entry.NodeUID), corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
 }
 
-// cancelledEarly is an attempt whose grant was cancelled before it disturbed the node, which status.history does not have.
+// cancelledEarly returns an attempt whose grant was cancelled before it disturbed the node.
+// status.history does not contain such attempts.
 func cancelledEarly(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
 	return &v1alpha1.PastReboot{
 		Node: t.Entry.Node, Seq: t.Entry.Seq, GrantedAt: t.Entry.At, EndedAt: metav1.NewTime(now), FromVersion: t.Entry.OSVersion,
@@ -312,7 +324,8 @@ func cancelledEarly(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
 	}
 }
 
-// logEnded logs an attempt that has ended, for audits: the same keys for every result, empty where there is nothing.
+// logEnded logs an attempt that has ended, for audits. The keys are the same for every result, and
+// missing values are empty.
 func logEnded(ctx context.Context, policy *v1alpha1.RebootPolicy, past *v1alpha1.PastReboot, e v1alpha1.LedgerEntry) {
 	at := func(t metav1.Time) string {
 		if t.IsZero() {

@@ -51,7 +51,7 @@ var _ = Describe("What an agent reports against a reboot", func() {
 	})
 })
 
-// blocked is the metric of the nodes that wait, by reason.
+// blocked returns the metric of the waiting nodes by reason.
 func blocked(policy string) map[string]float64 {
 	return gaugesOf("reboot_operator_blocked_nodes", policy, "reason")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// The Nodes of a pass are those of the cache, which is everybody's.
+// The Nodes of a pass are those of the cache, which others share.
 func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 	for name, patch := range map[string]*nodepatch.Patch{
 		"its metadata and status": nodepatch.New("").Annotate("example.com/a", "2"),
@@ -26,8 +26,9 @@ func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 				Name: "n1", Annotations: map[string]string{"example.com/a": "1"}, Labels: map[string]string{"pool": "a"},
 			}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}}}
 			before := cached.DeepCopy()
-			s := newState(snapshot.Views([]corev1.Node{*cached})) // what it refers to is the cache's
-			// The answer is read into the object of the request, as JSON is: into the maps and slices that the object has.
+			s := newState(snapshot.Views([]corev1.Node{*cached})) // refers to objects in the cache
+			// The response is decoded into the object of the request, so JSON writes into the maps
+			// and slices that the object has.
 			answer := func(object client.Object) error {
 				return json.Unmarshal([]byte(`{"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}},
 					"spec": {"taints": [{"key": "b"}]}}`), object)

@@ -92,7 +92,7 @@ var _ = Describe("With --manage-agents", func() {
 		By("and not what `kubectl rollout restart` writes")
 		a.edit(func(set *appsv1.DaemonSet) {
 			set.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "2026-01-01T00:00:00Z"
-			set.Spec.Template.Spec.Containers[0].Image = "registry/other:latest" // once this is set back, the DaemonSet has been looked at
+			set.Spec.Template.Spec.Containers[0].Image = "registry/other:latest" // when this is reset, the controller has seen the DaemonSet
 		})
 		Eventually(a.image).Should(Equal("registry/agent:1"))
 		Expect(a.get().Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
@@ -134,7 +134,7 @@ var _ = Describe("With --manage-agents", func() {
 		before := a.get()
 		a.restart("registry/agent:1")
 		Eventually(a.writes).Should(HaveLen(1))
-		createPolicy("another", nil) // makes the controller look again
+		createPolicy("another", nil) // triggers the controller
 		Consistently(a.writes, "200ms").Should(HaveLen(1))
 		Expect(a.get().ResourceVersion).To(Equal(before.ResourceVersion))
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("A deadline", func() {
-	// deadlineOf is condition DeadlineNear of a policy.
+	// deadlineOf returns condition DeadlineNear of a policy.
 	deadlineOf := func(p *v1alpha1.RebootPolicy) string {
 		c := conditionOf(p, v1alpha1.ConditionDeadlineNear)
 		return string(c.Status) + " " + c.Reason + ": " + c.Message

@@ -11,10 +11,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A slot that goes from one node to the next does not wait for a forecast of the whole fleet each time.
+// Handing over a slot must not wait for a forecast of the whole fleet each time.
 func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC))
-	far := metav1.NewTime(now.Now().Add(1000 * time.Hour)) // no forecast reports it
+	far := metav1.NewTime(now.Now().Add(1000 * time.Hour)) // different from any forecast
 	for name, tc := range map[string]struct {
 		first     func(testing.TB, *server) // before the estimate is made
 		passes    time.Duration

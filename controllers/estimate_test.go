@@ -24,7 +24,7 @@ var _ = Describe("The estimate of a policy", func() {
 			Eventually(f.reason).WithArguments(name).ShouldNot(BeEmpty())
 		}
 		Eventually(estimate).Should(HaveValue(HaveField("Time", And(
-			// Three times five minutes, as long as no reboot has been measured.
+			// Three times five minutes, because no reboot has been measured yet.
 			BeTemporally("~", from.Add(15*time.Minute), 2*time.Minute), WithTransform(time.Time.Second, BeZero())))))
 
 		version := func() string {
@@ -32,7 +32,7 @@ var _ = Describe("The estimate of a policy", func() {
 			Expect(api.Get(context.Background(), client.ObjectKeyFromObject(p), &policy)).To(Succeed())
 			return policy.ResourceVersion
 		}
-		atRest() // counts that were put off have been written
+		atRest() // postponed counts have been written
 		before, decided := version(), reconciles()
 		f.annotate(f.nodes[0], "example.com/wakes", "true")
 		Eventually(reconciles).Should(BeNumerically(">", decided))

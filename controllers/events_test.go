@@ -25,7 +25,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
-// announcing is an announcer with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
+// announcing returns an announcer with a recorder, and a state with one node that needs a reboot
+// under a policy with the name of the test.
 func announcing(t *testing.T) (*announcer, *events.FakeRecorder, *state) {
 	t.Helper()
 	s := newState(snapshot.Views([]corev1.Node{*serverNode(1, true, time.Now())}))
@@ -34,7 +35,7 @@ func announcing(t *testing.T) (*announcer, *events.FakeRecorder, *state) {
 	return &announcer{recorder: recorder, metrics: NewMetrics(prometheus.NewRegistry())}, recorder, s
 }
 
-// emitted are types and reasons of the events.
+// emitted returns the types and reasons of the events.
 func emitted(recorder *events.FakeRecorder) (all []string) {
 	for len(recorder.Events) > 0 {
 		parts := strings.SplitN(<-recorder.Events, " ", 3)
@@ -43,7 +44,7 @@ func emitted(recorder *events.FakeRecorder) (all []string) {
 	return all
 }
 
-// measured are the sums of a metric of the announcer by the values of a label, without those that are 0.
+// measured returns the sums of a metric of the announcer by the values of a label, without zeros.
 func (a *announcer) measured(t *testing.T, name, by string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -67,7 +68,8 @@ func (a *announcer) measured(t *testing.T, name, by string) map[string]float64 {
 	return sums
 }
 
-// TestExplained: which reasons need attention, on node and policy both, and as which failure a reboot counts.
+// TestExplained shows which reasons need attention, on both node and policy, and as which failure a
+// reboot counts.
 func TestExplained(t *testing.T) {
 	for reason, tc := range map[v1alpha1.Reason]struct {
 		events []string
@@ -96,8 +98,8 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// TestExplained_Again: a reboot that is overdue counts as failed once, also where the reason changes: a machine comes and goes, and its agent is
-// silent. Each reason is an event.
+// TestExplained_Again shows that an overdue reboot counts as failed only once, even if the reason
+// changes because a machine comes and goes and its agent is silent. Each reason emits an event.
 func TestExplained_Again(t *testing.T) {
 	r, recorder, s := announcing(t)
 	was := v1alpha1.ReasonGranted
@@ -115,7 +117,7 @@ func TestExplained_Again(t *testing.T) {
 	}
 }
 
-// TestPolicyEvents: what a written status announces, and whether somebody has to act.
+// TestPolicyEvents shows what a written status announces, and whether somebody has to act.
 func TestPolicyEvents(t *testing.T) {
 	const yes, no, unset = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionStatus("")
 	for name, tc := range map[string]struct {
@@ -157,7 +159,8 @@ func TestPolicyEvents(t *testing.T) {
 	}
 }
 
-// TestPolicyEvents_Resumed: the event has the value of the annotation, as the condition has it.
+// TestPolicyEvents_Resumed shows that the event has the value of the annotation, like the
+// condition.
 func TestPolicyEvents_Resumed(t *testing.T) {
 	with := func(status metav1.ConditionStatus, reason v1alpha1.Reason, message string) *v1alpha1.RebootPolicy {
 		p := &v1alpha1.RebootPolicy{}
@@ -171,7 +174,7 @@ func TestPolicyEvents_Resumed(t *testing.T) {
 	}
 }
 
-// TestPolicyEvents_HooksOfARun: once when they are asked, and once when one refuses.
+// TestPolicyEvents_HooksOfARun shows one event when the hooks start, and one when a hook refuses.
 func TestPolicyEvents_HooksOfARun(t *testing.T) {
 	none := &v1alpha1.RebootPolicy{}
 	with := func(number int64, reason v1alpha1.Reason) *v1alpha1.RebootPolicy {
@@ -196,7 +199,8 @@ func TestPolicyEvents_HooksOfARun(t *testing.T) {
 	}
 }
 
-// TestPolicyEvents_Urgent: once when it begins, whether or not a window was open.
+// TestPolicyEvents_Urgent shows one event when the urgency begins, whether or not a window was
+// open.
 func TestPolicyEvents_Urgent(t *testing.T) {
 	with := func(reason v1alpha1.Reason) *v1alpha1.RebootPolicy {
 		p := &v1alpha1.RebootPolicy{}
@@ -212,7 +216,8 @@ func TestPolicyEvents_Urgent(t *testing.T) {
 	}
 }
 
-// TestDeadlineEvents: each deadline that passes is a warning, also where another node is done meanwhile and as many are overdue as before.
+// TestDeadlineEvents shows that each deadline that passes is a warning, even if another node is
+// done and as many nodes are overdue as before.
 func TestDeadlineEvents(t *testing.T) {
 	last := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -238,7 +243,8 @@ func TestDeadlineEvents(t *testing.T) {
 	}
 }
 
-// TestGateEvents: a gate that holds reboots up is a warning, once for each state; one that no longer does is none.
+// TestGateEvents shows that a gate that blocks is a warning, once for each state, and that the end
+// of it is not.
 func TestGateEvents(t *testing.T) {
 	const isClear, firing, unreachable, notReady = v1alpha1.GateClear, v1alpha1.GateFiring, v1alpha1.GateUnreachable, v1alpha1.GateNotReady
 	with := func(state v1alpha1.GateState) *v1alpha1.RebootPolicy {
@@ -261,7 +267,8 @@ func TestGateEvents(t *testing.T) {
 	}
 }
 
-// Events that differ in their notes alone become a series, which has the note of the first: gates that begin to block together are one event.
+// Events that differ only in their notes become a series with the note of the first, so gates that
+// begin to block together share one event.
 func TestGateEvents_NameEachGate(t *testing.T) {
 	after := &v1alpha1.RebootPolicy{}
 	for _, name := range []string{"errors", "latency"} {
@@ -274,7 +281,8 @@ func TestGateEvents_NameEachGate(t *testing.T) {
 	}
 }
 
-// TestGranted_Urgently: a reboot by an urgent request is reported on node and policy, where the policy allows it.
+// TestGranted_Urgently shows that a reboot by an urgent request is reported on node and policy if
+// the policy permits it.
 func TestGranted_Urgently(t *testing.T) {
 	for requested, want := range map[*v1alpha1.UrgentNodes][]string{
 		{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}: {"Normal RebootGranted", "Normal RebootGranted", "Warning Urgent", "Warning Urgent"},
@@ -291,12 +299,12 @@ func TestGranted_Urgently(t *testing.T) {
 	}
 }
 
-// TestFinished: each phase of a reboot that succeeded is measured by itself.
+// TestFinished shows that each phase of a successful reboot is measured separately.
 func TestFinished(t *testing.T) {
 	r, recorder, s := announcing(t)
 	at := func(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(seconds), 0)) }
 	n, began := s.Nodes[0], at(100)
-	n.Grant = &protocol.Grant{Need: "MadeUp7f3a"} // by which a node cannot make series
+	n.Grant = &protocol.Grant{Need: "MadeUp7f3a"} // which must not become a series
 	n.Progress = &protocol.Progress{DrainStartedAt: &began, At: at(130)}
 	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
 	r.finished(s, n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
@@ -318,8 +326,8 @@ func TestFinished(t *testing.T) {
 	}
 }
 
-// TestObserveReleases_Lost: a Node that is deleted in its reboot is a failure that is counted and reported once: not again where it was
-// overdue before.
+// TestObserveReleases_Lost shows that a Node that is deleted during its reboot is counted and
+// reported as one failure. If it was overdue before, it has already been reported.
 func TestObserveReleases_Lost(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -347,7 +355,8 @@ func TestObserveReleases_Lost(t *testing.T) {
 	}
 }
 
-// Events about the same objects become a series, which has the note of the first: each lost Node is one of its own.
+// Events about the same objects become a series with the note of the first, so each lost Node needs
+// its own event.
 func TestObserveReleases_LostNodesAreEventsOfTheirOwn(t *testing.T) {
 	r, _, s := announcing(t)
 	recorder := &regarding{}
@@ -362,7 +371,8 @@ func TestObserveReleases_LostNodesAreEventsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestObserveReleases: each attempt that has ended is one line in the log, and the age of the need is measured where a reboot ended it.
+// TestObserveReleases shows that each attempt that has ended is logged in one line, and that the
+// age of the need is measured if a reboot ended it.
 func TestObserveReleases(t *testing.T) {
 	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 6, 1, 22, minute, 0, 0, time.UTC)) }
 	since, began := metav1.NewTime(at(0).Add(-48*time.Hour)), at(1)
@@ -423,7 +433,8 @@ func TestObserveReleases(t *testing.T) {
 	}
 }
 
-// The end of a run is a sentence, also for one node. It has no duration where the clock of the leader that began the run was ahead.
+// The end of a run is one sentence, even for a single node. It has no duration if the clock of the
+// leader that began the run was ahead.
 func TestFinished_OfOne(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	p := plan.Plan{Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonNodePaused, Count: 1, Nodes: []string{"n2"}}}}
@@ -436,7 +447,8 @@ func TestFinished_OfOne(t *testing.T) {
 	}
 }
 
-// What a node reports is no label of a metric: whoever writes nodes/status could make any number of series.
+// A value that a Node reports must not become a label of a metric, because anyone who writes
+// nodes/status could create any number of series.
 func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {
 	for need, want := range map[v1alpha1.Reason]string{
 		v1alpha1.ReasonUpdateStaged: "UpdateStaged", v1alpha1.ReasonSentinelPresent: "SentinelPresent", v1alpha1.ReasonRequested: "Requested",
@@ -449,7 +461,7 @@ func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {
 	}
 }
 
-// regarding keeps what events are about, and what that is related to.
+// regarding records the objects of events and their related objects.
 type regarding struct{ objects, related []runtime.Object }
 
 func (r *regarding) Eventf(object, related runtime.Object, _, _, _, _ string, _ ...any) {
@@ -461,7 +473,7 @@ func TestEnded_IsAnEventThatPeopleFindOnThePolicy(t *testing.T) {
 	a, _, s := announcing(t)
 	s.Policy.UID, s.Policy.Spec.Notify = "workers-uid", []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "chat"}}}
 	recorder := &regarding{}
-	a.notifier = notify.New(secret.Reader{}, clock.RealClock{}, ended(recorder, a.metrics)) // which delivers nothing: at some time no more fit
+	a.notifier = notify.New(secret.Reader{}, clock.RealClock{}, ended(recorder, a.metrics)) // not started, so its queue fills up
 	for len(recorder.objects) == 0 {
 		a.notify(s.Policy, v1alpha1.NotifyHalted, "why")
 	}

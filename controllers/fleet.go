@@ -18,20 +18,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// fleetReader reads policies, Nodes and the agents' pods: from the cache, and live where the cache may be behind.
+// fleetReader reads policies, Nodes and the agents' pods from the cache, or live if the cache may
+// be outdated.
 type fleetReader struct {
 	client client.Client
 	live   client.Reader
 	paces  Paces
 	agents agentPods
-	// freed are the policies of which a slot can be handed over: since their last pass began, a node has come back or ended its attempt.
-	// An optimisation, lost with the process: the pass that hands the slot over begins sooner. Without it the longest of 290 hand-overs on
-	// 15,000 nodes took 2.5 s in place of 0.8 s (make bench).
+	// freed are the policies with a slot that can be handed over, because a node has come back or
+	// ended its attempt since their last pass began. It is an optimisation that is lost with the
+	// process: the pass that hands over the slot begins sooner. Without it the longest of 290
+	// hand-overs on 15,000 nodes took 2.5 s instead of 0.8 s (make bench).
 	freed sync.Map
-	// changed are the names of the Nodes that the cache has had an event of, or that the manager has written, since they were read.
+	// changed are the names of the Nodes with an event in the cache, or a write of the manager,
+	// since they were read.
 	changed sync.Map
-	// seen are the Nodes of the cache as they were read last. An optimisation: with 15,000 nodes, listing the cache took half of each
-	// pass (BenchmarkPass).
+	// seen are the Nodes of the cache as they were last read. It is an optimisation: with 15,000
+	// nodes, listing the cache took half of each pass (BenchmarkPass).
 	seen *state
 }
 
@@ -46,7 +49,7 @@ func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// beginPass: the pass sees what has freed a slot of the policy until now.
+// beginPass marks the slots of the policy that were freed so far as seen by the new pass.
 func (f *fleetReader) beginPass(policy string) { f.freed.Delete(policy) }
 
 // freedSlot reports whether a slot of the policy can be handed over.
@@ -55,15 +58,17 @@ func (f *fleetReader) freedSlot(policy string) bool {
 	return freed
 }
 
-// reread makes the next pass read the Node anew.
+// reread makes the next pass read the Node again.
 func (f *fleetReader) reread(node string) { f.changed.Store(node, true) }
 
-// cachedNodes are the nodes of the cache. It reads those that have changed: before any pass all, of each of which there was an event.
+// cachedNodes returns the nodes of the cache. It reads those that have changed, which before the
+// first pass are all, because each has had an event.
 func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 	for key := range f.changed.Range {
 		name, _ := key.(string)
-		f.changed.Delete(name) // first: of a change that comes now there will be an event
-		// An optimisation: the Node is only read, and what is kept of it shares memory with the cache. Copies of 15,000 take 17 MB.
+		f.changed.Delete(name) // before the read, because a later change sends another event
+		// As an optimisation no copy is made, because the Node is only read. What is kept of it
+		// shares memory with the cache. Copies of 15,000 Nodes take 17 MB.
 		var node corev1.Node
 		switch err := f.client.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); {
 		case apierrors.IsNotFound(err):
@@ -78,9 +83,10 @@ func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 	return &state{Snapshot: plan.Snapshot{Nodes: slices.Clone(f.seen.Nodes)}, index: maps.Clone(f.seen.index)}, nil
 }
 
-// confirmReleased asks the API server, after the ledger was read, whether nodes that the cache has lost, or knows as others, are
-// deleted for good. It also asks whether nodes whose grant was withdrawn do not show it. It reports whether any of this is not so:
-// then the plan is made again with what the API server has. A Node that cannot be read keeps its slot; the slots of others go on.
+// confirmReleased reads Nodes live, after the ledger was read. It checks that nodes which the cache
+// has lost, or knows as others, are deleted for good, and that nodes whose grant was withdrawn do
+// not show it. It reports whether any of this is wrong. The plan is then repeated with the live
+// data. A Node that cannot be read keeps its slot, without affecting other slots.
 func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan) (behind bool) {
 	for _, t := range p.Released() {
 		proved := protocol.Gone
@@ -107,8 +113,9 @@ func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan
 	return behind
 }
 
-// confirmAdopted asks the API server whether grants that a ledger takes back are on their Nodes, and reports whether the cache is
-// older. A leader that was held up sees grants as active that another one has ended and released meanwhile.
+// confirmAdopted checks with live reads that grants which a ledger takes back are on their Nodes,
+// and reports whether the cache is older. A leader that was held up sees grants as active that
+// another leader has ended and released since.
 func (f *fleetReader) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
 	behind := false
 	for _, e := range p.Adopted {

@@ -26,7 +26,7 @@ const poolLabel = "example.com/pool"
 
 var pools atomic.Int32
 
-// fleet is a pool of nodes of one spec, and plays their kubelets and agents.
+// fleet is a pool of nodes whose kubelets and agents the test plays.
 type fleet struct {
 	pool  string
 	nodes []string
@@ -56,8 +56,9 @@ func (f *fleet) delete() {
 	}
 }
 
-// policy creates a policy over the pool that settles at once. It waits until the manager has read it. What happens to nodes next would
-// otherwise race with the policy, and nodes could be reported for a moment as selected by none.
+// policy creates a policy for the pool that settles at once, and waits until the manager has read
+// it. Otherwise later changes of nodes would race with the policy, and nodes could be reported as
+// selected by no policy for a moment.
 func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v1alpha1.RebootPolicy {
 	one := intstr.FromInt32(1)
 	p := &v1alpha1.RebootPolicy{
@@ -100,7 +101,7 @@ func (f *fleet) grant(name string) *protocol.Grant {
 	return g
 }
 
-// granted are the nodes with an active grant that the agent has not finished with.
+// granted returns the nodes with an active grant that the agent has not finished with.
 func (f *fleet) granted() []string {
 	var names []string
 	for _, name := range f.nodes {
@@ -120,7 +121,7 @@ func (f *fleet) condition(name string, kind corev1.NodeConditionType) *corev1.No
 	return nil
 }
 
-// reason is the reason of RebootPermitted, with its status.
+// reason returns the status and the reason of RebootPermitted.
 func (f *fleet) reason(name string) string {
 	c := f.condition(name, v1alpha1.NodeRebootPermitted)
 	if c == nil {
@@ -146,47 +147,48 @@ func (f *fleet) patch(name string, patch map[string]any) {
 	ExpectWithOffset(2, testenv.PatchNode(context.Background(), api, v1alpha1.FieldOwnerAgent, name, patch)).To(Succeed())
 }
 
-// plays are writes of the node's agent.
+// plays applies writes of the node's agent.
 func (f *fleet) plays(name string, moves ...agents.Move) {
 	GinkgoHelper()
 	Expect(agents.Play(context.Background(), api, f.get(name), moves...)).To(Succeed())
 }
 
-// passes puts the clock of the managers forward until the end of the spec, and wakes them by a node.
+// passes advances the clock of the managers until the end of the spec, and wakes them with a change
+// of a node.
 func (f *fleet) passes(name string, by time.Duration) {
 	now.forward(by)
 	f.annotate(name, "example.com/wakes", "true")
 }
 
-// need: the agent reports that the node needs a reboot.
+// need makes the agents report that their nodes need a reboot.
 func (f *fleet) need(names ...string) {
 	for _, name := range names {
 		f.needSince(name, time.Now())
 	}
 }
 
-// needSince makes a node need a reboot since an instant.
+// needSince makes a node need a reboot since a time.
 func (f *fleet) needSince(name string, since time.Time) {
 	f.plays(name, agents.Report(agents.Staged(since)))
 }
 
-// start: the agent cordons and begins to drain.
+// start makes the agent cordon the node and begin to drain.
 func (f *fleet) start(name string) { f.plays(name, agents.Start(time.Now())) }
 
-// abort: the agent gives the drain up and uncordons.
+// abort makes the agent give up the drain and uncordon the node.
 func (f *fleet) abort(name string) {
 	f.plays(name, agents.Abort(v1alpha1.ReasonDrainTimedOut, "db-0 stays", time.Now()))
 }
 
-// commit: the agent passes the point of no return.
+// commit makes the agent pass the point of no return.
 func (f *fleet) commit(name string) { f.plays(name, agents.Commit(time.Now())) }
 
-// boot: the machine comes up with a new boot ID and its agent reports.
+// boot gives the machine a new boot ID and makes its agent report.
 func (f *fleet) boot(name string, boot int) {
 	f.plays(name, agents.Boot(bootID(name, boot)), agents.Report(agents.UpToDate(time.Now())))
 }
 
-// reboot plays the whole life of a granted reboot.
+// reboot plays a whole granted reboot.
 func (f *fleet) reboot(name string) {
 	f.start(name)
 	f.comeBack(name)
@@ -204,7 +206,7 @@ func (f *fleet) finishes(name string) {
 	Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 }
 
-// next waits until one node is granted, and names it.
+// next waits until a node is granted, and returns its name.
 func (f *fleet) next() string {
 	GinkgoHelper()
 	var granted []string
@@ -228,7 +230,7 @@ func policyStatus(p *v1alpha1.RebootPolicy) v1alpha1.RebootPolicyStatus {
 
 func grantsOf(p *v1alpha1.RebootPolicy) []v1alpha1.LedgerEntry { return policyStatus(p).Grants }
 
-// conditionOf is a condition of a policy. The zero value: it has none.
+// conditionOf returns a condition of a policy, or the zero value.
 func conditionOf(p *v1alpha1.RebootPolicy, kind string) metav1.Condition {
 	return ptr.Deref(meta.FindStatusCondition(policyStatus(p).Conditions, kind), metav1.Condition{})
 }
@@ -237,7 +239,7 @@ func isGone(p *v1alpha1.RebootPolicy) bool {
 	return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), &v1alpha1.RebootPolicy{}))
 }
 
-// create makes an object until the end of the spec.
+// create creates an object until the end of the spec.
 func create(object client.Object) {
 	GinkgoHelper()
 	Expect(api.Create(context.Background(), object)).To(Succeed())

@@ -29,7 +29,7 @@ type FleetLockOptions struct {
 	Hold time.Duration
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool
-	// CertDir has tls.crt and tls.key, for HTTPS. Empty: plain HTTP.
+	// CertDir has tls.crt and tls.key for HTTPS. If it is empty, the server uses plain HTTP.
 	CertDir string
 }
 
@@ -52,10 +52,10 @@ func (o *FleetLockOptions) check() error {
 	return nil
 }
 
-// maxHold leaves Zincati, whose requests end after 30 minutes, a minute for the answer.
+// maxHold leaves a minute for the answer to Zincati, whose requests end after 30 minutes.
 const maxHold = 29 * time.Minute
 
-// SetupFleetLock makes a manager serve FleetLock, if the flags ask for it.
+// SetupFleetLock makes a manager serve FleetLock if the flags enable it.
 func SetupFleetLock(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	f := o.FleetLock
 	if !f.enabled() {
@@ -86,7 +86,8 @@ func SetupFleetLock(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// withIdentity keeps of a Node by what its FleetLock client is recognised, besides what a decision looks at.
+// withIdentity keeps the fields of a Node that identify its FleetLock client, in addition to those
+// for decisions.
 func withIdentity(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

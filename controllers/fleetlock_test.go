@@ -37,7 +37,8 @@ func TestFleetLockOptions(t *testing.T) {
 	}
 }
 
-// A client is recognised by what nothing else needs of a Node, so it is kept only for the server.
+// The fields that identify a client are not needed for anything else, so they are kept only for the
+// server.
 func TestWithIdentity(t *testing.T) {
 	node := &corev1.Node{}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: "m", SystemUUID: "u", BootID: "b", KernelVersion: "6"}

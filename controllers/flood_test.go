@@ -19,20 +19,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// reconciles is how often this process has decided about policies.
+// reconciles returns the number of passes of policies in this process.
 func reconciles() int { return int(sumOf("controller_runtime_reconcile_total", "rebootpolicy")) }
 
-// depth is how much waits in the queues of the managers of this process, also of those that have been stopped. What waited there then
-// stays.
+// depth returns the length of the queues of all managers of this process. The queues of stopped
+// managers keep their length.
 func depth() int { return int(sumOf("workqueue_depth", "rebootpolicy")) }
 
-// atRest waits until nobody decides or asks anything any more, Events that lag behind included, and returns how much is left in the
-// queues then.
+// atRest waits until nothing is decided or requested any more, including late Events, and returns
+// the remaining length of the queues.
 func atRest() int {
 	GinkgoHelper()
 	var last [3]int
 	quiet := 0
-	Eventually(func() int { // It counts looks, not time: a machine that stops for a while stops all that is waited for.
+	Eventually(func() int { // It counts polls instead of time, because a busy machine also delays what it waits for.
 		seen := [3]int{reconciles(), depth(), requests.Len()}
 		if quiet++; seen != last || sumOf("controller_runtime_active_workers", "rebootpolicy") > 0 {
 			last, quiet = seen, 0
@@ -42,7 +42,7 @@ func atRest() int {
 	return depth()
 }
 
-// heartbeat is what a kubelet writes every few minutes where nothing has changed.
+// heartbeat writes what a kubelet writes every few minutes without a change.
 func (f *fleet) heartbeat(node string, at time.Time) {
 	f.reports(node, map[string]any{
 		"type": corev1.NodeReady, "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": at.UTC().Format(time.RFC3339),
@@ -50,10 +50,12 @@ func (f *fleet) heartbeat(node string, at time.Time) {
 }
 
 var _ = Describe("A flood", func() {
-	// putOff is how many decisions are made because of what was put off before: a status whose counts alone had changed.
+	// putOff is the number of passes for postponed writes, which are those of a status with changed
+	// counts.
 	const putOff = 2
 
-	// flooded measures what a flood leaves behind, and how many decisions it caused.
+	// flooded checks that a flood leaves nothing behind, and returns the number of passes that it
+	// caused.
 	flooded := func(what string, one func(i int)) (decided int) {
 		GinkgoHelper()
 		measures()
@@ -71,7 +73,8 @@ var _ = Describe("A flood", func() {
 		return decided
 	}
 
-	// waiting is a policy, closed by its windows for as long as the flood may last, over nodes that wait.
+	// waiting returns a fleet of waiting nodes with a policy whose windows stay closed during the
+	// flood.
 	waiting := func(nodes int) *fleet {
 		f := makeFleet(nodes)
 		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
@@ -118,7 +121,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 		p := f.policy("workers")
 		name := f.nodes[0]
 		created := func() int { return len(requests.Matching(http.MethodPost, "/events")) }
-		atRest() // Events of other specs may still be on their way
+		atRest() // because Events of other specs may still arrive
 		before := created()
 		const turns = 10
 		for range turns {
@@ -134,7 +137,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 	})
 })
 
-// referenceTo names a Node in an Event.
+// referenceTo returns the reference to a Node for an Event.
 func referenceTo(node *corev1.Node) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 }

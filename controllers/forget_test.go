@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// What is remembered goes with its policy, also with one of the same name that was created anew.
+// What is remembered of a policy is dropped when it is gone, even if a new one has the same name.
 func TestRebootPolicyReconciler_ForgetsPoliciesThatAreGone(t *testing.T) {
 	at := time.Unix(1, 0)
 	r := &RebootPolicyReconciler{
@@ -32,7 +32,8 @@ func TestRebootPolicyReconciler_ForgetsPoliciesThatAreGone(t *testing.T) {
 	}
 }
 
-// A message may be delivered after its policy is gone: it brings no series back, until there is a policy of that name again.
+// A message may be delivered after its policy is gone. It must not bring back its series until a
+// policy of that name exists again.
 func TestMetrics_MessagesOfPoliciesThatAreGone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)
@@ -60,7 +61,8 @@ func TestMetrics_MessagesOfPoliciesThatAreGone(t *testing.T) {
 	}
 }
 
-// A policy that is deleted has its last write when its finalizer goes, also where it was to be resumed, or where it is gone already.
+// The last write of a deleted policy removes its finalizer, even if it was to be resumed or is
+// already gone.
 func TestReconcile_WritesNothingOfAPolicyThatIsGone(t *testing.T) {
 	for name, answer := range map[string]error{
 		"the finalizer goes": nil, "it went before": apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), limiting),

@@ -52,7 +52,7 @@ var _ = Describe("A slot that is freed while many nodes are updated with why the
 	})
 })
 
-// cachedBoot is the boot of a node as the manager has it in its cache.
+// cachedBoot returns the boot of a node in the manager's cache.
 func cachedBoot(f *fleet, name string) string {
 	var node corev1.Node
 	Expect(requests.cache.Get(context.Background(), client.ObjectKey{Name: name}, &node)).To(Succeed())

@@ -22,8 +22,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
-// gateServer is a real Prometheus that scrapes a real exporter, behind a proxy that counts and wants a token. All specs have the
-// same Prometheus, each with a proxy, and so an address, of its own.
+// gateServer is a real Prometheus that scrapes a real exporter, behind a proxy that counts requests
+// and requires a token. All specs share one Prometheus, but each has its own proxy and address.
 type gateServer struct {
 	*promserver.Server
 
@@ -45,7 +45,8 @@ func startGateServer() *gateServer {
 	return g
 }
 
-// open puts a proxy before the server, until the end of the spec, and waits until Prometheus has no errors.
+// open starts a proxy before the server until the end of the spec, and waits until Prometheus sees
+// no errors.
 func (g *gateServer) open() {
 	GinkgoHelper()
 	g.errors.Set(0)
@@ -71,7 +72,7 @@ func (g *gateServer) open() {
 	}).Should(Equal(1))
 }
 
-// gate asks whether there are errors; edits change that.
+// gate returns a gate that is clear without errors, with edits.
 func (g *gateServer) gate(edit ...func(*v1alpha1.PrometheusGate)) func(*v1alpha1.RebootPolicySpec) {
 	gate := v1alpha1.PrometheusGate{
 		Name: "errors", URL: g.url, Query: "test_errors > 2", SecretRef: &v1alpha1.SecretReference{Name: "prometheus"},
@@ -84,7 +85,7 @@ func (g *gateServer) gate(edit ...func(*v1alpha1.PrometheusGate)) func(*v1alpha1
 	}
 }
 
-// fire sets the number of errors, and waits until Prometheus knows.
+// fire sets the number of errors, and waits until Prometheus has it.
 func (g *gateServer) fire(errors float64) {
 	GinkgoHelper()
 	g.errors.Set(errors)
@@ -95,7 +96,7 @@ func (g *gateServer) fire(errors float64) {
 	}).Should(HaveLen(1))
 }
 
-// gateState is state and message of the policy's one gate.
+// gateState returns state and message of the policy's one gate.
 func gateState(p *v1alpha1.RebootPolicy) string {
 	for _, g := range policyStatus(p).Gates {
 		return string(g.State) + " " + g.Message
@@ -211,7 +212,8 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Eventually(server.asked.Load).Should(BeNumerically(">=", asked+3))
 		server.errors.Set(9)
 		Eventually(server.asked.Load).Should(BeNumerically(">=", asked+6))
-		// Of six questions the first may have been on its way, for a while; one for each policy would take half as long.
+		// The first of six queries may already have been under way. One query per policy would take
+		// half as long.
 		Expect(time.Since(started)).To(BeNumerically(">", 3*gateInterval))
 		Expect(sent()-before).To(BeNumerically("<=", int(server.asked.Load()-asked)+4), "a Secret is read for each question; of each policy, counts that had been put off may be written")
 	})

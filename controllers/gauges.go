@@ -12,21 +12,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// gauges report the last plan of each policy. The series of a plan change at once: a scrape never finds some of them missing. How long
-// something has lasted is computed at the scrape: between two plans nothing happens but time.
+// gauges report the last plan of each policy. The series of a plan change together, so that a
+// scrape never misses some of them. Durations are computed at the scrape, because between two plans
+// only time passes.
 type gauges struct {
 	nodes, blocked, limit, open, next, halted, run, gate, attention *prometheus.Desc
-	// oldest is how long the longest-waiting node of a policy has waited. inProgress and overdue are of each node that holds a grant, and
-	// of no other.
+	// oldest is the waiting time of the policy's node that has waited longest. inProgress and
+	// overdue have a series only for nodes that hold a grant.
 	oldest, inProgress, overdue *prometheus.Desc
 
 	mu       sync.Mutex
 	byPolicy map[string]policyGauges
-	// ungoverned are of the nodes that no policy selects.
+	// ungoverned are the series of nodes without a policy.
 	ungoverned []prometheus.Metric
 }
 
-// policyGauges are what is kept of a plan: the plan itself would keep the whole snapshot alive.
+// policyGauges holds what is needed of a plan. The plan itself would keep the whole snapshot in
+// memory.
 type policyGauges struct {
 	series  []prometheus.Metric
 	oldest  time.Time
@@ -60,7 +62,7 @@ func newGauges() *gauges {
 	}
 }
 
-// set keeps what a policy's plan reports, without reboots that are released already.
+// set stores what a policy's plan reports, without reboots that are already released.
 func (g *gauges) set(policy string, p plan.Plan, w window.State, attention ...plan.Attention) {
 	is := policyGauges{series: append(g.seriesOf(policy, p, w), g.attentionOf(policy, attention)...), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
 	for _, r := range p.UnderWay() {
@@ -94,7 +96,7 @@ func (g *gauges) attentionOf(policy string, attention []plan.Attention) []promet
 	return series
 }
 
-// seriesOf are those that stay as they are until the next plan.
+// seriesOf returns the series that do not change until the next plan.
 func (g *gauges) seriesOf(policy string, p plan.Plan, w window.State) []prometheus.Metric {
 	var series []prometheus.Metric
 	add := func(desc *prometheus.Desc, value float64, labels ...string) {
@@ -135,7 +137,8 @@ func (g *gauges) seriesOf(policy string, p plan.Plan, w window.State) []promethe
 	return series
 }
 
-// setUngoverned counts the nodes that need a reboot and that no policy selects: their policy has no name.
+// setUngoverned counts the nodes that need a reboot and have no policy. Their policy label is
+// empty.
 func (g *gauges) setUngoverned(decisions []plan.Decision) {
 	count := 0
 	for _, d := range decisions {
@@ -151,7 +154,7 @@ func (g *gauges) setUngoverned(decisions []plan.Decision) {
 	}
 }
 
-// wasOverdue reports whether the last plan had the reboot of a node past its deadline.
+// wasOverdue reports whether the reboot of a node was past its deadline in the last plan.
 func (g *gauges) wasOverdue(policy, node string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// What a plan reports is what is scraped, until the next plan: what that one does not report is gone.
+// The series are those of the last plan. What the next plan does not report is gone.
 func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 	a, _, s := announcing(t)
 	gauges := func() map[string]map[string]float64 {
@@ -35,7 +35,7 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, Limit: 2, Halt: plan.Halt{Halted: true},
 		Gates:    []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
 		RunWaits: "backup", RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},
-	}, window.State{Open: true, Next: time.Unix(30, 0), ClosesAt: time.Unix(60, 0)}) // before it closes, another window gives it its name
+	}, window.State{Open: true, Next: time.Unix(30, 0), ClosesAt: time.Unix(60, 0)}) // its name changes before it closes
 	all := map[string]map[string]float64{
 		"nodes": {
 			"selected": 9, "reporting": 8, "reboot_required": 7, "granted": 6, "rebooting": 5, "blocked": 4, "unavailable": 3, "failed": 2,
@@ -57,7 +57,8 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 	}
 }
 
-// A scrape in the middle of a pass finds the series of one plan, whole. Otherwise an alert about blocked nodes would begin to wait anew.
+// A scrape during a pass sees all series of one plan. Otherwise an alert about blocked nodes would
+// start to wait again.
 func TestGauges_ChangeAtOnce(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)

@@ -21,7 +21,7 @@ var _ = Describe("Hooks", func() {
 	var f *fleet
 	labels := func() map[string]string { return f.get(f.nodes[0]).Labels }
 	annotations := func() map[string]string { return f.get(f.nodes[0]).Annotations }
-	// asked is a node whose before-hook is asked, and its policy.
+	// asked returns a node whose before-hook runs, and its policy.
 	asked := func() (name string, p *v1alpha1.RebootPolicy) {
 		f = makeFleet(1)
 		p = f.policy("workers", hooks)
@@ -147,7 +147,7 @@ var _ = Describe("Hooks", func() {
 	})
 })
 
-// hookPhase is the phase of hooks that the node is in.
+// hookPhase returns the current phase of hooks of the node.
 func hookPhase(f *fleet, name string) protocol.HookPhase {
 	h, err := protocol.ParseHookPhase(f.get(name).Annotations)
 	Expect(err).NotTo(HaveOccurred())

@@ -15,7 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 )
 
-// What one node's record reports costs that node its turn, and the policy neither its status nor a slot.
+// The content of one node's record may only affect that node, but not the policy's status or a
+// slot.
 var _ = Describe("A record with impossible content", func() {
 	It("leaves other nodes to their reboots, whatever twelve show", func() {
 		const strange = 12
@@ -51,7 +52,8 @@ var _ = Describe("A record with impossible content", func() {
 	})
 })
 
-// becomes makes the node an odd one that needs a reboot, with records about this policy and this node's boot.
+// becomes turns the node into an odd one that needs a reboot, with records about this policy and
+// this node's boot.
 func becomes(f *fleet, name string, odd corev1.Node, policy string) {
 	actual := strings.NewReplacer("workers", policy, "boot-", "boot-"+name+"-")
 	annotations := map[string]any{}
@@ -73,8 +75,8 @@ func becomes(f *fleet, name string, odd corev1.Node, policy string) {
 	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": actual.Replace(odd.Status.NodeInfo.BootID)}, "conditions": conditions})
 }
 
-// isPatchable reports whether the API server can write the Node as JSON, which it has to for every patch. It stores times that RFC 3339
-// cannot write.
+// isPatchable reports whether the API server can encode the Node as JSON, as it must for every
+// patch. It stores times that RFC 3339 cannot represent.
 func isPatchable(n corev1.Node) bool {
 	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		year := c.LastTransitionTime.UTC().Year()
@@ -82,7 +84,8 @@ func isPatchable(n corev1.Node) bool {
 	})
 }
 
-// isNamed reports whether the status reports of the node that it is held up, or that the manager cannot write to it.
+// isNamed reports whether the status says that the node is held up, or that the manager cannot
+// write it.
 func isNamed(s v1alpha1.RebootPolicyStatus, node string) bool {
 	progressing := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing)
 	return slices.ContainsFunc(s.Blocked, func(b v1alpha1.BlockedNodes) bool { return slices.Contains(b.Nodes, node) }) ||

@@ -7,7 +7,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
 
-// measures keeps this suite from remembering what its managers log and ask for, until the end of the spec.
+// measures stops this suite from recording the logs and requests of its managers until the end of
+// the spec.
 func measures() {
 	logs.Quiet.Store(true)
 	requests.Forget(true)

@@ -20,8 +20,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// ledgerWriter writes policies: the status with the ledger, and the finalizer of a policy that has entries. It removes an
-// administrator's request once it is done.
+// ledgerWriter writes policies: the status with the ledger, and the finalizer of a policy that has
+// entries. It removes an administrator's resume request once it is done.
 type ledgerWriter struct {
 	client   client.Client
 	clock    clock.PassiveClock
@@ -31,21 +31,21 @@ type ledgerWriter struct {
 	memories map[types.UID]*memory
 }
 
-// memory is what this process remembers of a policy.
+// memory holds what this process remembers of a policy.
 type memory struct {
-	// adopted: its ledger has been compared with Nodes that were listed live. A leader before this one may have granted what the cache
-	// does not show yet.
+	// adopted reports whether its ledger has been compared with Nodes that were listed live. A
+	// previous leader may have granted reboots that the cache does not show yet.
 	adopted bool
-	// wrote is the instant of what this process last wrote as its status. Counts alone wait for a while after it, and deadlines that pass
-	// from then on are events. Zero: it has not.
+	// wrote is the time of the last status that this process wrote, or zero. Changes of counts wait
+	// for a while after it, and deadlines that pass from then on emit events.
 	wrote time.Time
-	// conflicts counts the passes in a row that ended as the policy had changed meanwhile.
+	// conflicts counts the passes in a row that ended because the policy had changed.
 	conflicts int
-	// estimated is when this process last made its estimate, to pace those that a slot waits for.
+	// estimated is the time of the last estimate, to limit the estimates that delay a slot.
 	estimated time.Time
 }
 
-// of is what is remembered of a policy.
+// of returns what is remembered of a policy.
 func (l *ledgerWriter) of(policy types.UID) *memory {
 	if l.memories[policy] == nil {
 		l.memories[policy] = &memory{}
@@ -53,10 +53,11 @@ func (l *ledgerWriter) of(policy types.UID) *memory {
 	return l.memories[policy]
 }
 
-// noteAdopted remembers that the ledger has all that Nodes show.
+// noteAdopted records that the ledger has everything that Nodes show.
 func (l *ledgerWriter) noteAdopted(policy types.UID) { l.of(policy).adopted = true }
 
-// isAdopted reports whether the ledger has all that Nodes show. Otherwise they are listed live.
+// isAdopted reports whether the ledger has everything that Nodes show. Otherwise Nodes are listed
+// live.
 func (l *ledgerWriter) isAdopted(policy types.UID) bool { return l.of(policy).adopted }
 
 // forget drops what is remembered of policies that are gone.
@@ -64,7 +65,7 @@ func (l *ledgerWriter) forget(isGone func(types.UID) bool) {
 	maps.DeleteFunc(l.memories, func(uid types.UID, _ *memory) bool { return isGone(uid) })
 }
 
-// reportStatus writes the status where it differs from a plan, or puts that off where it can wait.
+// reportStatus writes the status if the plan changes it, or postpones the write if it can wait.
 func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) error {
 	after := statusOf(s.Policy, p, s.Window, s.Now)
 	if equality.Semantic.DeepEqual(s.Policy.Status, after) {
@@ -72,7 +73,8 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 	}
 	known := l.of(s.Policy.UID)
 	if known.wrote.IsZero() {
-		// A new leader finds a status that was written before; its counts may wait like any others.
+		// A new leader finds a status that was written before. Changes of its counts may wait like
+		// any others.
 		known.wrote = l.clock.Now()
 	}
 	if age, pace := l.clock.Since(known.wrote), l.paces.Counts; !urgent(s.Policy.Status, after) && age < pace {
@@ -82,9 +84,11 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 	return l.writeStatus(ctx, s, p)
 }
 
-// writeLedger writes the entries of a plan, with the resourceVersion it was made from: the ledger's compare-and-swap. Where the ledger
-// is another policy's, the history is written first, with the run. A crash in between loses no end of a reboot, and none counts twice. A
-// policy that was paused meanwhile, or changed otherwise, refuses that, and grants nothing.
+// writeLedger writes the entries of a plan with the resourceVersion on which the plan is based,
+// which is the compare-and-swap of the ledger. If the ledger is another policy's, the history and
+// the run are written first. So a crash in between neither loses nor duplicates the end of a
+// reboot. If the policy was paused or changed in between, that first write fails and nothing is
+// granted.
 func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) error {
 	if s.Ledger == nil {
 		return l.writeStatus(ctx, s, p)
@@ -104,7 +108,7 @@ func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) e
 	return l.put(ctx, s, ledger)
 }
 
-// writeHistory writes how reboots ended, and leaves the rest of the status to what is reported later.
+// writeHistory writes how reboots ended. The rest of the status is written later.
 func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) error {
 	after := s.Policy.DeepCopy()
 	status := &after.Status
@@ -115,7 +119,8 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 	return l.put(ctx, s, after)
 }
 
-// put writes a status. Where another write came first, everything that was planned from the old ledger is void.
+// put writes a status. After a conflict, everything that was planned with the old ledger is
+// invalid.
 func (l *ledgerWriter) put(ctx context.Context, s *state, policy *v1alpha1.RebootPolicy) error {
 	sent := ledgerText(policy)
 	err := l.client.Status().Update(ctx, policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
@@ -132,17 +137,19 @@ func (l *ledgerWriter) put(ctx context.Context, s *state, policy *v1alpha1.Reboo
 	return nil
 }
 
-// ledgerText is the ledger of a policy as it is sent and stored: times have no fractions there.
+// ledgerText returns the ledger of a policy as it is sent and stored, where times have no
+// fractions.
 func ledgerText(policy *v1alpha1.RebootPolicy) string {
 	status := &policy.Status
 	data, err := json.Marshal(v1alpha1.RebootPolicyStatus{Limit: status.Limit, Seq: status.Seq, Grants: status.Grants})
 	if err != nil {
-		return "" // it cannot be sent either
+		return "" // Sending it fails, too.
 	}
 	return string(data)
 }
 
-// writeStatus PUTs the whole status with the resourceVersion the plan was made from: the ledger's compare-and-swap.
+// writeStatus writes the whole status with the resourceVersion on which the plan is based, which is
+// the compare-and-swap of the ledger.
 func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) error {
 	before, after := s.Policy, s.Policy.DeepCopy()
 	after.Status = statusOf(after, p, s.Window, s.Now)
@@ -160,8 +167,8 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 	return nil
 }
 
-// consumeResume removes the annotation that asks to resume once the status shows that it was done. After a crash in between
-// the next pass removes it.
+// consumeResume removes the resume annotation once the status shows that the policy has resumed.
+// After a crash in between, the next pass removes it.
 func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	if _, there := s.Policy.Annotations[v1alpha1.AnnotationResume]; !there {
 		return nil
@@ -171,8 +178,9 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	return l.patchPolicy(ctx, s, after, s.Policy)
 }
 
-// hold puts the finalizer on a policy that may grant, or that sees reboots to their end. It also puts it on the policy with its ledger,
-// before that ledger can have an entry. Where it fails, no entry may come in, and no run begin or end.
+// hold adds the finalizer to a policy that may grant or still has reboots. It also adds it to the
+// policy with its ledger, before that ledger can get an entry. If that fails, no entry may be
+// added, and no run may begin or end.
 func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
 	reports := s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce && len(p.Ledger())+len(p.Unlisted) == 0
 	if reports || s.Policy.DeletionTimestamp != nil {
@@ -191,13 +199,13 @@ func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
 	return nil
 }
 
-// release takes the finalizer off a policy that is being deleted.
+// release removes the finalizer from a policy that is being deleted.
 func (l *ledgerWriter) release(ctx context.Context, s *state) error {
 	after := s.Policy.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
 	err := l.patchPolicy(ctx, s, after, s.Policy)
 	if apierrors.IsNotFound(err) {
-		s.wrote(after) // nothing holds it any more
+		s.wrote(after) // without the finalizer it may be gone
 		return nil
 	}
 	return err
@@ -213,8 +221,8 @@ func (l *ledgerWriter) patchPolicy(ctx context.Context, s *state, policy, before
 	return nil
 }
 
-// estimated is the estimate to write with a plan. In a pass that hands a slot over the present one is kept for a while; every other
-// write renews it.
+// estimated returns the estimate to write with a plan. A pass that hands over a slot keeps the
+// current one for a while. Every other write renews it.
 func (l *ledgerWriter) estimated(s *state) *metav1.Time {
 	known, current := l.of(s.Policy.UID), s.Policy.Status.EstimatedCompletionAt
 	lasts := current != nil && current.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
@@ -225,12 +233,14 @@ func (l *ledgerWriter) estimated(s *state) *metav1.Time {
 	return estimate(s.Snapshot)
 }
 
-// estimateGrain is what an estimate is rounded up to. One that is off by no more stays as it is reported. People look at it, and it
-// should not move with every reboot that takes a second more.
+// estimateGrain is the unit to which an estimate is rounded up, and the error up to which a
+// reported estimate stays. It is for people and should not change with every reboot that takes a
+// second longer.
 const estimateGrain = time.Minute
 
-// estimate is when all is expected to be done. It is made when a status is written for another reason, and never is the reason itself.
-// What moves it much is a grant, a release, a window or a count, and each of these is written anyway.
+// estimate returns the time when all nodes are expected to be done. A new estimate alone does not
+// cause a write. What changes it much is a grant, a release, a window or a count, and each of these
+// is written anyway.
 func estimate(s plan.Snapshot) *metav1.Time {
 	if s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
 		return nil
@@ -247,11 +257,12 @@ func estimate(s plan.Snapshot) *metav1.Time {
 	return timeOrNil(at)
 }
 
-// estimatePace is how old an estimate may grow while slots change hands: it is made before the write that gives a slot away.
-// With thousands of nodes the slot would wait for it longer than for all else that is decided.
+// estimatePace is the age that an estimate may reach while slots are handed over. It is computed
+// before the write that grants the slot, and with thousands of nodes it takes longer than all other
+// decisions.
 const estimatePace = 15 * time.Second
 
-// handsOver reports whether a plan gives a slot to a node that another one has given back.
+// handsOver reports whether a plan grants a slot that another node has returned.
 func handsOver(p plan.Plan) bool { return len(p.Granted) > 0 && len(p.Released()) > 0 }
 
 // busy reports whether there is anything to estimate.

@@ -12,12 +12,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// noGrace is a policy under which autoscalers may have a node back with its uncordon.
+// noGrace lets autoscalers remove a node as soon as it is uncordoned.
 func noGrace(s *v1alpha1.RebootPolicySpec) {
 	s.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{}}
 }
 
-// noTraffic is a policy that takes nodes out of load balancers.
+// noTraffic takes nodes out of load balancers.
 func noTraffic(s *v1alpha1.RebootPolicySpec) {
 	s.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
 }
@@ -29,7 +29,8 @@ var _ = Describe("Node markers", func() {
 		planned            = string(corev1.NodeMaintenancePlanned)
 	)
 	var f *fleet
-	// markers are the annotations for autoscalers, the label for load balancers, and condition MaintenancePlanned.
+	// markers returns the annotations for autoscalers, the label for load balancers, and condition
+	// MaintenancePlanned.
 	markers := func(name string) map[string]string {
 		node, found := f.get(name), map[string]string{}
 		for key, values := range map[string]map[string]string{scaleDown: node.Annotations, disrupt: node.Annotations, exclude: node.Labels} {
@@ -100,7 +101,7 @@ var _ = Describe("Node markers", func() {
 		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 		Eventually(markers).WithArguments(name).Should(Equal(map[string]string{scaleDown: "true", disrupt: "true"}))
 		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
-		f.heartbeat(name, time.Now()) // no pass comes of it, but the next one has to know its resourceVersion
+		f.heartbeat(name, time.Now()) // does not cause a pass, but the next pass needs the new resourceVersion
 		now.forward(16 * time.Minute)
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Reboot.Settle.Duration = time.Second }) // wakes the manager
 		Eventually(markers).WithArguments(name).Should(BeEmpty())

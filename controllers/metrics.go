@@ -17,17 +17,17 @@ const prefix = "reboot_operator_"
 // Version is set by the linker.
 var Version = "dev"
 
-// Metrics are the manager's.
+// Metrics holds the metrics of the manager.
 type Metrics struct {
 	reboots, notifications *prometheus.CounterVec
 	phases, needAge        *prometheus.HistogramVec
 	grantLatency           prometheus.Histogram
 	gauges                 *gauges
-	// gone are the policies that were forgotten. Messages about them may still be on the way.
+	// gone are the policies that were forgotten. Messages about them may still be delivered.
 	gone sync.Map
 }
 
-// NewMetrics registers the manager's metrics; a registry takes them once.
+// NewMetrics registers the manager's metrics. It may be called once per registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reboots: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -54,15 +54,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// observe reports a policy by its plan.
+// observe reports the plan of a policy.
 func (m *Metrics) observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, attention ...plan.Attention) {
 	m.gone.Delete(policy.Name)
 	m.zero(policy.Name)
 	m.gauges.set(policy.Name, p, w, attention...)
 }
 
-// zero makes a policy's counters. What begins at 1 is no increase to Prometheus, and a manager is new whenever its own node has been
-// rebooted.
+// zero creates a policy's counters with value 0. Prometheus does not see a counter that begins at 1
+// as an increase, and the manager restarts whenever its own node is rebooted.
 func (m *Metrics) zero(policy string) {
 	for _, need := range append(needs[:], otherNeed) {
 		for _, result := range []string{"succeeded", "aborted", "timed_out", "lost", "hook_failed"} {
@@ -75,13 +75,13 @@ func (m *Metrics) zero(policy string) {
 	m.needAge.WithLabelValues(policy)
 }
 
-// needs are the reasons for which the engines ask. otherNeed is in metrics for every other one. The reason is what a Node reports, and
-// each value would be a series.
+// needs are the reasons for which engines require a reboot. Metrics use otherNeed for every other
+// reason: the reason is reported by a Node, and each value would be a series.
 var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested, v1alpha1.ReasonMaxUptime}
 
 const otherNeed v1alpha1.Reason = "Other"
 
-// engineLabel is the value of label engine for a need.
+// engineLabel returns the value of label engine for a need.
 func engineLabel(need v1alpha1.Reason) string {
 	if slices.Contains(needs[:], need) {
 		return string(need)
@@ -99,7 +99,8 @@ func (m *Metrics) forget(policy string) {
 	}
 }
 
-// notified counts a message. One about a policy that is gone would bring a series back that nothing removes.
+// notified counts a message, unless its policy is gone. The series would otherwise come back and
+// never be removed.
 func (m *Metrics) notified(policy, event, result string) {
 	if _, gone := m.gone.Load(policy); !gone {
 		m.notifications.WithLabelValues(policy, event, result).Inc()
@@ -122,7 +123,7 @@ func (m *Metrics) observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) 
 func (m *Metrics) countFailure(s *state, node, result string) {
 	need := v1alpha1.Reason("")
 	if i, ok := s.index[node]; ok {
-		need = s.Nodes[i].RequiredReason // a grant that was never shown has not shown what it was for
+		need = s.Nodes[i].RequiredReason // a grant that was never published does not have its need
 		if g := s.Nodes[i].Grant; g != nil && g.Need != "" {
 			need = g.Need
 		}

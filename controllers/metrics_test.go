@@ -59,7 +59,7 @@ var _ = Describe("Metrics", func() {
 	})
 })
 
-// labelsOf are the values of some labels, of each series of a metric that is a policy's.
+// labelsOf returns the values of some labels for each of a policy's series of a metric.
 func labelsOf(name, policy string, keys ...string) (found []string) {
 	forSeries(func(family string, labels map[string]string, _ float64) {
 		if family != name || labels["policy"] != policy {
@@ -74,7 +74,7 @@ func labelsOf(name, policy string, keys ...string) (found []string) {
 	return found
 }
 
-// seriesOf is how many series there are of a policy.
+// seriesOf returns the number of series of a policy.
 func seriesOf(policy string) (n int) {
 	forSeries(func(_ string, labels map[string]string, _ float64) {
 		if labels["policy"] == policy {
@@ -84,7 +84,7 @@ func seriesOf(policy string) (n int) {
 	return n
 }
 
-// gaugesOf are the values of a metric of a policy by the values of a label.
+// gaugesOf returns the values of a policy's metric by the values of a label.
 func gaugesOf(name, policy, by string) map[string]float64 {
 	values := map[string]float64{}
 	forSeries(func(family string, labels map[string]string, value float64) {
@@ -95,7 +95,7 @@ func gaugesOf(name, policy, by string) map[string]float64 {
 	return values
 }
 
-// countOf is a counter's value for a policy and a result.
+// countOf returns a counter's value for a policy and a result.
 func countOf(name, policy, result string) (sum float64) {
 	forSeries(func(family string, labels map[string]string, value float64) {
 		if family == name && labels["policy"] == policy && labels["result"] == result {
@@ -105,7 +105,7 @@ func countOf(name, policy, result string) (sum float64) {
 	return sum
 }
 
-// failures are the counters of reboots that failed, by engine and result.
+// failures returns the counters of failed reboots by engine and result.
 func failures(policy string) map[string]float64 {
 	found := map[string]float64{}
 	forSeries(func(family string, labels map[string]string, count float64) {
@@ -116,7 +116,8 @@ func failures(policy string) map[string]float64 {
 	return found
 }
 
-// sumOf is the sum of a metric of controller-runtime for a controller. Empty: for all.
+// sumOf returns the sum of a metric of controller-runtime for one controller, or for all if it is
+// empty.
 func sumOf(name, controller string) (sum float64) {
 	forSeries(func(family string, labels map[string]string, value float64) {
 		if family == name && (controller == "" || labels["controller"] == controller || labels["name"] == controller) {

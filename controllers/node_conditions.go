@@ -19,17 +19,19 @@ import (
 )
 
 const (
-	// conditionsPerPass and conditionsPause spread the conditions of thousands of waiting nodes: when a window opens,
-	// every one of them has a new reason.
+	// conditionsPerPass and conditionsPause spread the writes of conditions on thousands of waiting
+	// nodes. When a window opens, all of them have a new reason.
 	conditionsPerPass = 50
 	conditionsPause   = time.Second
-	// conditionsAtLeast are written even while slots can be handed over: people wait for the explanation, too.
+	// conditionsAtLeast is the number written even while slots can be handed over, because people
+	// wait for the explanation, too.
 	conditionsAtLeast = 2
 )
 
-// writeConditions brings RebootPermitted and RebootFailed up to date where status, reason or message differ. They permit nothing, so
-// they need no compare-and-swap: where the agent removes one, because the need falls, the next pass sees it. What holds for a moment
-// only is not written, and a node that refuses keeps no other waiting. What is too much for one pass is put off.
+// writeConditions updates RebootPermitted and RebootFailed if status, reason or message differ.
+// They permit nothing, so they need no compare-and-swap: if the agent removes one because the need
+// ends, the next pass sees it. Short-lived states are not written, a node that refuses does not
+// block others, and what exceeds one pass is postponed.
 func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) error {
 	written := 0
 	for _, d := range decisions {
@@ -58,7 +60,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 	return nil
 }
 
-// enough reports whether a pass has written as many conditions, or markers, as it may.
+// enough reports whether a pass has written as many conditions or markers as it may.
 func (w *nodeWriter) enough(s *state, written int) bool {
 	if written >= conditionsPerPass || s.halfOver(w.clock.Now()) {
 		return true
@@ -99,7 +101,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *plan.Node,
 	return nil
 }
 
-// writeFailed brings condition RebootFailed up to date, in the write that reports why to people.
+// writeFailed updates condition RebootFailed in the write that tells people the reason.
 func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.Decision) {
 	switch {
 	case d.Status != "":
@@ -109,8 +111,8 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.De
 	}
 }
 
-// announceMaintenance sets condition MaintenancePlanned with the first write on the Node that a grant brings, unless another program
-// has announced a maintenance of its own.
+// announceMaintenance sets condition MaintenancePlanned with the first write on the Node for a
+// grant, unless another program has announced its own maintenance.
 func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *plan.Node, t plan.Reboot) {
 	is := plan.Decision{
 		Status: corev1.ConditionTrue, Reason: v1alpha1.EventRebootGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
@@ -120,7 +122,7 @@ func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *pl
 	}
 }
 
-// annotate makes an annotation have a value, as far as it differs. Empty: there is none.
+// annotate changes an annotation if its value differs. An empty value removes it.
 func annotate(patch *nodepatch.Patch, key, before, after string) {
 	switch after {
 	case before:
@@ -138,8 +140,8 @@ func same(current *corev1.NodeCondition, d plan.Decision) bool {
 	return current.Status == d.Status && current.Reason == string(d.Reason) && current.Message == d.Message
 }
 
-// condition makes a condition of a decision. Its heartbeat is since when it has its reason: a failure is as old as that, however often
-// its message changes.
+// condition returns the condition for a decision. Its heartbeat is the time since which it has its
+// reason, so a failure keeps its age when its message changes.
 func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
 	c := corev1.NodeCondition{Type: kind, Status: d.Status, Reason: string(d.Reason), Message: d.Message}
 	was := ptr.Deref(before, corev1.NodeCondition{})
@@ -150,8 +152,8 @@ func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, b
 	return c
 }
 
-// writePlanMarkers writes the markers of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
-// waiting, and no instant at which time alone changes something.
+// writePlanMarkers writes the markers of a plan. They neither permit nor forbid anything, so a
+// failed write delays neither reboots nor the next pass.
 func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan) {
 	if _, err := w.writeMarkers(ctx, s, p.Markers); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot write all node markers")
@@ -159,9 +161,10 @@ func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan
 	}
 }
 
-// writeMarkers sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left. Taints
-// are one list with many writers, so each write carries the resourceVersion of what it was made from. One that loses a race is tried
-// again. It reports whether none is put off. As many are written at once as conditions, and for the same reason.
+// writeMarkers sets and removes the pending taint and the longest uptime, and removes what ended
+// grants have left. Taints are one list with many writers, so each write carries the
+// resourceVersion on which it is based, and is repeated after a conflict. It reports whether
+// nothing was postponed. As many are written at once as conditions, for the same reason.
 func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (all bool, err error) {
 	all = true
 	later := func(after time.Duration) {
@@ -216,14 +219,15 @@ func (w *nodeWriter) writeMarker(ctx context.Context, s *state, n *plan.Node, m 
 	return w.patchNode(ctx, s, n, patch)
 }
 
-// refusedPause is how long to wait before a Node is asked again to take what it has refused.
+// refusedPause is the time before a Node that has refused a write gets another one.
 const refusedPause = time.Minute
 
-// refusals are the Nodes that took no write lately, and since when. A pass writes only so many, the first by name first: Nodes
-// that refuse would otherwise block all nodes after them. It only orders requests, and is forgotten with the process.
+// refusals are the Nodes that recently accepted no write, with the time. A pass writes only a
+// limited number, sorted by name, so Nodes that refuse would otherwise block all nodes after them.
+// It only changes the order of requests, and is lost with the process.
 type refusals map[string]time.Time
 
-// waits is how long a Node is left alone. 0: it may be asked.
+// waits returns how long a Node must not be written, or 0.
 func (r refusals) waits(node string, now time.Time) time.Duration {
 	since, refused := r[node]
 	if !refused {
@@ -232,7 +236,7 @@ func (r refusals) waits(node string, now time.Time) time.Duration {
 	return max(since.Add(refusedPause).Sub(now), 0)
 }
 
-// note remembers a Node, and forgets those that may be asked again.
+// note records a Node, and drops those that may be written again.
 func (r *refusals) note(node string, now time.Time) {
 	maps.DeleteFunc(*r, func(name string, _ time.Time) bool { return r.waits(name, now) == 0 })
 	if *r == nil {

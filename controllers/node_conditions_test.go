@@ -12,7 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// A failure is as old as its reason on the Node. A hook that changes the text of its refusal each minute does not undo a resume.
+// A failure is as old as its reason on the Node. A hook that changes the text of its refusal each
+// minute must not undo a resume.
 func TestCondition_IsAsOldAsItsReason(t *testing.T) {
 	began := time.Date(2026, 6, 5, 22, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

@@ -25,31 +25,33 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// nodeWriter writes Nodes: what is due about granted reboots, each a compare-and-swap, and, where they may wait, the condition
-// RebootPermitted and the node markers.
+// nodeWriter writes Nodes: the steps of granted reboots, each with a compare-and-swap, and with
+// lower priority the condition RebootPermitted and the node markers.
 type nodeWriter struct {
 	client   client.Client
 	clock    clock.PassiveClock
 	announce *announcer
-	// freedSlot reports whether a slot of the policy can be handed over. What is written on Nodes only to explain, dozens of requests
-	// one after the other, gives way to that.
+	// freedSlot reports whether a slot of the policy can be handed over. Writes that only explain,
+	// which may be dozens of requests in sequence, wait for that.
 	freedSlot func(policy string) bool
-	// reread makes the next pass read the Node anew.
+	// reread makes the next pass read the Node again.
 	reread func(node string)
 
-	// conditionRefusals are the Nodes that took no condition lately, markerRefusals those that took no marker.
+	// conditionRefusals are the Nodes that recently refused a condition, and markerRefusals those
+	// that refused a marker.
 	conditionRefusals, markerRefusals refusals
-	// refused are the answers to writes about granted reboots that were refused, by policy and node. Each pass makes these writes
-	// again, so a new leader has the answers after its first pass.
+	// refused holds the responses to refused writes about granted reboots, by policy and node. Each
+	// pass repeats these writes, so a new leader has the responses after its first pass.
 	refused map[types.UID]map[string]plan.Refusal
-	// undone are such writes that the API server accepted lately and that did not last, by triedKey. Every try is stored.
+	// undone are writes about granted reboots that the API server accepted recently but that did
+	// not last, by triedKey.
 	undone refusals
 }
 
-// triedKey names a write about the granted reboot of a node.
+// triedKey identifies a write about the granted reboot of a node.
 func triedKey(node string, action plan.Action) string { return node + " " + string(action) }
 
-// publish shows the Node its grant: permission and condition in one write.
+// publish writes the grant to the Node together with its condition.
 func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Publish(n.Record, t.Entry, s.Holder().Name, s.Now)
 	if !ok {
@@ -71,7 +73,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 		ctrl.LoggerFrom(ctx).Info("Wrote a grant again that was removed in its reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq)
 		return nil
 	}
-	if same(n.Permitted, granted) { // the condition is from an earlier write, and the grant was in that write, too
+	if same(n.Permitted, granted) { // The condition comes from an earlier write that also contained the grant.
 		return &undoneError{removed: true, what: []string{"annotation " + v1alpha1.AnnotationGrant}}
 	}
 	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
@@ -79,7 +81,8 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 	return nil
 }
 
-// cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
+// cancel cancels the grant on the Node. The ledger entry is removed later, once the agent cannot
+// start any more.
 func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, t.Reason, t.CancelMessage(), s.Now)
 	if !ok {
@@ -97,8 +100,8 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.
 	return nil
 }
 
-// finish puts the node back in service. One write has the uncordon, the end of the grant and that of its markers, except those that
-// stay for autoscaler.grace.
+// finish puts the node back in service. One write uncordons it and ends the grant and its markers,
+// except those that stay for autoscaler.grace.
 func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot, uncordon bool) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
@@ -116,7 +119,7 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.
 	if n.Pending != "" {
 		patch.Taint(plan.WithPending(n.Taints, ""))
 	}
-	if patch.Spec == nil { // it goes to the status endpoint
+	if patch.Spec == nil { // the patch goes to the status endpoint
 		removeConditions(patch, n)
 	}
 	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationGrant); err != nil {
@@ -127,7 +130,7 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.
 	return nil
 }
 
-// grantPatch writes a grant, and ends the hooks before it.
+// grantPatch returns a patch that writes a grant and ends the hooks before it.
 func grantPatch(n *plan.Node, grant protocol.Grant) *nodepatch.Patch {
 	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
 	endHooks(patch, n, grant.Seq)
@@ -143,14 +146,14 @@ func removeConditions(patch *nodepatch.Patch, n *plan.Node) {
 	}
 }
 
-// hookLabels mark the node for the pods that are the hooks.
+// hookLabels mark the node for hooks that are pods.
 var hookLabels = map[v1alpha1.HookStage]string{
 	v1alpha1.HooksBefore: v1alpha1.LabelBeforeReboot,
 	v1alpha1.HooksAfter:  v1alpha1.LabelAfterReboot,
 }
 
-// beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write. So no stale
-// answer can be taken for one of this phase.
+// beginHooks labels the node, records the start of the phase, and removes earlier answers in one
+// write. So an old answer cannot count for this phase.
 func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := nodepatch.New(n.ResourceVersion)
@@ -170,7 +173,7 @@ func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t p
 	return nil
 }
 
-// noteTaint notes that a startup taint keeps pods off the node, or is gone.
+// noteTaint records whether a startup taint keeps pods off the node.
 func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationHooks, t.Note(s.Policy, s.Now).String())
 	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationHooks); err != nil {
@@ -180,8 +183,8 @@ func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *plan.Node, t pl
 	return nil
 }
 
-// endHooks takes away what phases of hooks left on the node, up to that of an entry: labels, the phase and the answers. A
-// phase of a higher number is another policy's, which ends it by itself.
+// endHooks removes what phases of hooks up to that of an entry have left on the node: labels, the
+// phase and the answers. A phase with a higher number belongs to another policy, which ends it.
 func endHooks(patch *nodepatch.Patch, n *plan.Node, seq int64) {
 	if n.Hooks != nil && n.Hooks.Seq > seq {
 		return
@@ -200,8 +203,8 @@ func endHooks(patch *nodepatch.Patch, n *plan.Node, seq int64) {
 	removeAnswers(patch, n, n.Hooks.Hooks)
 }
 
-// removeAnswers takes away what hooks have answered. A value that is no answer is kept: the key may be another program's,
-// which a policy has named by mistake.
+// removeAnswers removes the answers of hooks. It keeps a value that is not an answer, because the
+// policy may have named another program's annotation by mistake.
 func removeAnswers(patch *nodepatch.Patch, n *plan.Node, hooks []v1alpha1.AnnotationKey) {
 	for _, key := range hooks {
 		if plan.IsAnswer(n.Annotations[string(key)]) {
@@ -210,8 +213,8 @@ func removeAnswers(patch *nodepatch.Patch, n *plan.Node, hooks []v1alpha1.Annota
 	}
 }
 
-// patchNode writes a Node and puts what came back into the state. What only the metadata and the status change goes to
-// the status endpoint, which takes both for a Node; spec goes to the main one.
+// patchNode writes a Node and stores the result in the state. A patch of metadata and status goes
+// to the status endpoint, which accepts both for a Node. A patch of the spec goes to the main one.
 func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *nodepatch.Patch) error {
 	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	owner := client.FieldOwner(v1alpha1.FieldOwnerManager)
@@ -245,11 +248,12 @@ func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *plan.Node, p 
 	return nil
 }
 
-// undoneError reports that the API server accepted a write and did not keep all of it.
+// undoneError means that the API server accepted a write but did not keep all of it.
 type undoneError struct {
-	// what was written and is not there.
+	// what names the missing parts of the write.
 	what []string
-	// removed: the answer to an earlier write had it, and it was removed later.
+	// removed reports whether the response to an earlier write had them, and they were removed
+	// later.
 	removed bool
 }
 
@@ -268,11 +272,12 @@ func isUndone(err error) bool {
 	return undone
 }
 
-// isRefusal reports whether the API server, or a webhook, refused or undid this very write; other
-// writes may succeed.
+// isRefusal reports whether the API server or a webhook refused or undid this particular write,
+// while other writes may succeed.
 func isRefusal(err error) bool { return isUndone(err) || nodepatch.IsRefusal(err) }
 
-// refusedWrites are the refused writes about the granted reboots of a policy, by node, as far as its ledger still holds them.
+// refusedWrites returns the refused writes about the granted reboots of a policy, by node, for
+// nodes that its ledger still holds.
 func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]plan.Refusal {
 	maps.DeleteFunc(w.refused[policy], func(node string, _ plan.Refusal) bool {
 		return !slices.ContainsFunc(ledger, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
@@ -285,9 +290,10 @@ func (w *nodeWriter) forget(isGone func(types.UID) bool) {
 	maps.DeleteFunc(w.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
 }
 
-// noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write that was
-// refused, but a race was lost or the API server is down, the last answer stays. A webhook may phrase each answer differently, so a
-// newer one is kept only after a while. The status has it, and would be written in every pass.
+// noteAnswer stores the API server's response to a write about a granted reboot, and returns err.
+// After a conflict or an outage, which are not refusals, the last response stays. A webhook may
+// phrase each response differently, and the status contains it and would be written in every pass,
+// so a newer one is stored only after a while.
 func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	refused := w.refused[s.Policy.UID]
 	if refused == nil {
@@ -309,12 +315,12 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	s.answered(maps.Clone(refused))
 	if removed {
 		w.undone.note(triedKey(node, plan.PublishGrant), w.clock.Now())
-		return nil // it is there for now
+		return nil // the write is there for now
 	}
 	return err
 }
 
-// answerOf returns what the API server answered to a write that it refused or undid.
+// answerOf returns the API server's message for a write that it refused or undid.
 func answerOf(err error) string {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status.ErrStatus.Message
@@ -325,7 +331,8 @@ func answerOf(err error) string {
 	return err.Error()
 }
 
-// setMarkers sets what keeps autoscalers and load balancers off the node. The new grant, which is written with it, names it.
+// setMarkers sets the markers for autoscalers and load balancers. The new grant, which is written
+// with them, records them.
 func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
 	for _, key := range grant.Annotations {
 		p.Annotate(key, plan.AutoscalerValue)
@@ -334,12 +341,12 @@ func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
 	case grant.Excluded:
 		p.Label(v1alpha1.LabelExcludeFromLoadBalancers, v1alpha1.ExcludedByOperator)
 	case n.RemovesExclusion():
-		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers) // an earlier grant left it behind
+		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers) // left behind by an earlier grant
 	}
 }
 
-// removeMarkers removes what the grant on the node has set. It leaves the autoscaler annotations of the grant that is written with it:
-// that one has ended and keeps them for now.
+// removeMarkers removes what the grant on the node has set. It keeps the autoscaler annotations
+// that the new version of the grant, which is written with it, still names.
 func removeMarkers(p *nodepatch.Patch, n *plan.Node, grant protocol.Grant) {
 	for _, key := range n.AnnotationsToRemove() {
 		if !slices.Contains(grant.Annotations, key) {

@@ -18,11 +18,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// named is how many nodes a message names.
+// named is the number of nodes that a message names.
 const named = 10
 
-// NewNotifier notifies the services of spec.notify, with Secrets of the namespace. What cannot be delivered becomes an event.
-// The clock is what it waits by.
+// NewNotifier returns a notifier for the services of spec.notify, with Secrets of the namespace.
+// Messages that cannot be delivered become events. The notifier waits by the clock.
 func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, metrics *Metrics, namespace string, clock clock.WithTicker) (*notify.Notifier, error) {
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: namespace}
 	n := notify.New(secrets, clock, ended(recorder, metrics))
@@ -32,7 +32,7 @@ func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, metrics *Metri
 	return n, nil
 }
 
-// ended counts how a message has ended, and reports on its policy what could not be reported.
+// ended counts the result of a message, and reports an undelivered one on its policy.
 func ended(recorder events.EventRecorder, metrics *Metrics) func(m notify.Message, r notify.Result, err error) {
 	return func(m notify.Message, r notify.Result, err error) {
 		metrics.notified(m.Policy, string(m.Event), string(r))
@@ -42,12 +42,12 @@ func ended(recorder events.EventRecorder, metrics *Metrics) func(m notify.Messag
 	}
 }
 
-// notify sends what was written; nothing where the policy names no service.
+// notify sends a notification about a write. It does nothing if the policy names no service.
 func (a *announcer) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyEvent, text string) {
 	a.notifyOfNode(policy, "", event, text)
 }
 
-// notifyOfNode sends what was written about a node.
+// notifyOfNode sends a notification about a node.
 func (a *announcer) notifyOfNode(policy *v1alpha1.RebootPolicy, node string, event v1alpha1.NotifyEvent, text string) {
 	if a.notifier != nil {
 		a.notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, UID: policy.UID, Node: node, Text: text})
@@ -60,12 +60,12 @@ func (a *announcer) failed(s *state, node, result, message string) {
 	a.notifyOfFailure(s, node, result, message)
 }
 
-// notifyOfFailure reports a reboot that failed, or a drain that does not end and counts when it does.
+// notifyOfFailure reports a failed reboot, or a drain that does not end and will count as failed.
 func (a *announcer) notifyOfFailure(s *state, node, result, message string) {
 	a.notifyOfNode(s.Policy, node, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
 }
 
-// notifyRun reports a run that begins or ends, with a status that was written.
+// notifyRun reports a run that begins or ends, after its status was written.
 func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
 	switch was, is := before.Status.Run, after.Status.Run; {
 	case was == nil && is != nil:
@@ -76,10 +76,10 @@ func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan,
 	}
 }
 
-// started names the nodes that need a reboot, those that go first in front.
+// started names the nodes that need a reboot, beginning with those that go first.
 func started(policy string, p plan.Plan) string {
 	var nodes []string
-	for _, e := range p.Ledger() { // where it is another policy's, it has been written before
+	for _, e := range p.Ledger() { // another policy's ledger has already been written
 		nodes = append(nodes, e.Node)
 	}
 	granted := len(nodes)
@@ -92,11 +92,11 @@ func started(policy string, p plan.Plan) string {
 		message.Count(len(nodes), "needs", "need"), message.Names(nodes, named))
 }
 
-// finished states how the run went, from what the status has kept of it.
+// finished summarizes the run from what the status has recorded.
 func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatus, now time.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Policy %s is done: %s rebooted", policy.Name, message.Count(int(run.Rebooted), "node was", "nodes were"))
-	if took := now.Sub(run.StartedAt.Time).Round(time.Second); took >= 0 { // else the clock of the leader that began was ahead
+	if took := now.Sub(run.StartedAt.Time).Round(time.Second); took >= 0 { // otherwise the clock of the leader that began the run was ahead
 		fmt.Fprintf(&text, " in %s", took)
 	}
 	if slowest, took := slowest(policy.Status.History, run.Seq); slowest != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
-// webhook is a receiver over HTTP whose address a Secret of its name has.
+// webhook is a receiver over HTTP. A Secret of the same name has its address.
 type webhook struct {
 	mu  sync.Mutex
 	got []string

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// diskKind is a kind that nobody but the gates of this file knows.
+// diskKind is a kind that only the gates of this file use.
 const diskKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -35,7 +35,8 @@ func unstructuredOf(manifest string) *unstructured.Unstructured {
 	return object
 }
 
-// makeDisk makes a disk with a health, once the API server serves the kind, until the end of the spec.
+// makeDisk creates a disk with a health until the end of the spec, once the API server serves the
+// kind.
 func makeDisk(name, health string) *unstructured.Unstructured {
 	GinkgoHelper()
 	disk := unstructuredOf(`{apiVersion: storage.example.com/v1, kind: Disk, metadata: {namespace: default, labels: {disk: "true"}}}`)
@@ -53,7 +54,7 @@ func setHealth(disk *unstructured.Unstructured, health string) {
 	Expect(api.Patch(context.Background(), disk, client.MergeFrom(before))).To(Succeed())
 }
 
-// diskGate asks whether a disk is well; edits change that.
+// diskGate returns a gate that is clear if a disk is healthy, with edits.
 func diskGate(name string, edit ...func(*v1alpha1.ObjectGate)) func(*v1alpha1.RebootPolicySpec) {
 	g := v1alpha1.ObjectGate{APIVersion: "storage.example.com/v1", Kind: "Disk", Namespace: "default", Name: name, Expression: "object.health == 'good'"}
 	for _, e := range edit {

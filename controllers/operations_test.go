@@ -19,7 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// The commands of docs/operations.md are run with kubectl as they are there, but for the names of node and policy.
+// The commands of docs/operations.md run with kubectl as written, except for the names of node and
+// policy.
 var _ = Describe("A command of docs/operations.md", func() {
 	var commands map[string]string
 
@@ -33,7 +34,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 		shell(ctx, f.nodes[0], p.Name, command)
 	}
 
-	// waiting is a fleet of one node that needs a reboot, and would have it but for the edit.
+	// waiting returns a fleet with one node that needs a reboot and would get it without the edit.
 	waiting := func(edit ...func(*v1alpha1.RebootPolicySpec)) (*fleet, *v1alpha1.RebootPolicy) {
 		f := makeFleet(1)
 		p := f.policy("workers", edit...)
@@ -186,7 +187,7 @@ var _ = Describe("The commands", func() {
 	})
 })
 
-// blocksOf are the blocks of a language in docs/operations.md, by their headings.
+// blocksOf returns the code blocks of a language in docs/operations.md by heading.
 func blocksOf(language string) map[string]string {
 	GinkgoHelper()
 	all, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "operations.md"))
@@ -201,7 +202,8 @@ func blocksOf(language string) map[string]string {
 	return byHeading
 }
 
-// shell runs a command of the documentation about node n4 and policy workers on others.
+// shell runs a command of the documentation for another node than n4 and another policy than
+// workers.
 func shell(ctx SpecContext, node, policy, command string) {
 	GinkgoHelper()
 	command = regexp.MustCompile(`\bn4\b`).ReplaceAllString(command, node)
@@ -210,7 +212,8 @@ func shell(ctx SpecContext, node, policy, command string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// windowOf is the state of the policy's window; empty before the manager has first written it.
+// windowOf returns the state of the policy's window, or an empty string before the manager has
+// written it.
 func windowOf(p *v1alpha1.RebootPolicy) v1alpha1.WindowState {
 	GinkgoHelper()
 	if w := policyStatus(p).Window; w != nil {

@@ -54,28 +54,30 @@ type Options struct {
 	MetricsSecure bool
 	ProbeAddr     string
 	Namespace     string
-	// ManageAgents: the manager makes the agents' DaemonSet, with AgentImage and, after the manifest's, AgentArgs.
+	// ManageAgents makes the manager create the agents' DaemonSet with AgentImage. AgentArgs are
+	// appended to the arguments of the manifest.
 	ManageAgents bool
 	AgentImage   string
 	AgentArgs    []string
 	// FleetLock is the server for hosts with a FleetLock client.
 	FleetLock FleetLockOptions
-	// PrintVersion: the program prints its version and exits.
+	// PrintVersion makes the program print its version and exit.
 	PrintVersion bool
 }
 
-// Paces are how long what is not urgent waits for more of its kind.
+// Paces are delays that combine changes that are not urgent.
 type Paces struct {
-	// Counts is how old a status may grow before counts alone are written. Grants, conditions and windows are written at once,
-	// and the counts with them.
+	// Counts is the age of a status before changes of counts alone are written. Grants, conditions
+	// and windows are written at once, together with the counts.
 	Counts time.Duration
-	// AgentEvent is how long an event of an agent's pod waits for others: a rollout of agents replaces thousands.
+	// AgentEvent is the time that an event of an agent's pod waits for others, because a rollout of
+	// agents replaces thousands.
 	AgentEvent time.Duration
-	// AgentList is how long the first list of the agents' pods may take before it is reported.
+	// AgentList is the time after which a missing first list of the agents' pods is reported.
 	AgentList time.Duration
 }
 
-// DefaultPaces are those that ship.
+// DefaultPaces are the delays in production.
 var DefaultPaces = Paces{Counts: 15 * time.Second, AgentEvent: 5 * time.Second, AgentList: 15 * time.Second}
 
 // Bind registers the flags with their defaults.
@@ -95,7 +97,8 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
-// Complete fills in what follows from the surroundings, and refuses what cannot work with one sentence.
+// Complete sets defaults that depend on the environment. It returns an error of one sentence for
+// options that cannot work.
 func (o *Options) Complete() error {
 	if o.Namespace == "" {
 		o.Namespace = podNamespace()
@@ -120,9 +123,9 @@ func (o *Options) checkAgents() error {
 	return nil
 }
 
-// podNamespace is that of the pod. Empty: this is not a pod.
+// podNamespace returns the namespace of the pod, or an empty string outside a pod.
 func podNamespace() string {
-	data, _ := os.ReadFile(podNamespaceFile) // outside a pod it is not there
+	data, _ := os.ReadFile(podNamespaceFile) // the file does not exist outside a pod
 	return cmp.Or(os.Getenv("POD_NAMESPACE"), strings.TrimSpace(string(data)))
 }
 
@@ -138,8 +141,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Manager is what the manager is made with. It has caches of Nodes (trimmed), RebootPolicies, the one DaemonSet with --manage-agents,
-// and of nothing else. It has one leader, probes and metrics.
+// Manager returns the options of the manager. It caches trimmed Nodes, RebootPolicies, and with
+// --manage-agents the one DaemonSet. It has leader election, probes and metrics.
 func (o *Options) Manager() (ctrl.Options, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -166,7 +169,8 @@ func (o *Options) Manager() (ctrl.Options, error) {
 	}, nil
 }
 
-// SetupProbes makes a manager healthy while it runs, and ready once it has read what it decides about.
+// SetupProbes makes a manager healthy while it runs, and ready once it has read the objects that it
+// needs.
 func SetupProbes(mgr ctrl.Manager, o Options) error {
 	ready := readiness{Listed: make(lifecycle.Listed), cache: mgr.GetCache(), kinds: []client.Object{&corev1.Node{}, &v1alpha1.RebootPolicy{}}}
 	if o.ManageAgents {
@@ -199,7 +203,8 @@ func (o *Options) metrics() metricsserver.Options {
 	return options
 }
 
-// SetupPolicies registers the controller of policies as the manager runs it. The clock is what windows, backoffs and time-outs go by.
+// SetupPolicies registers the controller of policies. Windows, back-offs and time-outs use the
+// clock.
 func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
 	recorder := eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
 	counted := NewMetrics(metrics.Registry)
@@ -221,23 +226,26 @@ func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
 	return r.SetupWithManager(mgr, controller.Options{})
 }
 
-// errNotListed is why a manager is not ready. What the API server answers instead is in its log.
+// errNotListed is the reason of a manager that is not ready. Only its log has the API server's
+// response.
 var errNotListed = errors.New("the API server has not listed Nodes, RebootPolicies or, with --manage-agents, the DaemonSet yet; see the manager's log")
 
-// readiness approves once the manager has read what it decides about, and from then on. Managers that may not read it end after a
-// while, and must not replace others that may. A standby reads it, too. It implements manager.Runnable.
+// readiness is ready for good once the manager has read the objects that it needs. A manager that
+// may not read them ends after a while and must not replace one that may. A standby reads them,
+// too. It implements manager.Runnable.
 type readiness struct {
 	lifecycle.Listed
 
 	cache cache.Cache
-	// kinds are what the manager reads.
+	// kinds are the kinds that the manager reads.
 	kinds []client.Object
 }
 
-// Start is called once, and ends with the first lists.
+// Start returns after the first lists.
 func (r readiness) Start(ctx context.Context) error {
 	for _, kind := range r.kinds {
-		// A kind that is not served is no error here: who watches it reports it, and gives up in time.
+		// A kind that is not served is not an error here. The controller that watches it reports
+		// that and gives up in time.
 		err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 			_, err := r.cache.GetInformer(ctx, kind)
 			return err == nil, nil

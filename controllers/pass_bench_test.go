@@ -8,9 +8,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// BenchmarkPass is what the manager does about one event of a node, with an API server that needs little time and checks no rules. In
-// one case the event ends a reboot, and the slot goes to the next node: handover is how much of the pass is before that grant is
-// published. In the other the event is that of a node that is being rebooted, and changes nothing.
+// BenchmarkPass measures the pass after one event of a node, with a fast API server that checks no
+// rules. In one case the event ends a reboot, and the slot goes to the next node. handover is the
+// part of the pass before that grant is published. In the other case the event belongs to a node
+// that is being rebooted, and changes nothing.
 func BenchmarkPass(b *testing.B) {
 	for _, size := range []int{1000, 5000, 15000} {
 		b.Run(fmt.Sprintf("handover/nodes=%d", size), func(b *testing.B) {

@@ -30,29 +30,31 @@ const (
 	workers, limiting = "workers", "limiting"
 )
 
-// server is an API server in memory, and what the manager has of it. It plays the agents, too.
+// server is an API server in memory with a manager. It also plays the agents.
 type server struct {
 	*apiserver.Client
 
 	store *apiserver.Store
-	// cached are the Nodes of the manager's cache, which is never behind. It has what stale has instead of the Node of a name; nil is nothing.
+	// cached are the Nodes of the manager's cache, which is up to date. stale overrides Nodes by
+	// name, and nil means that the Node is missing.
 	cached, stale map[string]*corev1.Node
-	// old, where set, is what the cache has instead of the policy. Nil: it is not behind.
+	// old is the outdated policy in the cache, or nil if the cache is up to date.
 	old *v1alpha1.RebootPolicy
-	// published is when a grant was published last. Read are the Nodes that were read live since the last pass began, and written those
-	// that were written before that.
+	// published is the time when a grant was last published. read are the Nodes that were read live
+	// since the last pass began, and written the Nodes that were written before that.
 	published     time.Time
 	read, written []string
-	// fault, where set, is what becomes of a write to an object. Nil: it is carried out.
+	// fault returns the error of a write to an object, or nil to carry it out. It may be nil.
 	fault func(name string) error
-	// unread, where set, is why a Node cannot be read live. Nil: it can.
+	// unread returns the error of a live read of a Node, or nil. It may be nil.
 	unread func(name string) error
-	// between, where set, is what somebody writes to a Node before it is read live.
+	// between is a change of a Node by somebody else before it is read live, or nil.
 	between    func(*corev1.Node)
 	reconciler *RebootPolicyReconciler
 }
 
-// newServer has a policy all of whose slots are in use, and many nodes that know why they wait.
+// newServer returns a server with a policy all of whose slots are in use, and many nodes that
+// already show why they wait.
 func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	t.Helper()
 	rules, err := definition.Shipped()
@@ -62,7 +64,7 @@ func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	return newServerWith(t, rules, size, now)
 }
 
-// newServerWith lets policies be what these rules let them be. Nil: whatever they are.
+// newServerWith is like newServer, but checks policies against rules, or not if they are nil.
 func newServerWith(t testing.TB, rules *definition.Definition, size int, now clock.PassiveClock) *server {
 	t.Helper()
 	s := &server{cached: map[string]*corev1.Node{}, stale: map[string]*corev1.Node{}}
@@ -133,7 +135,7 @@ func (s *server) create(t testing.TB, object client.Object) {
 	}
 }
 
-// change has somebody else than the manager change a Node or a policy.
+// change changes a Node or a policy as somebody else than the manager.
 func change[T client.Object](t testing.TB, s *server, name string, how func(T)) {
 	t.Helper()
 	if !apiserver.Change(s.store, name, "kubectl", how) {
@@ -147,7 +149,7 @@ func beat(node *corev1.Node) {
 	c.LastHeartbeatTime = metav1.NewTime(c.LastHeartbeatTime.Add(time.Second))
 }
 
-// lag has the cache show a Node as it was, or for nil not at all, from now on.
+// lag makes the cache show an old Node from now on, or none if it is nil.
 func (s *server) lag(name string, old *corev1.Node) {
 	s.stale[name] = old
 	s.reconciler.fleet.changed.Store(name, true)
@@ -160,7 +162,7 @@ func (s *server) remove(t testing.TB, object client.Object) {
 	}
 }
 
-// node is a Node as the manager's cache would have it.
+// node returns a Node as in the manager's cache.
 func (s *server) node(name string) *corev1.Node {
 	return s.cached[name].DeepCopy()
 }
@@ -199,7 +201,7 @@ func share(t testing.TB, s *server) {
 	})
 }
 
-// ledger has the grants.
+// ledger returns the entries of the ledger.
 func (s *server) ledger() []v1alpha1.LedgerEntry {
 	if holder, there := apiserver.Read[*v1alpha1.RebootPolicy](s.store, limiting); there {
 		return holder.Status.Grants
@@ -207,7 +209,7 @@ func (s *server) ledger() []v1alpha1.LedgerEntry {
 	return s.policy().Status.Grants
 }
 
-// seqOf is the number of a node's entry in the policy's ledger. 0: it has none.
+// seqOf returns the number of a node's entry in the policy's ledger, or 0.
 func (s *server) seqOf(node string) int64 {
 	for _, e := range s.policy().Status.Grants {
 		if e.Node == node {
@@ -217,10 +219,10 @@ func (s *server) seqOf(node string) int64 {
 	return 0
 }
 
-// What may be due about a granted reboot.
+// Writes that may be due for a granted reboot.
 const dueGrant, dueEnd, dueCancelled, dueHooks = "the grant", "its end", "its cancellation", "hooks"
 
-// due makes a write due about the node that has held its grant for longest.
+// due makes a write due for the node that has held its grant for longest.
 func (s *server) due(t testing.TB, what string) {
 	t.Helper()
 	node := s.ledger()[0].Node
@@ -239,10 +241,10 @@ func (s *server) due(t testing.TB, what string) {
 	}
 }
 
-// unledger takes the entry of the node that has held its grant for longest from the ledger.
+// unledger removes the entry of that node from the ledger.
 func unledger(p *v1alpha1.RebootPolicy) { p.Status.Grants = p.Status.Grants[1:] }
 
-// holidays has a policy paused.
+// holidays pauses a policy.
 func holidays(p *v1alpha1.RebootPolicy) { p.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"} }
 
 // unmark removes the taint of the manager.
@@ -251,7 +253,7 @@ func unmark(node *corev1.Node) { node.Spec.Taints = nil }
 // ungrant removes a grant.
 func ungrant(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationGrant) }
 
-// progress has the agent of a node report a phase of a granted reboot.
+// progress makes the agent of a node report a phase of a granted reboot.
 func (s *server) progress(t testing.TB, e v1alpha1.LedgerEntry, phase protocol.Phase) {
 	t.Helper()
 	at := metav1.NewTime(s.reconciler.Clock.Now())
@@ -260,7 +262,8 @@ func (s *server) progress(t testing.TB, e v1alpha1.LedgerEntry, phase protocol.P
 	})
 }
 
-// comeBack reboots the node that has held its grant for longest. It needs a reboot again at once: there are as many as ever.
+// comeBack reboots the node that has held its grant for longest. It needs a reboot again at once,
+// so that the number of such nodes stays the same.
 func (s *server) comeBack(t testing.TB) {
 	t.Helper()
 	s.back(t, s.ledger()[0])
@@ -274,7 +277,7 @@ func (s *server) back(t testing.TB, e v1alpha1.LedgerEntry) {
 	})
 }
 
-// watch has the cache show a revision of a Node.
+// watch makes the cache show a revision of a Node.
 func (s *server) watch(e apiserver.Event) {
 	switch node, there := e.After.(*corev1.Node); {
 	case e.Kind != apiserver.Nodes:
@@ -322,7 +325,7 @@ func (s *server) getLive(ctx context.Context, c client.WithWatch, key client.Obj
 	return c.Get(ctx, key, object, options...)
 }
 
-// write is what becomes of a write of the manager.
+// write carries out a write of the manager.
 func (s *server) write(object client.Object, send func() error) error {
 	if s.fault != nil {
 		if err := s.fault(object.GetName()); err != nil {

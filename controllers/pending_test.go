@@ -16,7 +16,7 @@ import (
 
 const methodPatch = "PATCH"
 
-// taints are those of a node, as key:effect.
+// taints returns the taints of a node as key:effect.
 func (f *fleet) taints(name string) []string {
 	var taints []string
 	for _, t := range f.get(name).Spec.Taints {
@@ -25,7 +25,7 @@ func (f *fleet) taints(name string) []string {
 	return taints
 }
 
-// taint adds one of somebody else's.
+// taint adds a taint of another program.
 func (f *fleet) taint(name, key string) {
 	node := f.get(name)
 	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: "db", Effect: corev1.TaintEffectNoExecute})
@@ -35,7 +35,7 @@ func (f *fleet) taint(name, key string) {
 var _ = Describe("The pending taint", func() {
 	const pending, theirs = v1alpha1.TaintPending + ":PreferNoSchedule", "example.com/dedicated:NoExecute"
 
-	// waiting is a fleet of which one node is granted, and the others wait for their turn.
+	// waiting returns a fleet with one granted node, in which the others wait for their turn.
 	waiting := func(size int, edit ...func(*v1alpha1.RebootPolicySpec)) (f *fleet, p *v1alpha1.RebootPolicy, goes string, waits []string) {
 		f = makeFleet(size)
 		f.taint(f.nodes[size-1], "example.com/dedicated")
@@ -77,7 +77,8 @@ var _ = Describe("The pending taint", func() {
 			return strings.Contains(r, f.nodes[0]+"/status?")
 		})
 		Expect(tainted).To(BeNumerically(">=", 0))
-		// The first write to the status of the one that goes was NoPolicy, the second is the grant.
+		// The first write to the status of the granted node was NoPolicy, and the second is the
+		// grant.
 		published := first + 1 + slices.IndexFunc(writes[first+1:], func(r string) bool { return strings.Contains(r, f.nodes[0]+"/status?") })
 		Expect(tainted).To(BeNumerically("<", published), "%v", writes)
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
-// question is what the manager asks the node's agent; nil: nothing that one can read.
+// question returns the manager's request to the node's agent, or nil without a readable one.
 func (f *fleet) question(name string) *protocol.Preflight {
 	q, err := protocol.ParsePreflight(f.get(name).Annotations)
 	if err != nil {
@@ -23,7 +23,7 @@ func (f *fleet) question(name string) *protocol.Preflight {
 	return q
 }
 
-// reply is the agent's part: it answers what is asked, in the boot it is in.
+// reply answers the request as the agent does, in the current boot.
 func (f *fleet) reply(name string, edit ...func(*protocol.PreflightReport)) {
 	GinkgoHelper()
 	Eventually(f.question).WithArguments(name).ShouldNot(BeNil())

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A slot waits for few of the markers that are due, however many there are; the next pass goes on with them.
+// A slot waits for only a few of the due markers, and the next pass continues with the rest.
 func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	last := ""
@@ -36,11 +36,11 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	}
 }
 
-// Publishing relies on the cache, and on the Node itself where the API server reports that the cache is behind.
+// A grant is published from the cache, and after a conflict from a live read of the Node.
 func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
-		reads  int // of the node that gets the grant, before it is published and before it is cancelled
+		reads  int // live reads of the node with the grant, before it is published and before it is cancelled
 		want   protocol.GrantState
 	}{
 		"the cache is not behind":       {want: protocol.GrantActive},
@@ -54,7 +54,7 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			next := serverNode(slots, true, s.reconciler.Clock.Now()).Name // the tenth holds a slot, the eleventh comes next
+			next := serverNode(slots, true, s.reconciler.Clock.Now()).Name // the first node without a slot
 			if tc.change != nil {
 				s.lag(next, s.node(next))
 				change(t, s, next, tc.change)
@@ -73,7 +73,8 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	}
 }
 
-// A grant that somebody removes in the middle of its reboot is written again, for the reboot could not be finished. It is no new one.
+// A grant that somebody removes during its reboot is written again, because the reboot could not be
+// finished without it. It does not count as a new one.
 func TestPublish_AGrantThatWasRemovedInItsRebootIsNoNewOne(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy().Status.Grants[0]
@@ -91,7 +92,8 @@ func TestPublish_AGrantThatWasRemovedInItsRebootIsNoNewOne(t *testing.T) {
 	}
 }
 
-// A policy that was paused grants nothing, also where the cache does not show that yet, and where its grants are in another policy's ledger.
+// A paused policy grants nothing, even if the cache does not show the pause yet or its grants are
+// in another policy's ledger.
 func TestConverge_GrantsNothingByAnOldPolicy(t *testing.T) {
 	for _, shares := range []bool{false, true} {
 		t.Run(fmt.Sprintf("it shares its limit: %t", shares), func(t *testing.T) {
@@ -115,7 +117,7 @@ func TestConverge_GrantsNothingByAnOldPolicy(t *testing.T) {
 	}
 }
 
-// A cache that stays behind the policy is no reason to list all nodes every second.
+// While the cache is behind the policy, the nodes must not be listed every second.
 func TestReconcile_WaitsLongerWhileTheCacheStaysBehind(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	edit := func(to string) {

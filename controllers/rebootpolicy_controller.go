@@ -1,5 +1,5 @@
-// Package controllers is the manager. It gathers a snapshot of a RebootPolicy and the nodes, has controllers/plan decide, and applies
-// the plan to Nodes and the policy's status.
+// Package controllers implements the manager. It builds a snapshot of a RebootPolicy and the nodes,
+// lets controllers/plan decide, and applies the plan to Nodes and the policy's status.
 package controllers
 
 import (
@@ -26,28 +26,31 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// reconcileTimeout bounds one pass; a pass that hangs must not outlive two leases.
+// reconcileTimeout is the time-out of one pass. A pass that hangs must not outlive two leases.
 const reconcileTimeout = time.Minute
 
-// conflictPause lets the cache catch up with the write of another before the next decision; listPause does where that lists
-// all nodes. They double with each conflict in a row, up to errorPauseMax.
+// conflictPause lets the cache catch up after a conflict before the next decision. listPause is
+// used instead if that decision lists all nodes. They double with each conflict in a row, up to
+// errorPauseMax.
 const conflictPause, listPause = 50 * time.Millisecond, time.Second
 
-// errorPause and errorPauseMax space passes that end with an error. Time goes on meanwhile: windows open and close, and what
-// gates reported grows old.
+// errorPause and errorPauseMax limit the back-off of passes that end with an error. The limit is
+// short because windows open and close, and results of gates expire.
 const errorPause, errorPauseMax = 50 * time.Millisecond, 30 * time.Second
 
-// farAhead is the longest delay that is asked for. A timer knows nothing of a clock that is set, or of a machine that was suspended.
+// farAhead is the longest delay that is requested, because timers do not notice a clock that is set
+// or a machine that was suspended.
 const farAhead = 10 * time.Minute
 
-// maxRounds is how many plans one pass makes: finish, ledger, publish, and one that finds nothing left; twice that, for safety.
+// maxRounds is the number of plans that one pass makes at most: finish, ledger, publish, and one
+// that finds nothing to do, doubled for safety.
 const maxRounds = 8
 
-// RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision about the limit looks
-// at all nodes of a policy at once. Two of them running at the same time waste work and grant nothing twice: every write
-// that matters is a compare-and-swap.
+// RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision
+// about the limit depends on all nodes of a policy. Two workers would waste effort but grant
+// nothing twice, because every important write is a compare-and-swap.
 type RebootPolicyReconciler struct {
-	// Client reads from the cache and writes; it must read its own writes.
+	// Client reads from the cache and writes. It must read its own writes.
 	Client client.Client
 	// Live reads from the API server, for what must not be stale.
 	Live client.Reader
@@ -55,27 +58,30 @@ type RebootPolicyReconciler struct {
 	Recorder events.EventRecorder
 	// Clock is the only source of time.
 	Clock clock.PassiveClock
-	// Gates ask for spec.gates.prometheus and spec.gates.objects. Nil: they are not asked, and policies with such gates grant nothing.
+	// Gates queries spec.gates.prometheus and spec.gates.objects. If it is nil, policies with such
+	// gates grant nothing.
 	Gates *gate.Evaluator
-	// Notifier notifies the services of spec.notify. Nil: no service is notified.
+	// Notifier notifies the services of spec.notify. It may be nil.
 	Notifier *notify.Notifier
-	// AgentNamespace is where the agents' pods are. Empty: it is not known, and nothing is reported about them.
+	// AgentNamespace is the namespace of the agents' pods. If it is empty, nothing is reported
+	// about them.
 	AgentNamespace string
-	// Paces are how long what is not urgent waits.
+	// Paces are the delays of changes that are not urgent.
 	Paces Paces
-	// RebootInterval is how long a node is back in service before another reboot of it may be granted. 0: no time.
+	// RebootInterval is the time that a node must be back in service before it may be rebooted
+	// again.
 	RebootInterval time.Duration
-	// Metrics are set and counted by what has been decided and written.
+	// Metrics are updated after decisions and writes.
 	Metrics *Metrics
 
-	// fleet reads, nodes and ledger write, each what it is named after; both writers have announce report what they have written.
+	// fleet reads, and nodes and ledger write. Both writers report through announce.
 	fleet    fleetReader
 	nodes    nodeWriter
 	ledger   ledgerWriter
 	announce announcer
 }
 
-// assemble makes the parts of the reconciler from its exported fields.
+// assemble creates the parts of the reconciler from its exported fields.
 func (r *RebootPolicyReconciler) assemble() {
 	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freedAt: map[string]time.Time{}}
 	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, seen: newState(nil)}
@@ -85,8 +91,8 @@ func (r *RebootPolicyReconciler) assemble() {
 	r.ledger = ledgerWriter{client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce, memories: map[types.UID]*memory{}}
 }
 
-// Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name represents the
-// nodes that no policy selects.
+// Reconcile gathers, decides, applies and reports for one policy and its nodes. The empty name
+// stands for the nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r.fleet.beginPass(req.Name)
 	if req.Name == "" {
@@ -101,7 +107,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		r.ledger.noteAdopted(s.Policy.UID)
 		r.Metrics.observe(s.Policy, p, s.Window, p.Attention(s.Policy, s.Now)...)
 		err = r.report(ctx, s, p)
-	} else if isRefusal(err) { // a ledger that cannot be written keeps no other node from showing why it waits
+	} else if isRefusal(err) { // Nodes still show why they wait if the ledger cannot be written.
 		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.EventPolicyWriteRefused, "WriteStatus", answerOf(err))
 		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
 	}
@@ -151,7 +157,8 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	return ctrl.Result{RequeueAfter: s.later}, nil
 }
 
-// gather reads everything a decision about the policy looks at; nil when the policy is gone.
+// gather reads everything on which a decision about the policy depends. It returns nil if the
+// policy is gone.
 func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*state, error) {
 	policies, err := listing.Policies(ctx, r.Client)
 	if err != nil {
@@ -193,8 +200,8 @@ func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolic
 	r.announce.forget(name)
 }
 
-// converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;
-// a freed slot so goes to the next node within one pass.
+// converge plans and applies until nothing is left to do. Each round writes either Nodes or the
+// ledger, so a freed slot goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
 	var held error // why the policy has no finalizer
 	tried := map[string]plan.Action{}
@@ -223,23 +230,25 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		}
 		s.handOver(handsOver(p))
 		if len(p.Granted) > 0 {
-			r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published: the pods go somewhere within a second
+			r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published, because its pods are rescheduled within a second
 		}
 		if err := r.ledger.writeLedger(ctx, s, p); err != nil {
-			return p, err // a write of another in between voids the whole plan
+			return p, err // after a conflict the whole plan is invalid
 		}
 		r.announce.observeReleases(ctx, s, p)
 	}
 	p := plan.Of(s.Snapshot)
-	if p.StatusMoves() { // unconfirmed, it must not be written with what is reported
+	if p.StatusMoves() { // an unconfirmed ledger must not be written with the report
 		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
 	s.fail(held)
 	return p, nil
 }
 
-// finalize lets a policy go that is being deleted. No ledger and no Node may have a grant of it, and its own ledger none of others. No
-// hook of its run may be waited for. First the nodes lose what they carry for no policy any more: the manager may be uninstalled next.
+// finalize removes the finalizer of a policy that is being deleted. Neither a ledger nor a Node may
+// have a grant of it, its own ledger must not have entries of other policies, and no hook of its
+// run may be pending. Before that it removes the policy's marks from nodes, because the manager may
+// be uninstalled next.
 func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
 	grants := len(p.Ledger()) + len(p.Unlisted) + len(s.Policy.Status.Grants)
 	if s.Policy.DeletionTimestamp == nil || grants > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
@@ -256,12 +265,12 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	return r.ledger.release(ctx, s)
 }
 
-// report reports what was decided: the status where the ledger did not change it already, conditions on the nodes, and markers. The status
-// comes first: while a webhook is down no Node can be written, and nothing else shows why. A status that the API server refuses keeps no
-// Node from being written.
+// report writes the decision: the status if it was not written with the ledger, conditions on the
+// nodes, and markers. The status comes first, because nothing else can explain why no Node can be
+// written while a webhook is down. A refused status does not prevent the writes of Nodes.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
 	var err error
-	if s.Policy.DeletionTimestamp == nil || len(s.Policy.Finalizers) > 0 { // otherwise it is gone
+	if s.Policy.DeletionTimestamp == nil || len(s.Policy.Finalizers) > 0 { // otherwise the policy is gone
 		err = r.ledger.reportStatus(ctx, s, p)
 		if err == nil {
 			err = r.ledger.consumeResume(ctx, s)

@@ -113,7 +113,8 @@ var _ = Describe("Manager", func() {
 		f.need(f.nodes...)
 		name := f.next()
 		f.start(name)
-		// The manager keeps its finalizer on a policy: it is taken off once the policy is being deleted, when nothing puts it back.
+		// The manager keeps its finalizer on a policy. The spec removes it once the policy is being
+		// deleted, because then nothing adds it again.
 		Expect(api.Delete(ctx, p.DeepCopy())).To(Succeed())
 		loses := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 		Expect(api.Patch(ctx, p.DeepCopy(), loses)).To(Succeed())
@@ -266,7 +267,7 @@ var _ = Describe("Manager", func() {
 		f.need(f.nodes...)
 		f.show("False Paused", f.nodes...)
 		atRest()
-		theirs := f.get(f.nodes[1]) // this manager would choose the other one
+		theirs := f.get(f.nodes[1]) // the manager itself would choose the other node
 		var first sync.Once
 		requests.meddleWith(func(r *http.Request) bool {
 			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/"+p.Name+"/status") {
@@ -312,7 +313,8 @@ func acceptedReason(p *v1alpha1.RebootPolicy) string {
 	return conditionOf(p, v1alpha1.ConditionAccepted).Reason
 }
 
-// refuseGrants has the API server refuse every write of a Node with a grant on it, until the function that it returns is called.
+// refuseGrants makes the API server refuse every write of a Node with a grant, until the returned
+// function is called.
 func refuseGrants(node string) (admit func()) {
 	ctx, name := context.Background(), "refuse-"+node
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -330,7 +332,7 @@ func refuseGrants(node string) (admit func()) {
 	binding.Spec.PolicyName, binding.Spec.ValidationActions = name, []admissionv1.ValidationAction{admissionv1.Deny}
 	Expect(api.Create(ctx, policy)).To(Succeed())
 	Expect(api.Create(ctx, binding)).To(Succeed())
-	// The API server takes a while to notice either.
+	// The API server applies both only after a while.
 	probe := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{}"}}}`, v1alpha1.AnnotationGrant))
 	try := func() error {
 		err := api.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, probe, client.DryRunAll)
@@ -346,7 +348,8 @@ func refuseGrants(node string) (admit func()) {
 	return admit
 }
 
-// dropGrants has a mutating admission policy drop the grant from each write of a node, until the end of the spec.
+// dropGrants installs a mutating admission policy that drops the grant from each write of a node,
+// until the end of the spec.
 func dropGrants(node string) {
 	ctx, name := context.Background(), "drop-"+node
 	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -370,7 +373,7 @@ func dropGrants(node string) {
 		Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
 		Expect(client.IgnoreNotFound(api.Delete(ctx, policy))).To(Succeed())
 	})
-	// The API server takes a while to notice it.
+	// The API server applies it only after a while.
 	probe := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{}"}}}`, v1alpha1.AnnotationGrant))
 	Eventually(func() map[string]string {
 		answer := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
@@ -379,7 +382,7 @@ func dropGrants(node string) {
 	}).ShouldNot(HaveKey(v1alpha1.AnnotationGrant))
 }
 
-// reasonsOf lists the reasons of the events about an object.
+// reasonsOf returns the reasons of the events about an object.
 func reasonsOf(name string) []string {
 	var reasons []string
 	for _, note := range notesOf(name) {

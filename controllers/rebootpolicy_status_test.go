@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// Failures count from an administrator's resume on, also where the policy had not halted. Then the condition's status stays as it is,
-// and its time moves all the same.
+// Failures count from an administrator's resume on, even if the policy had not halted. Then the
+// condition's status stays the same, but its time changes.
 func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 	before := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	now := before.Add(time.Hour)
@@ -40,7 +40,8 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 	}
 }
 
-// TestLastReboot: the last reboot is the latest, and any follows an instant by the clock of a leader that was a day ahead.
+// TestLastReboot shows that the latest reboot counts, even if the clock of its leader was a day
+// ahead.
 func TestLastReboot(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(after)} }
@@ -68,7 +69,7 @@ func TestLastReboot(t *testing.T) {
 	}
 }
 
-// TestUrgent: a grant is written at once; that a node is rebooting waits for other counts.
+// TestUrgent shows that a grant is written at once, while the progress of a reboot may wait.
 func TestUrgent(t *testing.T) {
 	entry := v1alpha1.LedgerEntry{Node: "n1", Seq: 7}
 	before := v1alpha1.RebootPolicyStatus{Grants: []v1alpha1.LedgerEntry{entry}}
@@ -84,7 +85,8 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
-// TestStatusOf_NamesAConflict: condition Accepted names a node that several policies select, and how many more there are.
+// TestStatusOf_NamesAConflict shows that condition Accepted names one node that several policies
+// select, and the number of others.
 func TestStatusOf_NamesAConflict(t *testing.T) {
 	rivals := []string{"a", "b"}
 	for want, nodes := range map[string]map[string][]string{

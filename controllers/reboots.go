@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// applyReboots writes what is due on Nodes, and reports whether it tried anything. A Node that refuses is not tried again
-// in this pass, and keeps no other node waiting.
+// applyReboots writes the Nodes of due reboots, and reports whether it tried anything. A Node that
+// refuses is not tried again in this pass, and does not block other nodes.
 func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false
 	var accept, refuse []plan.Reboot
@@ -25,7 +25,8 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 			refuse = append(refuse, t)
 		}
 	}
-	// Nodes that refused last time come last: a webhook that hangs would take all of the time from the others, in pass after pass.
+	// Nodes that refused last time come last, because a webhook that hangs would otherwise use up
+	// the time of the others in every pass.
 	for _, t := range slices.Concat(accept, refuse) {
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
@@ -44,7 +45,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 		case apierrors.IsNotFound(err):
 			s.remove(t.Entry.Node)
 		case apierrors.IsConflict(err):
-			// The Node was written in between. That may have been a heartbeat, of which no event comes.
+			// The Node was written in between, maybe by a heartbeat, which does not cause an event.
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
 			s.putOff(conflictPause)
 		case isUndone(err):
@@ -57,11 +58,13 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 	return wrote
 }
 
-// conflictTries limits how often a write that lost a race is decided and sent again at once.
+// conflictTries is the number of times that a write is decided and sent again at once after a
+// conflict.
 const conflictTries = 8
 
-// applyReboot does what is due about one granted reboot. A grant is published by what the cache has, with its resourceVersion: nothing
-// else matters for it, and it is almost always the newest. Everything else is done by a live reading.
+// applyReboot carries out the due step of one granted reboot. A grant is published from the cache
+// with its resourceVersion, because nothing else matters for it, and the cache is almost always up
+// to date. Every other step uses a live read.
 func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
 	if t.Action == plan.PublishGrant {
 		if err := r.nodes.publish(ctx, s, t.Node, t); !apierrors.IsConflict(err) {
@@ -78,7 +81,8 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 	return err
 }
 
-// applyLive reads the Node live and decides again with it, because the cache may lag. The write carries the resourceVersion of that reading.
+// applyLive reads the Node live and decides again with it, because the cache may be outdated. The
+// write carries the resourceVersion of that read.
 func (r *RebootPolicyReconciler) applyLive(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
 	live, err := r.fleet.liveNode(ctx, t.Entry.Node)
 	if err != nil {

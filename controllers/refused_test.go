@@ -25,7 +25,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
-// always lets each write to an object fail.
+// always makes each write to an object fail.
 func always(name string, err error) func(string) error {
 	return func(written string) error {
 		if written == name {
@@ -35,12 +35,12 @@ func always(name string, err error) func(string) error {
 	}
 }
 
-// refusal is what a webhook answers that refuses a write of a Node.
+// refusal is the error of a webhook that refuses a write of a Node.
 func refusal(node string) error {
 	return apierrors.NewForbidden(corev1.Resource("nodes"), node, errors.New("a webhook refuses"))
 }
 
-// once lets one write to an object fail.
+// once makes one write to an object fail.
 func once(name string, err error) func(string) error {
 	return func(written string) error {
 		if written != name {
@@ -51,7 +51,7 @@ func once(name string, err error) func(string) error {
 	}
 }
 
-// outrun changes an object just before the manager writes it, so often.
+// outrun changes an object just before each of the manager's next writes to it, a number of times.
 func outrun[T client.Object](t *testing.T, s *server, name string, often int, how func(T)) func(string) error {
 	t.Helper()
 	return func(written string) error {
@@ -63,7 +63,7 @@ func outrun[T client.Object](t *testing.T, s *server, name string, often int, ho
 	}
 }
 
-// A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again at once.
+// A write about a grant that conflicts with a heartbeat of the kubelet is repeated at once.
 func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
 	for _, what := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
 		t.Run(what, func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
 	}
 }
 
-// After more foreign writes than are tried the next pass comes soon. The write holds for what was read alone, and no event announces
-// heartbeats.
+// After too many conflicts, the next pass comes soon. A write is valid only for the version that
+// was read, and heartbeats do not cause events.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 	for what, kept := range map[string]bool{dueEnd: false, dueCancelled: false, dueHooks: true} {
 		t.Run(what, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 	}
 }
 
-// A node that waits for the same reason as before has the message of now.
+// The message of a waiting node is updated even if the reason stays the same.
 func TestReconcile_WritesAMessageThatChanges(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	waits := serverNode(2*slots, true, s.reconciler.Clock.Now()).Name
@@ -117,13 +117,13 @@ func TestReconcile_WritesAMessageThatChanges(t *testing.T) {
 	}
 }
 
-// A Node that takes no write keeps no other waiting, nor the policy's status.
+// A Node that refuses writes delays neither other nodes nor the policy's status.
 func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 	waits := serverNode(2*slots, true, clock.RealClock{}.Now()).Name
 	forbidden := refusal(waits)
 	for name, tc := range map[string]struct {
 		refuses func(*server) string
-		lasts   bool // each pass asks it again
+		lasts   bool // each pass tries again
 		answer  error
 	}{
 		"to show why it waits":      {refuses: func(*server) string { return waits }, answer: forbidden},
@@ -156,7 +156,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			}
 			want := []string{refuses}
 			if refuses != waits {
-				want = nil // it holds its slot
+				want = nil // the node keeps its slot
 			}
 			if diff := cmp.Diff(want, untold); diff != "" {
 				t.Errorf("not reported that the policy is paused (-want +got):\n%s", diff)
@@ -168,10 +168,11 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// webhookDown is what the API server answers where a webhook that it has to ask does not answer.
+// webhookDown is the API server's error for a webhook that does not answer.
 var webhookDown = apierrors.NewInternalError(errors.New(`failed calling webhook "nodes.example.com": failed to call webhook: connection refused`))
 
-// Where the policy's status cannot be written the Nodes can: those that wait show why, and so do the metrics.
+// If the policy's status cannot be written, Nodes still can: waiting nodes show their reason, and
+// so do the metrics.
 func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	for _, e := range s.policy().Status.Grants {
@@ -190,7 +191,8 @@ func TestReconcile_AStatusThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	}
 }
 
-// Nor does a ledger that is refused, though a grant is due: the nodes whose turn it is not show why.
+// If the ledger cannot be written although a grant is due, the other nodes still show why they
+// wait.
 func TestReconcile_ALedgerThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	for _, e := range s.policy().Status.Grants {
@@ -206,7 +208,8 @@ func TestReconcile_ALedgerThatIsRefusedKeepsNoNodeWaiting(t *testing.T) {
 	}
 }
 
-// Where no Node can be written the policy's status can: it is all that shows what goes on.
+// If no Node can be written, the policy's status still can, because nothing else shows what
+// happens.
 func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	s.fault = func(written string) error {
@@ -224,8 +227,8 @@ func TestReconcile_NodesThatCannotBeWrittenKeepNoStatusWaiting(t *testing.T) {
 	}
 }
 
-// A policy that does not take its finalizer gets no new entry, and no run begins. Reboots that are granted go on to their end, its
-// status shows that, and the refusal is reported.
+// A policy that refuses its finalizer gets no new entries and begins no run. Granted reboots
+// continue to their end, the status shows them, and the refusal is reported.
 func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T) {
 	forbidden := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("a webhook refuses"))
 	for name, tc := range map[string]struct {
@@ -253,7 +256,7 @@ func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T)
 			if !r.Finished(back.Seq) || len(policy.Finalizers) > 0 {
 				t.Errorf("the grant is %+v, finalizers %v", r.Grant, policy.Finalizers)
 			}
-			// A grant takes a number, and so does a run that begins.
+			// A grant and the begin of a run each use up a number.
 			if status := policy.Status; status.Seq != given || len(status.Grants) != tc.entries || status.Window.State != tc.window {
 				t.Errorf("number %d after %d, %d entries, the window is %s", status.Seq, given, len(status.Grants), status.Window.State)
 			}
@@ -269,7 +272,8 @@ func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T)
 	})
 }
 
-// A webhook that hangs takes all of a pass from a few writes of Nodes. Once half of its time is over, the rest is for ledger and status.
+// A webhook that hangs makes a few writes of Nodes use up the time of a pass. After half of that
+// time, the rest is reserved for ledger and status.
 func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
 	s := newServer(t, 2*needy, now)
@@ -295,7 +299,8 @@ func TestReconcile_WritesOfNodesLeaveTimeForTheLedger(t *testing.T) {
 	}
 }
 
-// A Node whose writes hang is tried first once. From then on the others come before it, whoever holds a slot for longest.
+// A Node whose writes hang comes first only once. After that the others come before it, no matter
+// which has held its slot for longest.
 func TestReconcile_ANodeThatHangsLetsOthersGoFirst(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
 	s := newServer(t, 2*needy, now)
@@ -319,7 +324,8 @@ func TestReconcile_ANodeThatHangsLetsOthersGoFirst(t *testing.T) {
 	}
 }
 
-// A policy that is being deleted stays for a Node that refuses to lose what the policy has set on it, and an event reports that.
+// A policy that is being deleted stays while a Node refuses to remove what the policy has set on
+// it. An event reports that.
 func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	for _, e := range s.policy().Status.Grants {
@@ -339,7 +345,8 @@ func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
 	}
 }
 
-// A policy that is being deleted stays for a reboot that neither its ledger nor its selector has any more: nobody else would end it.
+// A policy that is being deleted stays for a reboot that neither its ledger nor its selector covers
+// any more, because nothing else would end it.
 func TestReconcile_APolicyThatIsDeletedStaysForARebootThatItsLedgerHasLost(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.ledger()[0]
@@ -365,7 +372,8 @@ func TestReconcile_APolicyThatIsDeletedStaysForARebootThatItsLedgerHasLost(t *te
 	}
 }
 
-// A policy that was removed by force and applied again to report only takes the reboot back that it has granted, and stays for it, too.
+// A policy that was removed by force and created again in dry-run mode takes back the reboot that
+// it has granted, and also stays for it.
 func TestReconcile_APolicyThatOnlyReportsStaysForARebootThatItTakesBack(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.ledger()[0]
@@ -382,7 +390,7 @@ func TestReconcile_APolicyThatOnlyReportsStaysForARebootThatItTakesBack(t *testi
 	}
 }
 
-// reported is what a policy specifies of its granted reboots, in its condition and in the metric.
+// reported holds a policy's report of its granted reboots, in its condition and in the metric.
 type reported struct {
 	Reason  v1alpha1.Reason
 	Message string
@@ -396,8 +404,9 @@ func (s *server) reported(t *testing.T) reported {
 	return reported{v1alpha1.Reason(c.Reason), message, s.reconciler.announce.measured(t, "nodes", "state")["node_write_refused"]}
 }
 
-// A write about a granted reboot that the API server refuses is reported on the policy. Once, for as long as it is refused, and with
-// the message of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
+// A refused write about a granted reboot is reported on the policy once, for as long as it is
+// refused, with the message of the response. Conflicts and outages neither count as a refusal nor
+// end one.
 func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 	for _, what := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
 		t.Run(what, func(t *testing.T) {
@@ -429,7 +438,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			written, since := func(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }, now.Now()
 			refused := func(answer string) reported {
 				keeps := "the slot is kept until the write is accepted or the Node is deleted"
-				if what == dueGrant { // nobody has seen it
+				if what == dueGrant { // the grant was never visible
 					keeps = "the grant is withdrawn " + written(since.Add(5*time.Minute)) + ", and the slot is given back"
 				}
 				return reported{Reason: v1alpha1.ReasonNodeWriteRefused, Refused: 1, Message: fmt.Sprintf(
@@ -453,14 +462,16 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			step(time.Minute, &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusTooManyRequests, Message: denied}}, refused(denied))
 			step(time.Minute, webhookDown, refused(webhookDown.Error()))
 			step(0, nil, fine)
-			// The answer to a write that was accepted in the end reports nothing of the next one.
+			// The response to a write that succeeded in the end must not be reported for the next
+			// one.
 			change(t, s, e.Node, func(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationPaused] = "again" })
 			step(0, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), fine)
 		})
 	}
 }
 
-// More Nodes that refuse than a pass has writes keep nobody behind them waiting either: they are asked again after a while.
+// Even if more Nodes refuse than a pass may write, they do not block the nodes behind them, because
+// they are tried again only after a while.
 func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
 	s := newServer(t, 2*needy, now)
@@ -478,7 +489,7 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 	change(t, s, workers, holidays)
 	explained := func() int {
 		for range 2 * needy / conditionsPerPass {
-			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes report those that refuse
+			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes return the refusals
 		}
 		return s.paused()
 	}
@@ -492,8 +503,8 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A new leader goes by the Nodes themselves until its ledger has what is on them. That its first write failed is no reason to believe
-// the cache.
+// A new leader lists the Nodes live until its ledger has everything that they show, even if its
+// first write failed.
 func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy().Status.Grants[0]
@@ -513,7 +524,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	}
 }
 
-// Heartbeats change nothing about a grant that a ledger takes back: it is asked for once.
+// Heartbeats do not affect a grant that a ledger takes back, which needs only one read.
 func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy().Status.Grants[0]
@@ -529,7 +540,7 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	}
 }
 
-// That no policy governs a node is reported again, too, where the Node has refused the write.
+// If a Node without a policy refuses the write of that reason, the write is tried again.
 func TestReconcile_ReportsThatAnUngovernedNodeRefuses(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	change(t, s, workers, func(p *v1alpha1.RebootPolicy) {
@@ -543,7 +554,7 @@ func TestReconcile_ReportsThatAnUngovernedNodeRefuses(t *testing.T) {
 	}
 }
 
-// A ledger that cannot be confirmed, because a grant is another one each time that it is looked at, is not written.
+// A ledger that cannot be confirmed because a grant changes with each read is not written.
 func TestConverge_WritesNoLedgerThatIsNotConfirmed(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	change(t, s, workers, unledger)
@@ -564,10 +575,10 @@ func TestConverge_WritesNoLedgerThatIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// Who lost a race for the policy comes again soon; less so where each pass lists all nodes.
+// After a conflict on the policy the next pass comes soon, but later if each pass lists all nodes.
 func TestReconcile_PausesAfterALostRace(t *testing.T) {
 	for name, tc := range map[string]struct {
-		leads bool // this process has decided before
+		leads bool // whether this process has already completed a pass
 		want  time.Duration
 	}{
 		"by the cache":   {leads: true, want: conflictPause},
@@ -586,7 +597,8 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 	}
 }
 
-// A Node that the cache has lost keeps its slot, and no other waiting, whether or not the API server shows it.
+// A Node that the cache has lost keeps its slot and does not delay others, whether or not the API
+// server shows it.
 func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 	for name, unread := range map[string]error{
 		"the API server has it":            nil,
@@ -599,7 +611,7 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 			s.comeBack(t)
 			s.lag(kept.Node, nil)
 			s.unread = always(kept.Node, unread)
-			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // what one Node refuses is reported
+			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // the error of one Node is returned
 			has := func(e v1alpha1.LedgerEntry) bool { return slices.Contains(s.policy().Status.Grants, e) }
 			if grants := s.policy().Status.Grants; len(grants) != slots || has(back) || !has(kept) {
 				t.Errorf("of %d entries, the one of the node that is back is kept: %t; the one of the node that is lost: %t", len(grants), has(back), has(kept))
@@ -608,13 +620,13 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// An entry whose grant was withdrawn leaves the ledger once its Node, read live after that, does not show the grant. A leader that was
-// stopped may have published it meanwhile, and the cache may not know.
+// An entry whose grant was withdrawn leaves the ledger only once its Node, read live after that,
+// does not show the grant. A stopped leader may have published it, and the cache may not show that.
 func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		published, unread bool
 		kept              bool
-		state             protocol.GrantState // on the Node
+		state             protocol.GrantState // of the grant on the Node
 	}{
 		"nobody has seen the grant":    {},
 		"somebody may have seen it":    {published: true, state: protocol.GrantCancelled},
@@ -653,7 +665,8 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 	}
 }
 
-// What the cache shows as done is decided again by the live Node. One that is not Ready any more is not put back in service.
+// A reboot that the cache shows as done is decided again by a live read. A node that is not Ready
+// any more is not put back in service.
 func TestConverge_FinishesByTheLiveNode(t *testing.T) {
 	for _, ready := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
 		s := newServer(t, 2*needy, clock.RealClock{})
@@ -684,7 +697,7 @@ func errIf(fails bool) error {
 	return nil
 }
 
-// What an agent calls the reason of its abort is its own affair: it stops no pass.
+// Any reason that an agent gives for an abort must not stop a pass.
 func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
 	for _, reason := range []v1alpha1.Reason{v1alpha1.ReasonNodeGone, v1alpha1.ReasonNodeWriteRefused} {
 		s := newServer(t, 2*needy, clock.RealClock{})
@@ -698,7 +711,7 @@ func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
 	}
 }
 
-// paused is how many nodes show that their policy is paused.
+// paused returns the number of nodes that show that their policy is paused.
 func (s *server) paused() int { return s.waiting("is paused") }
 
 // waiting counts the nodes whose condition has a text in its message.
@@ -711,7 +724,7 @@ func (s *server) waiting(text string) (nodes int) {
 	return nodes
 }
 
-// permittedOf finds a condition by its type.
+// permittedOf returns condition RebootPermitted, or nil.
 func permittedOf(node *corev1.Node) *corev1.NodeCondition {
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeRebootPermitted })
 	if i < 0 {

@@ -7,7 +7,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// Counts alone do not write the status of a policy more often than every 15 s, and what was put off is looked at by then.
+// Changes of counts alone write the status of a policy at most every 15 s, and postponed changes
+// are written by then.
 func TestReport_CountsAloneWait(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC))
 	s := newServer(t, 2*needy, now)
@@ -19,14 +20,15 @@ func TestReport_CountsAloneWait(t *testing.T) {
 	}{{again: 15 * time.Second, want: before}, {after: 14 * time.Second, again: time.Second, want: before}, {after: time.Second, again: time.Minute, want: before + 1}} {
 		now.SetTime(now.Now().Add(tc.after))
 		result, err := s.reconciler.Reconcile(t.Context(), request(workers))
-		again := min(result.RequeueAfter, time.Minute) // later, other reasons are due
+		again := min(result.RequeueAfter, time.Minute) // later, other changes are due
 		if err != nil || again != tc.again || s.policy().Status.Nodes.Selected != tc.want {
 			t.Errorf("after %s: again in %s (%v), %d nodes are selected; want %+v", tc.after, again, err, s.policy().Status.Nodes.Selected, tc)
 		}
 	}
 }
 
-// The wall clock may be set, or the machine suspended, while a timer runs: a window that opens in nine hours may open in a minute.
+// The wall clock may be set, or the machine suspended, while a timer runs. So a window that should
+// open in nine hours may open in a minute.
 func TestDelay_LooksAtTheClockAgain(t *testing.T) {
 	now := time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// sharing makes the limit of another policy count, and none beside it.
+// sharing makes only the limit of another policy count.
 func sharing(p *v1alpha1.RebootPolicy) func(*v1alpha1.RebootPolicySpec) {
 	return func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{Shared: p.Name} }
 }
@@ -101,7 +101,7 @@ var _ = Describe("Two policies that share a limit", func() {
 	})
 })
 
-// lastOf receives a policy as it was when it went.
+// lastOf receives the last revision of a policy that is deleted.
 func lastOf(ctx context.Context, p *v1alpha1.RebootPolicy) <-chan *v1alpha1.RebootPolicy {
 	watching, err := client.NewWithWatch(env.Config(), client.Options{Scheme: api.Scheme()})
 	Expect(err).NotTo(HaveOccurred())

@@ -12,45 +12,46 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// state is the snapshot of one pass. Once it is gathered, it changes by its methods alone: the next plan of the same pass sees what was
-// written.
+// state is the snapshot of one pass. After it was gathered, only its methods change it, so that the
+// next plan of the same pass sees what was written.
 type state struct {
 	plan.Snapshot
-	// index is where each of the Nodes is in that list, by its name.
+	// index holds the position of each Node in the list, by name.
 	index map[string]int
-	// slotWaits reports that a slot is being handed over: few conditions and markers are written before that. handedOver: one was, in this
-	// pass.
+	// slotWaits reports whether a slot is being handed over, before which only few conditions and
+	// markers are written. handedOver reports whether a slot was handed over in this pass.
 	slotWaits, handedOver bool
-	// listed reports that the Nodes were listed live.
+	// listed reports whether the Nodes were listed live.
 	listed bool
-	// refused is what single Nodes did not take, or the policy its finalizer. It keeps nothing else from being done.
+	// refused is the error of writes that single Nodes or the policy's finalizer refused. It does
+	// not prevent anything else.
 	refused error
-	// later is after how long what was put off may be done; 0: nothing was.
+	// later is the delay of what was postponed, or 0.
 	later time.Duration
 }
 
-// putOff notes that something may be done after a while; 0: nothing.
+// putOff records that something must be done after a delay, or nothing if it is 0.
 func (s *state) putOff(later time.Duration) {
 	if s.later == 0 || later > 0 && later < s.later {
 		s.later = later
 	}
 }
 
-// putOffUntil notes that something may be done at an instant; zero: nothing.
+// putOffUntil records that something must be done at a time, or nothing if it is zero.
 func (s *state) putOffUntil(next, now time.Time) {
 	if !next.IsZero() {
-		// 10 ms are added so that the pass is not early: it would decide nothing.
+		// 10 ms are added because a pass that is too early would decide nothing.
 		s.putOff(min(max(next.Sub(now), 0), farAhead) + 10*time.Millisecond)
 	}
 }
 
-// fail notes what could not be done; nil: it could.
+// fail records an error. It ignores nil.
 func (s *state) fail(err error) { s.refused = errors.Join(s.refused, err) }
 
-// handOver notes whether a slot is being handed over.
+// handOver records whether a slot is being handed over.
 func (s *state) handOver(does bool) { s.slotWaits, s.handedOver = does, s.handedOver || does }
 
-// wrote puts what a write has made of a policy into the state: of the policy itself, or of the one with its ledger.
+// wrote stores the result of a write of the policy or of the one with its ledger.
 func (s *state) wrote(policy *v1alpha1.RebootPolicy) {
 	if policy.Name == s.Policy.Name {
 		s.Policy = policy
@@ -59,14 +60,14 @@ func (s *state) wrote(policy *v1alpha1.RebootPolicy) {
 	}
 }
 
-// answered notes which writes about granted reboots the API server has refused last, by node.
+// answered records the writes about granted reboots that the API server last refused, by node.
 func (s *state) answered(refused map[string]plan.Refusal) { s.Refused = refused }
 
-// halfOver reports whether a pass has spent half of its time. A webhook that hangs takes ten seconds and more from each write of a Node: the
-// other half is for ledger and status.
+// halfOver reports whether a pass has used half of its time. A webhook that hangs takes at least
+// ten seconds for each write of a Node, so the other half is reserved for ledger and status.
 func (s *state) halfOver(now time.Time) bool { return now.Sub(s.Now) >= reconcileTimeout/2 }
 
-// conflictPause is how long to wait after another program's write to the policy.
+// conflictPause returns the pause after a conflict on the policy.
 func (s *state) conflictPause() time.Duration {
 	if s.listed {
 		return listPause
@@ -74,17 +75,17 @@ func (s *state) conflictPause() time.Duration {
 	return conflictPause
 }
 
-// newState begins a pass with nodes in any order.
+// newState returns the state of a new pass with nodes in any order.
 func newState(nodes []*plan.Node) *state {
 	return &state{Snapshot: plan.Snapshot{Nodes: nodes}, index: indexOf(nodes)}
 }
 
-// look takes the snapshot for a policy; nil is for the nodes that none governs.
+// look builds the snapshot for a policy. Nil stands for the nodes without a policy.
 func (s *state) look(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, now time.Time) {
 	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, now)
 }
 
-// indexOf returns where each node is in a list, by its name.
+// indexOf returns the position of each node in a list, by name.
 func indexOf(nodes []*plan.Node) map[string]int {
 	index := make(map[string]int, len(nodes))
 	for i, n := range nodes {
@@ -93,14 +94,14 @@ func indexOf(nodes []*plan.Node) map[string]int {
 	return index
 }
 
-// replace puts a newer reading of a Node into the state.
+// replace stores a newer version of a Node.
 func (s *state) replace(node *corev1.Node) {
 	if i, ok := s.index[node.Name]; ok {
 		s.Nodes[i] = new(plan.NodeOf(node))
 	}
 }
 
-// put is replace for a Node that need not be in the state.
+// put is like replace, but adds a missing Node.
 func (s *state) put(node *corev1.Node) {
 	if _, ok := s.index[node.Name]; !ok {
 		s.index[node.Name] = len(s.Nodes)
@@ -109,7 +110,7 @@ func (s *state) put(node *corev1.Node) {
 	s.replace(node)
 }
 
-// unread notes that a Node could not be read live.
+// unread records that a Node could not be read live.
 func (s *state) unread(name string) {
 	if s.Unread == nil {
 		s.Unread = map[string]bool{}
@@ -117,7 +118,7 @@ func (s *state) unread(name string) {
 	s.Unread[name] = true
 }
 
-// remove takes a Node out that is gone.
+// remove removes a Node that is gone.
 func (s *state) remove(name string) {
 	i, ok := s.index[name]
 	if !ok {

@@ -15,14 +15,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// nodeOfVersion is a Node after its so many-th change.
+// nodeOfVersion returns a Node with a resourceVersion.
 func nodeOfVersion(name string, version int) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, ResourceVersion: strconv.Itoa(version), Labels: map[string]string{"version": strconv.Itoa(version)},
 	}}
 }
 
-// shown are the versions that a state shows, by the names of its nodes.
+// shown returns the versions of a state's nodes by name.
 func shown(t *testing.T, s *state) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
@@ -38,7 +38,7 @@ func shown(t *testing.T, s *state) map[string]string {
 	return versions
 }
 
-// Nodes come in no order. What a pass has written or lost is its own: what it began with stays as it is.
+// Nodes come in any order. A pass only changes its own copy of the list.
 func TestState_ShowsWhatThePassHasDone(t *testing.T) {
 	began := snapshot.Views([]corev1.Node{nodeOfVersion("c", 1), nodeOfVersion("a", 1), nodeOfVersion("b", 1)})
 	c := began[0]
@@ -60,7 +60,7 @@ func TestState_ShowsWhatThePassHasDone(t *testing.T) {
 	}
 }
 
-// cachedNodes is a cache of these Nodes, of which some cannot be read.
+// cachedNodes is a cache of these Nodes. Reading broken fails.
 type cachedNodes struct {
 	client.Client
 
@@ -80,8 +80,8 @@ func (c cachedNodes) Get(_ context.Context, key client.ObjectKey, object client.
 	return nil
 }
 
-// A Node of the cache is read anew when there was an event of it, and one that is gone goes. What one pass does to its nodes, the next
-// one does not see.
+// A Node of the cache is read again after an event, and removed if it is gone. The next pass does
+// not see what one pass does to its nodes.
 func TestFleetReader_ReadsWhatHasChanged(t *testing.T) {
 	cache := cachedNodes{nodes: map[string]corev1.Node{"a": nodeOfVersion("a", 1), "b": nodeOfVersion("b", 1)}}
 	f := fleetReader{seen: newState(nil)}

@@ -18,7 +18,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// statusOf is the status of a policy after a plan. It is pure: the plan, the windows and the instant are all it needs.
+// statusOf returns the status of a policy after a plan. It is pure and depends only on its
+// arguments.
 func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now time.Time) v1alpha1.RebootPolicyStatus {
 	status := *policy.Status.DeepCopy()
 	status.ObservedGeneration = policy.Generation
@@ -50,14 +51,14 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
-		// Failures count from here, also where the policy had not halted.
+		// Failures count from here on, even if the policy had not halted.
 		meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHalted).LastTransitionTime = metav1.NewTime(now)
 	}
 	return status
 }
 
-// urgent reports whether two statuses differ in more than what may wait a little. Counts, versions and agents may, and which nodes are
-// rebooting or close to their deadline.
+// urgent reports whether two statuses differ in something that cannot wait. Counts, versions and
+// agents can wait, and so can the names of nodes that are rebooting or close to their deadline.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
 	after.Nodes, after.Blocked, after.Versions, after.Agents = before.Nodes, before.Blocked, before.Versions, before.Agents
 	before.Grants, after.Grants = granted(before.Grants), granted(after.Grants)
@@ -65,7 +66,7 @@ func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
 	return !equality.Semantic.DeepEqual(before, after)
 }
 
-// granted is the ledger without how far the reboots are.
+// granted returns the ledger without the progress of the reboots.
 func granted(grants []v1alpha1.LedgerEntry) []v1alpha1.LedgerEntry {
 	grants = slices.Clone(grants)
 	for i := range grants {
@@ -74,7 +75,7 @@ func granted(grants []v1alpha1.LedgerEntry) []v1alpha1.LedgerEntry {
 	return grants
 }
 
-// prompt is what of the conditions is written at once.
+// prompt returns the conditions without what may wait.
 func prompt(conditions []metav1.Condition) []metav1.Condition {
 	conditions = slices.Clone(conditions)
 	meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionAgentsReady)
@@ -131,7 +132,8 @@ func accepted(p plan.Plan) metav1.Condition {
 	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the whole spec is in force")
 }
 
-// withheld names the invalid policy whose nodes this one selects, too, and some of them.
+// withheld names an invalid policy that selects the same nodes as this one, and some of these
+// nodes.
 func withheld(nodes map[string][]string) string {
 	policy := slices.Min(slices.Collect(maps.Keys(nodes)))
 	names := slices.Sorted(slices.Values(nodes[policy]))
@@ -139,10 +141,10 @@ func withheld(nodes map[string][]string) string {
 		message.Count(len(names), "node is", "nodes are"), policy, message.Names(names, maxWithheld), policy)
 }
 
-// maxWithheld is how many nodes a condition names.
+// maxWithheld is the number of nodes that a condition names.
 const maxWithheld = 5
 
-// conflicts names one node, so that the message states what to look at and stays short.
+// conflicts names one node, so that the message shows where to look and stays short.
 func conflicts(rivals map[string][]string) string {
 	first := slices.Min(slices.Collect(maps.Keys(rivals)))
 	return fmt.Sprintf("%s not rebooted: policies %s select %s with the same priority; raise spec.priority of one",
@@ -163,7 +165,7 @@ func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Conditio
 	return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonWindowOpen, "window "+w.Name+" is open")
 }
 
-// urgentMessage reports until when the policy is urgent, what it ignores, and why.
+// urgentMessage says until when the policy is urgent, what it ignores, and why.
 func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	all := spec.UrgentOrDefault().All
 	ignored := make([]string, len(all.Ignore))
@@ -173,7 +175,8 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(all.Until.Time), strings.Join(ignored, ", "), all.Reason)
 }
 
-// progressing names who uses up maxUnavailable, and which hooks of the run are waited for.
+// progressing names the nodes that use up maxUnavailable, and the hooks of the run that are
+// pending.
 func progressing(p plan.Plan) metav1.Condition {
 	others := after("; unavailable: ", p.Holders) + after("; ", p.RunWaits)
 	if n := len(p.Ledger()); n > 0 {
@@ -189,12 +192,12 @@ func progressing(p plan.Plan) metav1.Condition {
 	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is in progress"+others)
 }
 
-// stalled reports how many nodes wait for others that nobody reboots, and what helps.
+// stalled says how many nodes wait for others that are not rebooted, and what to do.
 func stalled(stall *plan.Stall) string {
 	return message.Count(int(stall.Waiting), "node waits", "nodes wait") + " since " + timing.Instant(stall.Since) + ": " + stall.Message
 }
 
-// shared reports how many slots of a limit that counts several policies are taken.
+// shared says how many slots of a shared limit are in use.
 func shared(p plan.Plan) string {
 	if p.SharedWith == nil {
 		return ""
@@ -202,7 +205,7 @@ func shared(p plan.Plan) string {
 	return fmt.Sprintf("; policies %s have %d of at most %d together", strings.Join(p.SharedWith, ", "), len(p.Entries()), p.SharedLimit)
 }
 
-// after puts a beginning before a text, if there is one.
+// after adds a beginning to a text that is not empty.
 func after(beginning, text string) string {
 	if text == "" {
 		return ""
@@ -210,7 +213,7 @@ func after(beginning, text string) string {
 	return beginning + text
 }
 
-// halted names who failed, and the one command that resumes the policy.
+// halted names the nodes that failed, and the command that resumes the policy.
 func halted(policy string, p plan.Plan) metav1.Condition {
 	text := p.Halt.Message
 	if p.Halt.Halted {
@@ -219,8 +222,8 @@ func halted(policy string, p plan.Plan) metav1.Condition {
 	return condition(v1alpha1.ConditionHalted, p.Halt.Halted, p.Halt.Reason, text)
 }
 
-// maxConditionBytes is far below what the API server takes for a message; one that is longer would keep the whole status from
-// being written.
+// maxConditionBytes is far below the API server's limit for a message. A longer message would
+// prevent the whole status from being written.
 const maxConditionBytes = 4096
 
 func condition(kind string, is bool, reason v1alpha1.Reason, text string) metav1.Condition {
@@ -231,7 +234,8 @@ func condition(kind string, is bool, reason v1alpha1.Reason, text string) metav1
 	return c
 }
 
-// timeOrNil is nil also where RFC 3339 cannot write the time: the API server would refuse the whole status.
+// timeOrNil returns nil for the zero time, and for a time that RFC 3339 cannot represent, because
+// the API server would reject the whole status.
 func timeOrNil(t time.Time) *metav1.Time {
 	if t.IsZero() || t.UTC().Year() > v1alpha1.LastYear {
 		return nil

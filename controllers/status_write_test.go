@@ -20,7 +20,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
 
-// One Node that states what a status cannot hold would keep the whole policy from going on: its ledger could not be written.
+// A Node whose values do not fit a status must not block the whole policy, whose ledger could not
+// be written any more.
 func TestStatusOf_CanBeWrittenWhateverNodesReport(t *testing.T) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} { // the same cases in each run
 		if err := flag.Set(name, value); err != nil {
@@ -54,10 +55,10 @@ func TestStatusOf_CanBeWrittenWhateverNodesReport(t *testing.T) {
 	})
 }
 
-// OddNode is for the tests on a real API server.
+// OddNode is exported for the tests with a real API server.
 var OddNode = rapid.Custom(drawOddNode)
 
-// drawOddNode draws a Node whose record is right, wrong or nonsense.
+// drawOddNode generates a Node whose record is right, wrong or nonsense.
 func drawOddNode(t *rapid.T) corev1.Node {
 	draw := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
 	instant := func(what string) string {

@@ -13,7 +13,8 @@ import (
 )
 
 var _ = Describe("A reboot that goes another way", func() {
-	// goesDown is a fleet of two that need a reboot, one of which is past the point of no return.
+	// goesDown returns a fleet of two nodes that need a reboot. One of them is past the point of no
+	// return.
 	goesDown := func() (f *fleet, p *v1alpha1.RebootPolicy, down, waits string) {
 		f = makeFleet(2)
 		p = f.policy("workers")

@@ -35,9 +35,9 @@ var (
 	requests = &requestLog{Wire: wire.Wire{Requests: wire.Requests{Others: isNotification}}}
 	// now is the clock of every manager under test.
 	now = &shiftedClock{}
-	// logs are what they log.
+	// logs is the log of these managers.
 	logs = &footprint.Log{To: GinkgoWriter}
-	// counted are the metrics of every manager under test.
+	// counted holds the metrics of every manager under test.
 	counted = controllers.NewMetrics(metrics.Registry)
 )
 
@@ -49,7 +49,7 @@ func TestControllers(t *testing.T) {
 var _ = BeforeSuite(func() {
 	footprint.Precise()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
+	SetDefaultEventuallyTimeout(time.Minute) // long enough for a busy machine
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(20 * time.Millisecond)
 	env = embedded.StartServerFor(GinkgoT())
@@ -60,14 +60,14 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(startManager(requests))
 })
 
-// gateInterval is how often gates are asked here.
+// gateInterval is the interval of queries of gates in this suite.
 const gateInterval = 500 * time.Millisecond
 
-// paces are those of the managers under test. Counts are written before atRest sees nothing happen.
+// paces are the delays of the managers under test. They are shorter than what atRest waits for.
 var paces = controllers.Paces{Counts: 200 * time.Millisecond, AgentEvent: 100 * time.Millisecond, AgentList: time.Second}
 
-// startManager runs a manager the way main does, without the Lease, and returns a function that ends it. It looks for agents in
-// a namespace, where there is one.
+// startManager runs a manager as main does, but without the Lease, and returns a function that
+// stops it. If a namespace is given, it watches the agents there.
 func startManager(log *requestLog, agents ...string) func() {
 	config := env.Config()
 	config.Wrap(log.Wrap)
@@ -95,13 +95,13 @@ func startManager(log *requestLog, agents ...string) func() {
 	}
 }
 
-// questions are those to gates. A spec that locks it holds them back.
+// questions delays the queries of gates while a spec locks it.
 var questions struct {
 	sync.RWMutex
 	open atomic.Int32
 }
 
-// newGates asks as main does, but oftener.
+// newGates returns an Evaluator as in main, but with shorter intervals.
 func newGates(mgr ctrl.Manager) *gate.Evaluator {
 	objects, err := gate.NewObjects(mgr.GetConfig())
 	Expect(err).NotTo(HaveOccurred())
@@ -109,7 +109,8 @@ func newGates(mgr ctrl.Manager) *gate.Evaluator {
 	return gate.NewEvaluator(impatient[v1alpha1.PrometheusGate]{prometheus}, impatient[v1alpha1.ObjectGate]{objects}, clock.RealClock{}, gateInterval)
 }
 
-// impatient asks gates, and waits for a server for gateInterval, not for ten seconds: an answer counts for two of them, from its question on.
+// impatient limits each query to gateInterval instead of ten seconds, because an answer counts for
+// two intervals from the start of its query.
 type impatient[G any] struct{ gate.Asker[G] }
 
 func (i impatient[G]) Ask(ctx context.Context, g G) gate.Answer {
@@ -122,37 +123,40 @@ func (i impatient[G]) Ask(ctx context.Context, g G) gate.Answer {
 	return i.Asker.Ask(ctx, g)
 }
 
-// hurriedClock is the real clock, but for its timers: each takes a tenth of its time.
+// hurriedClock is the real clock, but its timers take a tenth of their time.
 type hurriedClock struct{ clock.RealClock }
 
 func (c hurriedClock) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d / 10) }
 
-// shiftedClock is the real clock, put forward.
+// shiftedClock is the real clock, advanced by a duration.
 type shiftedClock struct{ by atomic.Int64 }
 
 func (c *shiftedClock) Now() time.Time                  { return time.Now().Add(time.Duration(c.by.Load())) }
 func (c *shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// forward puts the clock forward until the end of the spec. Timers of the managers are not: an event has to wake them.
+// forward advances the clock until the end of the spec. The timers of the managers do not notice,
+// so an event has to wake them.
 func (c *shiftedClock) forward(by time.Duration) {
 	c.by.Store(int64(by))
 	DeferCleanup(func() { c.by.Store(0) })
 }
 
-// requestLog notes what a manager asks of the API server.
+// requestLog records the requests of a manager.
 type requestLog struct {
 	wire.Wire
 
-	// cache is what the manager has read.
+	// cache is the cache of the manager.
 	cache client.Reader
 }
 
-// isNotification reports what a notification of an earlier spec may still ask: its Secret, and the event that it failed.
+// isNotification reports whether a request may come from a notification of an earlier spec: for its
+// Secret, or for the event that it failed.
 func isNotification(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/secrets/") || strings.Contains(r.URL.Path, "/events")
 }
 
-// meddleWith has somebody come in between from now on until the end of the spec, before a request is sent, and refuse it.
+// meddleWith calls meddle before each request until the end of the spec. The request is refused if
+// meddle returns true.
 func (l *requestLog) meddleWith(meddle func(*http.Request) (refuse bool)) {
 	l.Meddle(meddle, wire.Forbid)
 	DeferCleanup(func() { l.Meddle(nil, nil) })

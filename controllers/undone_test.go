@@ -19,7 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
-// undoes has a mutating admission policy put annotations of a node back that the manager writes.
+// undoes installs a mutating admission policy that resets annotations of a node that the manager
+// writes.
 func (s *server) undoes(name string, keys ...string) {
 	before := maps.Clone(s.node(name).Annotations)
 	s.store.Mutate(func(by string, object client.Object) {
@@ -50,10 +51,11 @@ func (s *server) writesOf(name string) *int {
 	return writes
 }
 
-// A grant that does not stay on its Node is written once a minute, and its slot is given back after five minutes. Everybody else goes on.
+// A grant that does not stay on its Node is written once a minute, and its slot is returned after
+// five minutes. Other nodes are not affected.
 func TestReconcile_AGrantThatDoesNotStayGivesItsSlotBack(t *testing.T) {
 	for name, how := range map[string]struct {
-		policy bool // or a controller that comes later
+		policy bool // an admission policy, or else a controller that reverts the write later
 		why    string
 	}{
 		"an admission policy drops it": {true, "the API server accepted the write and did not keep annotation reboot-operator.io/grant"},
@@ -99,10 +101,11 @@ func TestReconcile_AGrantThatDoesNotStayGivesItsSlotBack(t *testing.T) {
 	}
 }
 
-// publishTimeout is that of the planner.
+// publishTimeout is the time-out of the planner.
 const publishTimeout = 5 * time.Minute
 
-// Whatever a granted reboot waits for, the policy reports that the write is undone, and the Node is written once a minute.
+// For each step of a granted reboot, the policy reports that the write is undone, and the Node is
+// written once a minute.
 func TestReconcile_ReportsAGrantedRebootWhoseWriteIsUndone(t *testing.T) {
 	for what, key := range map[string]string{
 		dueEnd: v1alpha1.AnnotationGrant, dueCancelled: v1alpha1.AnnotationGrant, dueHooks: v1alpha1.AnnotationHooks,
@@ -134,7 +137,7 @@ func TestReconcile_ReportsAGrantedRebootWhoseWriteIsUndone(t *testing.T) {
 	}
 }
 
-// A grant that ended counts as ended although the cordon stays. An event reports the cordon.
+// A grant counts as ended even if the cordon stays. An event reports the cordon.
 func TestReconcile_ReportsACordonThatStays(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	recorder := events.NewFakeRecorder(100)
@@ -159,7 +162,8 @@ func TestReconcile_ReportsACordonThatStays(t *testing.T) {
 	}
 }
 
-// A condition that is undone is written once a minute. The other nodes get theirs, and an event names the node.
+// A condition that is undone is written once a minute. Other nodes still get theirs, and an event
+// names the node.
 func TestReconcile_AConditionThatIsUndoneIsWrittenOnceAMinute(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
 	s := newServer(t, 2*needy, now)
@@ -194,7 +198,8 @@ func TestReconcile_AConditionThatIsUndoneIsWrittenOnceAMinute(t *testing.T) {
 	}
 }
 
-// A ledger that the API server accepts and does not keep grants nothing, and is not written again within the pass.
+// If the API server accepts a ledger but does not keep it, nothing is granted, and the ledger is
+// not written again in the same pass.
 func TestReconcile_ALedgerThatIsUndoneGrantsNothing(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	recorder := events.NewFakeRecorder(1000)

@@ -26,8 +26,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// SetupWithManager registers the controller. It runs by these options, but for what it sets itself. Both replicas warm their caches; only
-// the leader reconciles.
+// SetupWithManager registers the controller. The options apply except for those that it sets
+// itself. Both replicas fill their caches, but only the leader reconciles.
 func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.assemble()
 	watch := ctrl.NewControllerManagedBy(mgr).
@@ -53,14 +53,16 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, options cont
 	return nil
 }
 
-// oneWorker is how each controller runs: one pass at a time, bounded, and soon again after an error.
+// oneWorker returns the options of each controller: one pass at a time, with a time-out, and a
+// short back-off after errors.
 func oneWorker(o controller.Options) controller.Options {
 	o.MaxConcurrentReconciles, o.EnableWarmup, o.ReconciliationTimeout = 1, new(true), reconcileTimeout
 	o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax)
 	return o
 }
 
-// allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
+// allPolicies enqueues all policies, because a change of one policy's selector or priority may move
+// nodes from or to any other.
 func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{request(""), request(changed.GetName())}
 	policies, err := listing.Policies(ctx, f.client)
@@ -76,7 +78,8 @@ func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []
 	return requests
 }
 
-// slotFreed enqueues the policies whose nodes may wait for a slot of which another policy's entry has left the ledger.
+// slotFreed enqueues the policies whose nodes may wait for a slot that another policy's entry has
+// freed in the ledger.
 func (f *fleetReader) slotFreed() handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		before, ok := e.ObjectOld.(*v1alpha1.RebootPolicy)
@@ -90,8 +93,9 @@ func (f *fleetReader) slotFreed() handler.EventHandler {
 	}}
 }
 
-// waitForSlot names the policies that one limit counts, where an entry has left its ledger. Where the entry is of another policy, which
-// may share it no longer, it names the one with the ledger.
+// waitForSlot returns the policies that share a limit if an entry has left its ledger. If the entry
+// belongs to another policy, which may not share the limit any more, it also returns the policy
+// with the ledger.
 func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.RebootPolicy) []string {
 	left := slices.DeleteFunc(slices.Clone(before.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
 		return slices.ContainsFunc(after.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq })
@@ -111,8 +115,10 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	return names
 }
 
-// policiesOf names the policy that governs the node by its labels, or the rivals that select it, those that share their limits, and the
-// one of the node's grant. For a control-plane node it names all. It notes the Node first: the pass that it asks for must see it.
+// policiesOf returns the policy that governs the node by its labels, or the rivals that select it,
+// with those that share their limits, and the policy of the node's grant. For a control-plane node
+// it returns all policies. It records the Node first, because the pass that it enqueues must see
+// the change.
 func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -145,7 +151,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 		}
 	}
 	for i := range policies {
-		if n.ControlPlane { // each policy looks at all of them before it grants one
+		if n.ControlPlane { // each policy checks all of them before it grants one
 			names[policies[i].Name] = true
 		}
 		for _, e := range policies[i].Status.Grants {
@@ -165,14 +171,16 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// noteNode has the next pass read a Node that has changed, be it by a heartbeat. A write must not carry the resourceVersion from before
-// it. Its watch waits for nothing; policiesOf may wait for the write of a policy.
+// noteNode makes the next pass read a changed Node, even after a heartbeat, because a write must
+// not carry an older resourceVersion. Its watch never blocks, while policiesOf may wait for the
+// write of a policy.
 func (f *fleetReader) noteNode(_ context.Context, node client.Object) []reconcile.Request {
 	f.reread(node.GetName())
 	return nil
 }
 
-// nodeChanges drops updates in which nothing that a decision looks at has changed: heartbeats above all.
+// nodeChanges drops updates that do not change anything on which decisions depend, above all
+// heartbeats.
 func nodeChanges() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
@@ -187,8 +195,9 @@ func sameNode(before, after *corev1.Node) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// policyChanges drops updates of the status, which only the manager writes, unless the policy becomes valid or invalid: that concerns those
-// that select the same nodes.
+// policyChanges drops updates of the status, which only the manager writes. It passes those in
+// which the policy becomes valid or invalid, because they affect policies that select the same
+// nodes.
 func policyChanges() builder.Predicates {
 	return builder.WithPredicates(predicate.Or(
 		predicate.GenerationChangedPredicate{},
@@ -198,7 +207,7 @@ func policyChanges() builder.Predicates {
 	))
 }
 
-// acceptedReason is the reason of condition Accepted of a policy.
+// acceptedReason returns the reason of condition Accepted of a policy.
 func acceptedReason(object client.Object) string {
 	if policy, ok := object.(*v1alpha1.RebootPolicy); ok {
 		if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAccepted); c != nil {

@@ -26,7 +26,7 @@ func (t thePolicies) List(_ context.Context, list client.ObjectList, _ ...client
 	return nil
 }
 
-// A pass reads the Nodes that were noted: those of any event, and those for which it was asked for.
+// A pass reads the Nodes that were recorded: those of any event, and those that a pass requested.
 func TestFleetReader_NotesNodes(t *testing.T) {
 	f := &fleetReader{client: thePolicies{}}
 	for name, noted := range map[string]func(context.Context, client.Object) []reconcile.Request{"of any event": f.noteNode, "of one that matters": f.policiesOf} {
@@ -37,8 +37,8 @@ func TestFleetReader_NotesNodes(t *testing.T) {
 	}
 }
 
-// A policy keeps its control-plane nodes waiting for one that it does not select. When that one is deleted, or is Ready again, no other
-// event may come.
+// A policy may keep its control-plane nodes waiting for one that it does not select. When that node
+// is deleted or Ready again, another event may not come.
 func TestFleetReader_AControlPlaneNodeConcernsEachPolicy(t *testing.T) {
 	masters := v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "masters"}}
 	masters.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "masters"}}
@@ -51,7 +51,8 @@ func TestFleetReader_AControlPlaneNodeConcernsEachPolicy(t *testing.T) {
 	}
 }
 
-// A node that two policies select uses up the limits of both, and so of those that share one of them.
+// A node that two policies select counts towards the limits of both, and so affects the policies
+// that share these limits.
 func TestFleetReader_ANodeOfRivalsConcernsWhoSharesTheirLimits(t *testing.T) {
 	one, other, sharing := v1alpha1.RebootPolicy{}, v1alpha1.RebootPolicy{}, v1alpha1.RebootPolicy{}
 	one.Name, other.Name, sharing.Name = "one", "other", "sharing"

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("A window", func() {
-	// closesSoon is open for another eleven to twelve minutes.
+	// closesSoon sets a window that stays open for eleven to twelve minutes.
 	closesSoon := func(s *v1alpha1.RebootPolicySpec) {
 		start := time.Now().UTC().Add(-time.Hour)
 		s.Windows = []v1alpha1.Window{{Name: "now", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: 72 * time.Minute}}}
@@ -72,7 +72,7 @@ var _ = Describe("A window", func() {
 	})
 })
 
-// closed is a policy whose window opens in half a day.
+// closed sets a window that opens in half a day.
 func closed(s *v1alpha1.RebootPolicySpec) {
 	start := time.Now().UTC().Add(12 * time.Hour)
 	s.Windows = []v1alpha1.Window{{Name: "later", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: time.Hour}}}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Refuses reports whether the drain expects the API server to refuse the eviction of a pod under these
-// PodDisruptionBudgets of its namespace.
+// Refuses reports whether the drain expects the API server to refuse the eviction of a pod under
+// these PodDisruptionBudgets of its namespace.
 func Refuses(ctx context.Context, pod *corev1.Pod, pdbs ...*policyv1.PodDisruptionBudget) (bool, error) {
 	t, err := (&podFeed{run: &run{}}).target(ctx, pod)
 	if err != nil {

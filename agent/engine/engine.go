@@ -39,7 +39,8 @@ type Report struct {
 	Engine string
 	// State reports whether a reboot is needed.
 	State State
-	// Reason is the reason of Node condition RebootRequired: UpdateStaged, UpToDate or EngineUnreachable.
+	// Reason is the reason of Node condition RebootRequired: UpdateStaged, UpToDate or
+	// EngineUnreachable.
 	Reason v1alpha1.Reason
 	// Version is the staged version, or its commit if it has no version. It is empty if it is
 	// unknown or nothing is staged.

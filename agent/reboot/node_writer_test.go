@@ -170,8 +170,9 @@ func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
 	}
 }
 
-// TestReconcile_OutlivesARestore: after one the versions are lower than that of the agent's own write, and may stay
-// so. A cache that is only slow must not be believed all the same, so the API server is asked.
+// TestReconcile_OutlivesARestore covers a restore of the API server's data from a backup. Versions
+// are then lower than that of the agent's own write, and may stay so. A cache that is only slow
+// must still not be trusted, so the Node is read live.
 func TestReconcile_OutlivesARestore(t *testing.T) {
 	cases := map[string]struct {
 		at   time.Time
@@ -202,7 +203,8 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 	}
 }
 
-// A write that lost against one that does not concern the agent is sent again at once. After any other the agent decides again.
+// A write that conflicts with an irrelevant write of another program is repeated at once. After any
+// other conflict the agent decides again.
 func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
 	cases := map[string]struct {
 		outruns int
@@ -233,7 +235,8 @@ func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
 	}
 }
 
-// The end of an attempt undoes the cordon only while it is the agent's. Somebody may have taken it over in the write that came first.
+// The end of an attempt undoes the cordon only while it is the agent's own. Somebody may have taken
+// it over in the write that came first.
 func TestSwap_LooksAgainWhoseCordonItIs(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	api.node.Spec.Unschedulable = true

@@ -187,7 +187,8 @@ type Inhibitors struct {
 	// Message names the block inhibitors, or says that logind could not be queried, which also
 	// holds the host up. It is empty without inhibitors.
 	Message string
-	// Refusal says why logind would refuse to reboot the host even if inhibitors are ignored. Empty if it would not.
+	// Refusal says why logind would refuse to reboot the host even if inhibitors are ignored. It is
+	// empty if logind would not.
 	Refusal string
 }
 

@@ -162,8 +162,8 @@ type HookPhase struct {
 	Hooks []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
 	// At is the time when the phase began, or when TakesPods became what it is.
 	At metav1.Time `json:"at"`
-	// TakesPods is false since a taint that came with the reboot was seen, and true since it was gone.
-	// Nil: none was seen.
+	// TakesPods is false while a startup taint that came with the reboot keeps pods off the node,
+	// and true once it is gone. It is nil if there was no such taint.
 	TakesPods *bool `json:"takesPods,omitempty"`
 }
 

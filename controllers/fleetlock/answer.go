@@ -86,9 +86,9 @@ func Unread(node *corev1.Node) Answer {
 		"The API server does not confirm that Node %s may be rebooted. See the manager's log.", node.Name))
 }
 
-// PreReboot answers whether the client may reboot its host now. It may if and only if the agent has passed
-// the point of no return under an active grant for the boot that the Node reports. The ledger is that of
-// the policy that the grant names.
+// PreReboot answers whether the client may reboot its host now. It may if and only if the agent has
+// passed the point of no return under an active grant for the boot that the Node reports. The
+// ledger is that of the policy that the grant names.
 func PreReboot(node *corev1.Node, ledger []v1alpha1.LedgerEntry) Answer {
 	record := protocol.RecordOf(node)
 	if Passed(node) {
@@ -111,13 +111,13 @@ func PreReboot(node *corev1.Node, ledger []v1alpha1.LedgerEntry) Answer {
 		return wait(v1alpha1.Reason(required.Reason), required.Message+" No policy has decided about the reboot yet.")
 	}
 	answer := wait(v1alpha1.Reason(permitted.Reason), permitted.Message)
-	// After a drain that failed the client hears of it now, and asks again while the node backs off.
+	// After a failed drain the client is told at once, and asks again while the node backs off.
 	answer.Waits = answer.Reason != v1alpha1.ReasonBackingOff
 	return answer
 }
 
-// Passed reports whether the agent has passed the point of no return under an active grant for the boot
-// that the Node reports.
+// Passed reports whether the agent has passed the point of no return under an active grant for the
+// boot that the Node reports.
 func Passed(node *corev1.Node) bool {
 	record, boot := protocol.RecordOf(node), node.Status.NodeInfo.BootID
 	grant := record.Grant
@@ -125,9 +125,9 @@ func Passed(node *corev1.Node) bool {
 		record.In(grant.Seq, protocol.PhaseRebooting) && record.Progress.BootID == boot
 }
 
-// SteadyState answers whether the client may look for further updates. It may, unless its node is in the
-// middle of a granted reboot. It does not wait for a person: a reboot that is overdue, or whose after-hooks
-// run, does not keep the client.
+// SteadyState answers whether the client may look for further updates. It may, unless its node is
+// in the middle of a granted reboot. A reboot that is overdue, or whose after-hooks run, does not
+// hold the client, because that may take until a person acts.
 func SteadyState(node *corev1.Node) Answer {
 	record := protocol.RecordOf(node)
 	rebooting := record.Progress != nil && record.Progress.Phase == protocol.PhaseRebooting && record.Outstanding()

@@ -18,20 +18,20 @@ import (
 // systemd-id128 machine-id --app-specific=de35106b6ec24688b63afddaa156679b.
 const appID = "de35106b6ec24688b63afddaa156679b"
 
-// MachineIDs returns the ids by which a client means this Node: its name, and the app-specific ID made of
-// the machine ID that the kubelet reports.
+// MachineIDs returns the ids by which a client may identify this Node: its name, and the
+// app-specific ID computed from the machine ID that the kubelet reports.
 func MachineIDs(node *corev1.Node) []string {
 	return append(appSpecific(node.Status.NodeInfo.MachineID), node.Name)
 }
 
-// FirmwareIDs returns the ids by which a client means this Node if no other one matches: some kubelets
-// report in systemUUID what the host has as its machine ID.
+// FirmwareIDs returns the ids by which a client may identify this Node if no other one matches,
+// because some kubelets report the host's machine ID in systemUUID.
 func FirmwareIDs(node *corev1.Node) []string {
 	return appSpecific(node.Status.NodeInfo.SystemUUID)
 }
 
-// Normalize returns an id as MachineIDs and FirmwareIDs spell it. An ID of 128 bits may have dashes and
-// capital letters.
+// Normalize returns an id as MachineIDs and FirmwareIDs spell it. An ID of 128 bits may have dashes
+// and capital letters.
 func Normalize(id string) string {
 	if raw, ok := parseID(id); ok {
 		return hex.EncodeToString(raw)
@@ -39,8 +39,8 @@ func Normalize(id string) string {
 	return id
 }
 
-// appSpecific returns what sd_id128_get_machine_app_specific(3) makes of a machine ID, or nothing if it is
-// not an ID.
+// appSpecific returns what sd_id128_get_machine_app_specific(3) computes from a machine ID, or
+// nothing if it is not an ID.
 func appSpecific(machineID string) []string {
 	key, ok := parseID(machineID)
 	if !ok || !slices.ContainsFunc(key, func(b byte) bool { return b != 0 }) {
@@ -61,8 +61,8 @@ func parseID(text string) ([]byte, bool) {
 	return raw, err == nil && len(raw) == 16
 }
 
-// Client returns the Node that a client means. byMachine and byFirmware are the Nodes that have the id
-// among their MachineIDs and FirmwareIDs. The Answer is a refusal if there is not exactly one.
+// Client returns the Node of a client. byMachine and byFirmware are the Nodes that have the id
+// among their MachineIDs and FirmwareIDs. The Answer is a refusal unless exactly one Node matches.
 func Client(id string, byMachine, byFirmware []corev1.Node) (*corev1.Node, Answer) {
 	nodes := byMachine
 	if len(nodes) == 0 {

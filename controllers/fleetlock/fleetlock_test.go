@@ -127,7 +127,8 @@ func rebooting(adapt func(*protocol.Grant, *protocol.Progress, *corev1.Node)) *c
 
 var ledger = []v1alpha1.LedgerEntry{{Node: "n0", NodeUID: "uid", Seq: 7}, {Node: "n1", NodeUID: "uid", Seq: 7, BootID: "boot"}}
 
-// A yes takes the point of no return, an active grant for the boot that the Node reports, and the ledger.
+// A yes requires the point of no return, an active grant for the boot that the Node reports, and an
+// entry in the ledger.
 func TestPreReboot_IsYesPastThePointOfNoReturnAlone_Behaviour65(t *testing.T) {
 	for name, tc := range map[string]struct {
 		adapt  func(*protocol.Grant, *protocol.Progress, *corev1.Node)

@@ -1,6 +1,6 @@
-// Package fleetlock decides what FleetLock clients, such as Zincati of Fedora CoreOS, get as an answer.
-// Every answer is derived from the client's Node and the ledger, so that any replica of the manager can
-// give it, also after a restart.
+// Package fleetlock decides how FleetLock clients, such as Zincati of Fedora CoreOS, are answered.
+// Every answer is derived from the client's Node and the ledger, so that any replica of the manager
+// can give it, even after a restart.
 //
 // https://coreos.github.io/zincati/development/fleetlock/protocol/
 package fleetlock
@@ -22,7 +22,8 @@ const maxWordBytes = 253
 type Request struct {
 	// ID identifies the client.
 	ID string
-	// Group is the client's reboot group. It changes nothing: policies select Nodes by their labels.
+	// Group is the client's reboot group. It is ignored, because policies select Nodes by their
+	// labels.
 	Group string
 }
 
@@ -53,7 +54,7 @@ func Parse(body []byte) (Request, error) {
 	return Request{ID: *params.ID, Group: *params.Group}, nil
 }
 
-// isWord reports whether text is made of letters, digits and the other characters, and of at least one.
+// isWord reports whether text consists of at least one letter, digit or other given character.
 func isWord(text, others string) bool {
 	const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	return text != "" && len(text) <= maxWordBytes && strings.Trim(text, alphanumeric+others) == ""

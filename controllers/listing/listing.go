@@ -1,4 +1,5 @@
-// Package listing reads the policies and the Nodes that a snapshot is made of, for both the manager and `kubectl reboot`.
+// Package listing reads the policies and the Nodes for a snapshot. Both the manager and `kubectl
+// reboot` use it.
 package listing
 
 import (

@@ -7,8 +7,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// BenchmarkAt has one window and the most that a policy may have. The last is the worst case known: windows that are only
-// together open on and on, each half an hour a day.
+// BenchmarkAt measures one window, and the largest number that a policy may have. The last case is
+// the worst one known: windows of half an hour a day that together are always open.
 func BenchmarkAt(b *testing.B) {
 	zones := []string{"Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC", "Australia/Lord_Howe"}
 	nightly := make([]v1alpha1.Window, 50)

@@ -183,7 +183,8 @@ func TestAt_History(t *testing.T) {
 			daily("00:00", "168h", "Pacific/Apia", on("Sun")), "2011-12-25 10:00", "2012-01-02 00:00",
 			[]open{{from: "2011-12-25 10:00", to: "2012-01-02 00:00"}},
 		},
-		// Kwajalein set its clocks back 23 hours at the end of 30 September 1969, Juneau a whole day on 19 October 1867.
+		// Kwajalein set its clocks back 23 hours at the end of 30 September 1969, and Juneau set
+		// them back a whole day on 19 October 1867.
 		"one start on the date that Kwajalein repeated": {
 			daily("12:00", "1h", "Pacific/Kwajalein"), "1969-09-29 12:00", "1969-10-02 12:00",
 			[]open{{from: "1969-09-30 01:00", to: "1969-09-30 02:00"}, {from: "1969-10-02 00:00", to: "1969-10-02 01:00"}},

@@ -12,7 +12,7 @@ import (
 // mostRetryAfter is the most seconds that client-go sleeps because of a header Retry-After.
 const mostRetryAfter = 30
 
-// Config returns the configuration of the API server that flags, the environment or the pod specify. No
+// Config returns the configuration for the API server from flags, the environment or the pod. No
 // response makes its clients sleep for more than half a minute.
 func Config() (*rest.Config, error) {
 	found, err := config.GetConfig()
@@ -23,8 +23,8 @@ func Config() (*rest.Config, error) {
 	return found, nil
 }
 
-// impatient limits Retry-After to mostRetryAfter. A load balancer in front of an API server that is down
-// may send hours, and client-go sleeps that long, in watches too.
+// impatient limits Retry-After to mostRetryAfter. A load balancer in front of an API server that is
+// down may send hours, and client-go sleeps that long, in watches too.
 type impatient struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -1,5 +1,5 @@
-// Package lifecycle starts and stops the manager and the agent. Both survive being killed at any line, so
-// they do not wait for anything that does not stop in time.
+// Package lifecycle starts and stops the manager and the agent. Both survive being killed at any
+// line, so they do not wait for anything that does not stop in time.
 package lifecycle
 
 import (
@@ -18,8 +18,8 @@ import (
 const (
 	// UsageError is the exit code for an invalid command line.
 	UsageError = 2
-	// ShutdownPeriod is the time that reconciles, drains and the last events have after SIGTERM, before the
-	// manager releases its Lease.
+	// ShutdownPeriod is the time that reconciles, drains and the last events have after SIGTERM,
+	// before the manager releases its Lease.
 	ShutdownPeriod = 3 * time.Second
 	// stopLimit is the time that a program has after SIGTERM to stop in order.
 	stopLimit = 4500 * time.Millisecond
@@ -34,10 +34,10 @@ func BuildInfo(version string) prometheus.Collector {
 	return gauge
 }
 
-// Run runs a manager until ctx ends, and returns its error within stopLimit, even if the manager has not
-// stopped. The process must exit then. There are two such cases: before the first lists of its caches
-// return, a manager does not notice that ctx has ended (controller-runtime 0.25), and without an API
-// server it cannot release its Lease, which then expires by itself.
+// Run runs a manager until ctx ends, and returns its error within stopLimit, even if the manager
+// has not stopped. The process must exit then. There are two such cases: before the first lists of
+// its caches return, a manager does not notice that ctx has ended (controller-runtime 0.25), and
+// without an API server it cannot release its Lease, which then expires by itself.
 func Run(ctx context.Context, mgr manager.Manager) error {
 	began := make(Listed)
 	if err := mgr.Add(began); err != nil {

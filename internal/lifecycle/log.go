@@ -31,8 +31,9 @@ func (l *Log) setFormat(format string) error {
 	return nil
 }
 
-// Start makes controller-runtime and client-go log to w. It writes every line, while controller-runtime's
-// own logger drops equal messages beyond a hundred a second, and thousands of nodes cause more.
+// Start makes controller-runtime and client-go log to w. It writes every line, while
+// controller-runtime's own logger drops equal messages beyond a hundred a second, and thousands of
+// nodes cause more.
 func (l *Log) Start(w io.Writer) {
 	log := logr.FromSlogHandler(l.handler(w))
 	ctrl.SetLogger(log)

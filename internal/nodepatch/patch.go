@@ -1,5 +1,5 @@
-// Package nodepatch makes the patches with which the manager and the agent write a Node. A patch changes
-// only what it names.
+// Package nodepatch builds the patches with which the manager and the agent write a Node. A patch
+// changes only the fields that it contains.
 package nodepatch
 
 import (
@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Patch is a strategic merge patch of a Node. With a resourceVersion it is a compare-and-swap: the API
-// server refuses it if the Node has changed since. The zero value changes nothing.
+// Patch is a strategic merge patch of a Node. With a resourceVersion it is a compare-and-swap: the
+// API server refuses it if the Node has changed since. The zero value changes nothing.
 type Patch struct {
 	Metadata Metadata       `json:"metadata,omitzero"`
 	Spec     map[string]any `json:"spec,omitempty"`
@@ -30,7 +30,8 @@ type Metadata struct {
 	Labels          map[string]*string `json:"labels,omitempty"`
 }
 
-// Status sets conditions by their type. To remove one, it holds a directive of the patch in its place.
+// Status sets conditions by type. To remove one, it contains a patch directive instead of the
+// condition.
 type Status struct {
 	Conditions []any `json:"conditions,omitempty"`
 }
@@ -62,8 +63,8 @@ func set(values *map[string]*string, key string, value *string) {
 	(*values)[key] = value
 }
 
-// Condition sets a condition in place of all that the Node has of its type, because other programs
-// may have added several. It also writes an empty message, because a patch keeps what it leaves out.
+// Condition replaces all conditions of this type on the Node, because other programs may have added
+// several. It also writes an empty message, because a patch keeps missing fields.
 func (p *Patch) Condition(c corev1.NodeCondition) *Patch {
 	p.RemoveCondition(c.Type)
 	p.condition(condition{c, c.Message})

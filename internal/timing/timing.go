@@ -20,8 +20,8 @@ func Earliest(instants ...time.Time) time.Time {
 // Latest returns the latest of the times.
 func Latest(instants ...time.Time) time.Time { return slices.MaxFunc(instants, time.Time.Compare) }
 
-// Backoff returns the pause after a number of failures in a row: first, doubled with each further failure,
-// and at most limit.
+// Backoff returns the pause after a number of failures in a row: first, doubled with each further
+// failure, and at most limit.
 func Backoff(failures int, first, limit time.Duration) time.Duration {
 	for range failures - 1 {
 		if first *= 2; first >= limit {
@@ -31,8 +31,8 @@ func Backoff(failures int, first, limit time.Duration) time.Duration {
 	return first
 }
 
-// Instant formats a time for people, such as Mon 2006-01-02 15:04:05 UTC. It is absolute, so that messages
-// do not change by themselves, and `kubectl reboot` shows it in the reader's time zone.
+// Instant formats a time for people, such as Mon 2006-01-02 15:04:05 UTC. It is absolute, so that
+// messages do not change by themselves, and `kubectl reboot` shows it in the reader's time zone.
 func Instant(t time.Time) string { return InstantIn(t, time.UTC) }
 
 // InstantIn does what Instant does, in another time zone.

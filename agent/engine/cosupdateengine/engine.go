@@ -34,7 +34,8 @@ const (
 // Engine watches update_engine of COS.
 type Engine struct{ service.Bus }
 
-// Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
+// Run implements source.Engine. It survives restarts and the absence of both update_engine and the
+// bus.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	// Only signals of the owner count. To test an agent, run update_engine_client --set_status=6,
 	// which makes update_engine itself send the signal.

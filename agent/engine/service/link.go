@@ -27,7 +27,8 @@ type Bus struct {
 
 	// Connect opens the system bus. Required.
 	Connect host.Connect
-	// Malformed is called for each signal, reply or part of one that cannot be read and is ignored. Optional.
+	// Malformed is called for each signal, reply or part of one that cannot be read and is ignored.
+	// Optional.
 	Malformed func()
 }
 

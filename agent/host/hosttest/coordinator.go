@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// Coordinator is an update coordinator such as locksmithd, as far as /run/update-engine/coordinator.conf shows it.
+// Coordinator is an update coordinator such as locksmithd, as far as
+// /run/update-engine/coordinator.conf shows it.
 type Coordinator struct {
 	path string
 	held *os.File

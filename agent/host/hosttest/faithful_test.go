@@ -53,7 +53,8 @@ func TestUpdateEngine_ResetStatusEmitsNothing(t *testing.T) {
 	if diff := cmp.Diff(Idle(), status(t, conn)); diff != "" {
 		t.Errorf("status after the reset (-want +got):\n%s", diff)
 	}
-	// Messages of one connection keep their order, so a signal of the reset would have come before this reply.
+	// Messages of one connection keep their order, so a signal of the reset would have come before
+	// this reply.
 	for range len(signals) {
 		if signal := <-signals; signal.Path == enginePath {
 			t.Errorf("the reset was broadcast: %v", signal)

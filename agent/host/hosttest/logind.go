@@ -100,8 +100,8 @@ func (l *Logind) SetCanReboot(answer string) { l.set(func() { l.answer = answer 
 // time. By default it is nil, and nothing happens.
 func (l *Logind) OnReboot(f func()) { l.set(func() { l.onReboot = f }) }
 
-// FailReboot makes both reboot methods fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty
-// name lets them succeed again.
+// FailReboot makes both reboot methods fail with a D-Bus error, such as
+// org.freedesktop.DBus.Error.AccessDenied. An empty name lets them succeed again.
 func (l *Logind) FailReboot(name, message string) {
 	l.set(func() { l.failure = namedError(name, message) })
 }
@@ -174,7 +174,8 @@ func (l *Logind) Schedule(value any) {
 	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped notifies nobody.
 }
 
-// Calls lists the calls so far in order, for example CanReboot(), RebootWithFlags(0x1), Reboot(false), ListInhibitors().
+// Calls lists the calls so far in order, for example CanReboot(), RebootWithFlags(0x1),
+// Reboot(false), ListInhibitors().
 func (l *Logind) Calls() []string {
 	return read(&l.guarded, func() []string { return slices.Clone(l.calls) })
 }

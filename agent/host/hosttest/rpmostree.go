@@ -179,7 +179,8 @@ func (r *RPMOSTree) Starts() int { return read(&r.guarded, func() int { return r
 // Reads counts the calls that read a property.
 func (r *RPMOSTree) Reads() int { return read(&r.guarded, func() int { return r.reads }) }
 
-// Calls lists the calls other than reads in order, for example RegisterClient, Upgrade, Start, Cancel.
+// Calls lists the calls other than reads in order, for example RegisterClient, Upgrade, Start,
+// Cancel.
 func (r *RPMOSTree) Calls() []string {
 	return read(&r.guarded, func() []string { return slices.Clone(r.calls) })
 }

@@ -68,8 +68,8 @@ func (u *Units) SetStarted(unit string, micros any) { u.set(func() { u.starts[un
 // SetVersion sets property Version, such as 257.4-1.
 func (u *Units) SetVersion(version string) { u.set(func() { u.version = version }) }
 
-// Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty name lets them
-// succeed again.
+// Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied.
+// An empty name lets them succeed again.
 func (u *Units) Fail(name, message string) { u.set(func() { u.failure = namedError(name, message) }) }
 
 // Asked counts the calls of GetUnit.

@@ -115,8 +115,8 @@ func (l limited) Accept() (net.Conn, error) {
 	}
 }
 
-// refuse answers in plain HTTP, before anything is read. A client that speaks TLS sees that the connection
-// is closed.
+// refuse sends a refusal in plain HTTP before anything is read. For a client that uses TLS, the
+// connection is just closed.
 func refuse(conn net.Conn) {
 	body, err := json.Marshal(fleetlock.Busy("The server has as many connections as it may.").Error())
 	if err == nil {

@@ -1,8 +1,8 @@
-// Package server serves the FleetLock protocol to the hosts of the cluster. It decides nothing and
-// remembers nothing: controllers/fleetlock makes every answer from the Node and the ledger.
+// Package server serves the FleetLock protocol to the hosts of the cluster. It has neither
+// decisions nor state: controllers/fleetlock computes every answer from the Node and the ledger.
 //
-// The protocol has no authentication, so whatever a client sends is bounded before it is read, and a yes
-// is given to a client only if its node may reboot anyway.
+// The protocol has no authentication, so everything that a client sends is limited before it is
+// read, and a client gets a yes only if its node may reboot anyway.
 package server
 
 import (
@@ -53,8 +53,8 @@ const (
 // machineIndex and firmwareIndex find Nodes by what fleetlock.MachineIDs and FirmwareIDs return.
 const machineIndex, firmwareIndex = "fleetlock.machine", "fleetlock.firmware"
 
-// Server answers FleetLock clients. It implements manager.Runnable, on every replica. All fields but TLS
-// are required.
+// Server answers FleetLock clients. It implements manager.Runnable, on every replica. All fields
+// but TLS are required.
 type Server struct {
 	// Listener accepts the clients.
 	Listener net.Listener
@@ -83,7 +83,8 @@ type Server struct {
 // NeedLeaderElection reports that standbys serve, too.
 func (*Server) NeedLeaderElection() bool { return false }
 
-// Index makes the cache find Nodes by the IDs of their clients. It is called before the cache is started.
+// Index makes the cache find Nodes by the IDs of their clients. It is called before the cache is
+// started.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	of := func(ids func(*corev1.Node) []string) client.IndexerFunc {
 		return func(object client.Object) []string {
@@ -104,8 +105,8 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// Start serves until ctx ends. Requests that are held then get the answer that they would get at the end
-// of the hold.
+// Start serves until ctx ends. Requests that are held then get the answer that they would get at
+// the end of the hold.
 func (s *Server) Start(ctx context.Context) error {
 	s.announcer = announcer{recorder: s.Recorder, namespace: s.Namespace, clock: s.Clock, last: map[v1alpha1.Reason]time.Time{}}
 	if err := s.held.follow(ctx, s.Cache); err != nil {
@@ -250,8 +251,8 @@ func (s *Server) find(ctx context.Context, id string) (*corev1.Node, fleetlock.A
 	return node, refusal
 }
 
-// preReboot answers from the cache. A yes is confirmed live: the Node of a host that has just booted may
-// still show the boot before in the cache of a replica.
+// preReboot answers from the cache. A yes is confirmed by a live read, because the cache of a
+// replica may still show the previous boot of a host that has just booted.
 func (s *Server) preReboot(ctx context.Context, cached *corev1.Node) fleetlock.Answer {
 	if !fleetlock.Passed(cached) {
 		return fleetlock.PreReboot(cached, nil)
@@ -277,7 +278,8 @@ func (s *Server) preReboot(ctx context.Context, cached *corev1.Node) fleetlock.A
 	return a
 }
 
-// steadyState needs no confirmation: an early yes makes a client look for updates, and nothing else.
+// steadyState does not need confirmation, because an early yes only makes a client look for
+// updates.
 func (*Server) steadyState(_ context.Context, node *corev1.Node) fleetlock.Answer {
 	return fleetlock.SteadyState(node)
 }
