@@ -312,7 +312,8 @@ func (a *attention) ofRun() {
 	}
 }
 
-// silentNodes returns the nodes that should have reported by now whether they need a reboot, by name.
+// silentNodes returns the nodes that should have reported by now whether they need a reboot, by
+// name.
 func silentNodes(f *fleet) []string {
 	var names []string
 	for _, n := range f.selected {

@@ -20,7 +20,7 @@ func maxFailures(n int32) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.MaxFailures = &n }
 }
 
-// was is a policy with condition Halted as it was written at an instant, counted from the evening.
+// was sets condition Halted as it was written at a time counted from the evening.
 func was(status metav1.ConditionStatus, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
 	c := metav1.Condition{Type: v1alpha1.ConditionHalted, Status: status, Reason: string(reason), Message: message, LastTransitionTime: at(since)}
 	return func(p *v1alpha1.RebootPolicy) { p.Status.Conditions = []metav1.Condition{c} }
@@ -28,12 +28,12 @@ func was(status metav1.ConditionStatus, reason v1alpha1.Reason, message string, 
 
 var halted = was(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)
 
-// resumedAt is a policy that an administrator resumed at an instant, counted from the evening.
+// resumedAt sets when an administrator resumed the policy, counted from the evening.
 func resumedAt(since time.Duration) func(*v1alpha1.RebootPolicy) {
 	return was(metav1.ConditionFalse, v1alpha1.ReasonResumed, "resumed: fixed", since)
 }
 
-// lost puts a reboot in whose course the Node was deleted into the history.
+// lost adds a reboot during which the Node was deleted to the history.
 func lost(node, ring string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Status.History = append(p.Status.History, v1alpha1.PastReboot{
@@ -42,7 +42,7 @@ func lost(node, ring string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
-// aborted puts attempt number 1 of a node, which its agent gave up, into the history.
+// aborted adds attempt number 1 of a node, which its agent gave up, to the history.
 func aborted(node string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Status.History = append(p.Status.History, v1alpha1.PastReboot{
@@ -51,8 +51,9 @@ func aborted(node string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
-// Whatever a cluster looks like, the ledger knows of each reboot that may be past the point of no return. Where its Node is deleted, that is
-// one failure at once, and none where the agent had not come so far.
+// TestReboots_ADeletedNodeFailsWhereItWasRebooting checks that the ledger records each reboot that
+// may be past the point of no return, in any cluster. If such a Node is deleted, that counts as one
+// failure at once. It does not count if the agent had not come so far.
 func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, r := range p.Reboots {
@@ -79,8 +80,8 @@ func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
 	})
 }
 
-// TestReboots_Halt: a policy stops by itself when maxFailures nodes have failed since the last success, and goes on when
-// an administrator requests it.
+// TestReboots_Halt checks that a policy stops when maxFailures nodes have failed since the last
+// success, and goes on when an administrator resumes it.
 func TestReboots_Halt(t *testing.T) {
 	drainFailed := func(at time.Duration) func(*host) {
 		return progress(1, protocol.PhaseAborted, phaseAt(at), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))
@@ -102,7 +103,8 @@ func TestReboots_Halt(t *testing.T) {
 	goneInReboot := entry("a", 5)
 	goneInReboot.RebootingAt, goneInReboot.NodeUID = new(at(-10*minute)), "uid"
 	lateReboot := options(grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), notReady)
-	// refusedAt is a node that is back, whose hook was asked half an hour ago, and which shows since then that it refused.
+	// refusedAt returns a node that is back and whose hook began half an hour ago. It shows since
+	// the given time that the hook refused.
 	refusedAt := func(since time.Duration) []func(*host) {
 		return options(grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
 			phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"), func(h *host) {
@@ -291,7 +293,8 @@ func TestReboots_Halt(t *testing.T) {
 	}
 }
 
-// A node is held back after a failed attempt: 5 minutes, doubling to 6 hours. The instant itself is free again.
+// TestReboots_BackOff checks that a failed attempt blocks the node for 5 minutes, doubling to 6
+// hours. At the end of that time the node may be rebooted.
 func TestReboots_BackOff(t *testing.T) {
 	cases := map[string]struct {
 		failures int32
@@ -321,10 +324,11 @@ func TestReboots_BackOff(t *testing.T) {
 	}
 }
 
-// A clock that is ahead holds its node back for little longer than any other, and one that is behind not for less. The back-off counts
-// from when its drain must have ended, neither from the future nor from before the grant.
+// TestReboots_BackOffOfAClockThatIsOff checks that a wrong clock does not change a node's back-off
+// much, in either direction. It counts from the time when the drain must have ended, never from the
+// future or from before the grant.
 func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
-	const longest = 5*time.Minute + 20*time.Minute + 5*time.Minute // to begin, to drain, and for volumes
+	const longest = 5*time.Minute + 20*time.Minute + 5*time.Minute // to begin, to drain, and to detach volumes
 	for name, off := range map[string]time.Duration{
 		"ahead by an hour": time.Hour, "ahead by a year": 365 * 24 * time.Hour, "behind by an hour": -time.Hour, "behind by twenty years": -20 * 365 * 24 * time.Hour,
 	} {
@@ -341,7 +345,8 @@ func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 	}
 }
 
-// Where the manager has seen the end of the attempt, the back-off counts from no later than that.
+// TestReboots_BackOffOfAnEndThatTheManagerHasSeen checks that the back-off counts at the latest
+// from the time when the manager saw the attempt end.
 func TestReboots_BackOffOfAnEndThatTheManagerHasSeen(t *testing.T) {
 	s := one(policy("workers", aborted("worker-1", minute)), needy("worker-1", grant(1, protocol.GrantActive),
 		progress(1, protocol.PhaseAborted, phaseAt(20*minute), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
@@ -353,11 +358,12 @@ func TestReboots_BackOffOfAnEndThatTheManagerHasSeen(t *testing.T) {
 	}
 }
 
-// A node whose before-hooks refused gives its slot to others for a quarter of an hour.
+// TestReboots_HookBackOff checks that a node whose before-hooks refused gives its slot to others
+// for a quarter of an hour.
 func TestReboots_HookBackOff(t *testing.T) {
 	s := one(policy("workers", maxFailures(3)),
 		needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk."))),
-		needy("worker-2", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // with no message
+		needy("worker-2", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // without a message
 	s.now = evening.Add(14 * minute)
 	var got []string
 	p := s.plan()
@@ -375,7 +381,7 @@ func TestReboots_HookBackOff(t *testing.T) {
 	}
 }
 
-// TestReboots_NoBackOff: what does not hold a node back.
+// TestReboots_NoBackOff checks what does not hold a node back.
 func TestReboots_NoBackOff(t *testing.T) {
 	otherBoot := func(p *protocol.Progress) { p.BootID = "another" }
 	cases := map[string]func(*host){

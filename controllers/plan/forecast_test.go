@@ -17,13 +17,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// trip is one reboot as it was.
+// trip is one reboot as it happened.
 type trip struct {
 	node         string
 	starts, ends time.Time
 }
 
-// trips plays on to the end and keeps the reboots of one policy, in the order in which they started.
+// trips plays to the end and returns the reboots of one policy, in the order in which they started.
 func trips(c *cluster, name string) []trip {
 	var trips []trip
 	at := map[string]int{}
@@ -46,16 +46,17 @@ func trips(c *cluster, name string) []trip {
 	return trips
 }
 
-// foreseen is a story of which a forecast is made.
+// foreseen is a story with a forecast.
 type foreseen struct {
 	sequence
-	// after is how far into the story it is made.
+	// after is the time in the story at which the forecast is made.
 	after time.Duration
-	// tolerance is by how much a node may be early or late.
+	// tolerance is the time by which a node may be early or late.
 	tolerance time.Duration
 }
 
-// TestForecast compares forecasts with what the simulated fleet did then: the same nodes, in the same order, at the same time.
+// TestForecast compares forecasts with what the simulated fleet did: the same nodes, in the same
+// order, at the same time.
 func TestForecast(t *testing.T) {
 	for name, story := range foreseenStories() {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// play makes the forecast when its time has come, and plays on.
+// play makes the forecast at its time, and plays on.
 func (s *foreseen) play(t tester) (forecast.Forecast, []trip) {
 	s.learn(t)
 	c := newCluster(t, s.sequence, nil)
@@ -82,8 +83,9 @@ func (s *foreseen) play(t tester) (forecast.Forecast, []trip) {
 	return f, trips(c, "workers")
 }
 
-// TestForecast_OfAnyFleet draws fleets, windows and the instant of the forecast. Where every node takes as long as those before it,
-// only the order of slots that get free in the same second is random.
+// TestForecast_OfAnyFleet draws fleets, windows and the time of the forecast. Because every node
+// takes as long as those before it, only the order of slots that become free in the same second is
+// random.
 func TestForecast_OfAnyFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		story := drawForeseen(t)
@@ -187,7 +189,7 @@ func (s *foreseen) check(t *testing.T, f forecast.Forecast, was []trip) {
 	}
 }
 
-// compared is a forecast beside what happened then.
+// compared prints a forecast next to what happened.
 func compared(f forecast.Forecast, was []trip) string {
 	var b strings.Builder
 	inside := map[bool]string{true: "inside the window", false: "not inside the window"}[f.FinishesInWindow]

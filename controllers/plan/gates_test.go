@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// gated asks gates of these names; "name?" is one with failurePolicy Ignore, and ceph a gate of objects.
+// gated sets gates of these names. "name?" has failurePolicy Ignore, and ceph is a gate of objects.
 func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Gates = &v1alpha1.Gates{}
@@ -34,7 +34,7 @@ func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
-// gatedByObject asks a gate of objects, CephCluster/ceph.
+// gatedByObject sets a gate of objects, CephCluster/ceph.
 func gatedByObject(p *v1alpha1.RebootPolicy) {
 	if p.Spec.Gates == nil {
 		p.Spec.Gates = &v1alpha1.Gates{}
@@ -48,12 +48,12 @@ func notReadyObject(name string) v1alpha1.GateStatus {
 	return answer(name, v1alpha1.GateNotReady, "CephCluster ceph: the expression is false", 0)
 }
 
-// reported is what the policy's status reports of its gates.
+// reported sets the gates in the policy's status.
 func reported(gates ...v1alpha1.GateStatus) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.Gates = gates }
 }
 
-// answer is what a gate answered at an instant counted from the evening.
+// answer returns a gate's result at a time counted from the evening.
 func answer(name string, state v1alpha1.GateState, message string, since time.Duration) v1alpha1.GateStatus {
 	return v1alpha1.GateStatus{Name: name, State: state, Message: message, At: metav1.NewTime(evening.Add(since))}
 }
@@ -65,7 +65,8 @@ func unreachable(name string) v1alpha1.GateStatus {
 	return answer(name, v1alpha1.GateUnreachable, "no answer within 10s", 0)
 }
 
-// TestReboots_Gates: what gates report before a grant, and what they do to one that the agent has not begun.
+// TestReboots_Gates checks what gates mean before a grant, and for a grant that the agent has not
+// begun.
 func TestReboots_Gates(t *testing.T) {
 	const unasked, alert, mute = "gate a of policy workers has not been asked yet", "gate a of policy workers: up = 0", "gate a of policy workers: no answer within 10s"
 	const unreached = v1alpha1.ReasonGateUnreachable
@@ -73,7 +74,7 @@ func TestReboots_Gates(t *testing.T) {
 	cases := map[string]struct {
 		gates  string
 		answer []v1alpha1.GateStatus
-		// before is the reason against a grant; empty: it is given.
+		// before is the reason that blocks the grant, or empty if it is given.
 		before  v1alpha1.Reason
 		message string
 	}{
@@ -120,7 +121,7 @@ func TestReboots_Gates(t *testing.T) {
 				return granted.plan().Reboots[0].Action
 			}
 			published := grant(7, protocol.GrantActive)
-			inLedger, onNode := plan.CancelGrant, plan.CancelGrant // a grant that the node has not been shown, and one that it has
+			inLedger, onNode := plan.CancelGrant, plan.CancelGrant // a grant that the node does not show yet, and one that it shows
 			switch {
 			case tc.before == "":
 				inLedger, onNode = plan.PublishGrant, plan.Wait
@@ -134,7 +135,8 @@ func TestReboots_Gates(t *testing.T) {
 	}
 }
 
-// TestReboots_WaitsForGates: nobody asks a gate for a node that something else keeps, or where none needs a reboot.
+// TestReboots_WaitsForGates checks that gates are not queried for nodes that something else blocks,
+// or if no node needs a reboot.
 func TestReboots_WaitsForGates(t *testing.T) {
 	closed := one(policy("workers", gated("a")), needy("worker-1"))
 	closed.window = &window.State{}
@@ -164,7 +166,8 @@ func TestReboots_WaitsForGates(t *testing.T) {
 	}
 }
 
-// TestReboots_GatesReported: status.gates changes with what gates report, and keeps since when they have.
+// TestReboots_GatesReported checks that status.gates follows the gates' results and keeps the time
+// of their last change.
 func TestReboots_GatesReported(t *testing.T) {
 	const before, now = -time.Hour, time.Duration(0)
 	allow := "no answer within 10s; failurePolicy Ignore lets reboots go on"
@@ -196,7 +199,8 @@ func TestReboots_GatesReported(t *testing.T) {
 	}
 }
 
-// TestReboots_GatesLetGo: nothing is granted unless each gate is clear, or may fail and cannot be asked.
+// TestReboots_GatesLetGo checks that nothing is granted unless each gate is clear, or is
+// unreachable and may fail.
 func TestReboots_GatesLetGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
@@ -216,10 +220,10 @@ func TestReboots_GatesLetGo(t *testing.T) {
 	})
 }
 
-// unasked leaves what agents are asked to the tests of this file.
+// unasked ignores the requests to agents, which only the tests of this file check.
 var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
 
-// replies is what the agent of a node has reported to the request of a policy, in this boot; mods change that.
+// replies sets the agent's answer to the request of a policy in this boot. mods change that.
 func replies(p *v1alpha1.RebootPolicy, mods ...func(*protocol.PreflightReport)) func(*host) {
 	request, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(p)})
 	return func(h *host) {
@@ -255,7 +259,8 @@ func closedBy(pod, why string) func(*protocol.PreflightReport) {
 	}
 }
 
-// failedTry is the progress of a node whose try has failed so many times in a row, the last time a while ago.
+// failedTry sets the progress of a node whose try has failed several times in a row, the last time
+// a while ago.
 func failedTry(failures int32, ago time.Duration) func(*host) {
 	return progress(1, protocol.PhaseAborted, func(p *protocol.Progress) {
 		p.Try, p.Failures, p.At = true, failures, metav1.NewTime(evening.Add(-ago))
@@ -263,7 +268,8 @@ func failedTry(failures int32, ago time.Duration) func(*host) {
 	})
 }
 
-// TestReboots_Preflight: what a node's agent has found among its pods, and what that means. An empty reason: it is granted.
+// TestReboots_Preflight checks what the pods that the agent has found mean. An empty reason means
+// that the node is granted.
 func TestReboots_Preflight(t *testing.T) {
 	const (
 		unknown = "the node's agent has not reported yet whether pods of gates.blockingPods run on it; " +
@@ -348,7 +354,8 @@ func TestReboots_Preflight(t *testing.T) {
 	}
 }
 
-// TestReboots_PreflightOfAGrant: what a look at the pods means for a grant that the agent has not begun to use, or has.
+// TestReboots_PreflightOfAGrant checks what the pods mean for a grant, before and after the agent
+// has begun to use it.
 func TestReboots_PreflightOfAGrant(t *testing.T) {
 	gated := policy("workers", waitsForPods, holding(7, entry("worker-1", 7)))
 	published := func(options ...func(*host)) *host {
@@ -382,7 +389,7 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 	}
 }
 
-// TestReboots_PreflightRequest: which agents are asked to look at their pods.
+// TestReboots_PreflightRequest checks which agents get a request to check their pods.
 func TestReboots_PreflightRequest(t *testing.T) {
 	workers, request := policy("workers"), plan.PreflightOf(policy("workers"))
 	stale := sets(v1alpha1.AnnotationPreflight, "stale")
@@ -412,7 +419,7 @@ func TestReboots_PreflightRequest(t *testing.T) {
 	}
 }
 
-// TestPreflightOf: the request is another one when the policy specifies something else about pods, and only then.
+// TestPreflightOf checks that the request changes only if the policy's rules for pods change.
 func TestPreflightOf(t *testing.T) {
 	db := v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db", "tier": "data"}}
 	drain := func(d v1alpha1.Drain) *v1alpha1.RebootPolicy {
@@ -441,8 +448,9 @@ func TestPreflightOf(t *testing.T) {
 	}
 }
 
-// TestReboots_DrainableFirst: where a drain that takes too long ends in a reboot, nodes whose drain must take that long go last. But no
-// node goes before another domain's turn, and none that is down already after one that is not.
+// TestReboots_DrainableFirst checks that nodes whose drain must time out go last if a timed-out
+// drain still reboots. But no node goes before another domain's turn, and nodes that are already
+// down keep going first.
 func TestReboots_DrainableFirst(t *testing.T) {
 	p := policy("workers", atMost("4"), rebootsAnyway)
 	stuck := replies(p, guarded("default/db-0", ""))
@@ -450,8 +458,9 @@ func TestReboots_DrainableFirst(t *testing.T) {
 	same(t, "granted", []string{"d", "c", "b", "a"}, names(s.plan().Granted))
 }
 
-// TestReboots_TriedLast: nodes with a closed budget go after all that can go, in whatever domain those are and however urgent their
-// own request is. Of these the one with fewer failed tries goes first, so that none waits for ever. The ledger names each try.
+// TestReboots_TriedLast checks that nodes with a closed budget go after all nodes that can be
+// drained, in any domain and even if their own request is urgent. The one with fewer failed tries
+// goes first, so that none waits forever. The ledger marks each try.
 func TestReboots_TriedLast(t *testing.T) {
 	p := policy("workers", atMost("5"), allowsUrgent)
 	stuck := replies(p, closedBy("default/db-0", ""))
@@ -466,7 +475,8 @@ func TestReboots_TriedLast(t *testing.T) {
 	}
 }
 
-// TestReboots_Try: a grant for a try stays, as one that was given before the agent has reported does not.
+// TestReboots_Try checks that a grant for a try stays, and that one given before the agent reported
+// the closed budget does not.
 func TestReboots_Try(t *testing.T) {
 	try := entry("worker-1", 7)
 	try.Try = true

@@ -13,7 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestGovernor_Govern: of the policies that select a node the one of the highest priority governs it (behaviour 21).
+// TestGovernor_Govern checks that the policy of highest priority governs a node, among those that
+// select it (behaviour 21).
 func TestGovernor_Govern(t *testing.T) {
 	everything := func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector = &v1alpha1.LabelSelector{} }
 	broken := func(p *v1alpha1.RebootPolicy) {
@@ -101,7 +102,8 @@ func TestGovernor_Govern(t *testing.T) {
 	})
 }
 
-// An invalid policy keeps its nodes from everybody. The policy of lower priority that selects them too names them.
+// TestPlan_NamesTheNodesThatAnInvalidPolicyKeeps checks that an invalid policy keeps its nodes, and
+// that a policy of lower priority that also selects them names them.
 func TestPlan_NamesTheNodesThatAnInvalidPolicyKeeps(t *testing.T) {
 	invalid := func(generation int64) func(*v1alpha1.RebootPolicy) {
 		return func(p *v1alpha1.RebootPolicy) {
@@ -141,7 +143,8 @@ func values(policies []*v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy {
 	return values
 }
 
-// TestGovernor_Selecting: all that select the node are reported, who wins first.
+// TestGovernor_Selecting checks that all policies that select the node are returned, the winner
+// first.
 func TestGovernor_Selecting(t *testing.T) {
 	s := one(policy("b")).with(policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web")))
 	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}

@@ -19,7 +19,7 @@ func lasts(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration:
 
 func at(d time.Duration) metav1.Time { return metav1.NewTime(evening.Add(d)) }
 
-// TestPlan_History: what is remembered of a reboot when its entry leaves the ledger.
+// TestPlan_History checks the history entry of a reboot when its entry leaves the ledger.
 func TestPlan_History(t *testing.T) {
 	drainedFrom := func(since time.Duration) func(*protocol.Progress) {
 		return func(p *protocol.Progress) { p.DrainStartedAt = new(at(since)) }
@@ -94,7 +94,8 @@ func TestPlan_History(t *testing.T) {
 	}
 }
 
-// TestPlan_HistoryIsBounded: the oldest go, by number and by bytes, and what was there is not changed in place.
+// TestPlan_HistoryIsBounded checks that the oldest entries are dropped, by number and by size, and
+// that the previous history is not changed in place.
 func TestPlan_HistoryIsBounded(t *testing.T) {
 	remembered := func(n int, message string) []v1alpha1.PastReboot {
 		var history []v1alpha1.PastReboot
@@ -119,12 +120,13 @@ func TestPlan_HistoryIsBounded(t *testing.T) {
 	}
 }
 
-// running is a run that began an hour ago, of which two nodes are back.
+// running sets a run that began an hour ago, with two nodes back.
 func running(p *v1alpha1.RebootPolicy) {
 	p.Status.Run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(evening.Add(-time.Hour)), Seq: 4, Rebooted: 2}
 }
 
-// TestPlan_Run: a run begins with the first grant, counts what ends, and is over when no node holds a grant.
+// TestPlan_Run checks that a run begins with the first grant, counts what ends, and is over when no
+// node holds a grant.
 func TestPlan_Run(t *testing.T) {
 	run := func(ago time.Duration, seq int64, rebooted, failed int32) *v1alpha1.RunStatus {
 		return &v1alpha1.RunStatus{StartedAt: metav1.NewTime(evening.Add(-ago)), Seq: seq, Rebooted: rebooted, Failed: failed}

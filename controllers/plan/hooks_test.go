@@ -19,7 +19,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// TestReboots_AskHooks: before the grant is published and after the settling, hooks decide.
+// TestReboots_AskHooks checks that hooks decide before the grant is published and after the node
+// has settled.
 func TestReboots_AskHooks(t *testing.T) {
 	asks, both := options(hooked("example.com/a")), options(hooked("example.com/a", "example.com/b"))
 	yes, alsoYes := annotated("example.com/a", "true"), annotated("example.com/b", "true")
@@ -33,14 +34,15 @@ func TestReboots_AskHooks(t *testing.T) {
 		message := fmt.Sprintf(`waiting until each is "true", at the latest %s: %s`, timing.Instant(instantAfter(until)), hook)
 		return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: message, Until: instantAfter(until)}
 	}
-	// before is a node on which the hooks before the drain are asked, and after one on which those after the boot are asked since 22:10.
+	// before returns a node in the phase of hooks before the drain, and after one in the phase
+	// after the boot, since 22:10.
 	before := func(now time.Duration, want rebootStep, mods ...func(*host)) rebootCase {
 		return rebootCase{needs: true, policy: asks, node: append(options(phase(5, v1alpha1.HooksBefore, 0)), mods...), now: now, want: want}
 	}
 	after := func(now time.Duration, want rebootStep, mods ...func(*host)) rebootCase {
 		return rebootCase{policy: asks, node: back(append(options(phase(5, v1alpha1.HooksAfter, 10*minute)), mods...)...), now: now, want: want}
 	}
-	// asked are hooks after the boot since 22:10, and in another way; edits change which.
+	// asked starts hooks after the boot at 22:10; edit changes the phase.
 	asked := func(edit func(*protocol.HookPhase)) func(*host) {
 		return phase(5, v1alpha1.HooksAfter, 10*minute, edit)
 	}
@@ -104,7 +106,8 @@ func TestReboots_AskHooks(t *testing.T) {
 	})
 }
 
-// inRun is how far the run's hooks are, since an instant counted from the evening, with number 7; mods change that.
+// inRun sets the stage of the run's hooks, since a time counted from the evening, with number 7.
+// mods change that.
 func inRun(stage v1alpha1.RunStage, since time.Duration, asked []v1alpha1.AnnotationKey, mods ...func(*v1alpha1.RunHooks)) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		running(p)
@@ -129,11 +132,11 @@ func answered(key v1alpha1.AnnotationKey, value string) func(*v1alpha1.RebootPol
 
 func deleted(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
 
-// TestPlan_RunHooks: how far the hooks of a run are after a plan, and whether it grants.
+// TestPlan_RunHooks checks the stage of a run's hooks after a plan, and whether the plan grants.
 func TestPlan_RunHooks(t *testing.T) {
 	set, unset := []v1alpha1.AnnotationKey{setNoout}, []v1alpha1.AnnotationKey{unsetNoout}
 	before, after := inRun(v1alpha1.RunBefore, -minute, set), inRun(v1alpha1.RunAfter, -minute, unset)
-	// A stage that begins has no instant yet; its number is the next one.
+	// A stage that begins has no time yet. Its number is the next one.
 	begins := func(stage v1alpha1.RunStage, number int64, asked ...v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 		return &v1alpha1.RunHooks{Stage: stage, Number: number, Asked: asked}
 	}
@@ -218,7 +221,8 @@ func TestPlan_RunHooks(t *testing.T) {
 	}
 }
 
-// TestPlan_RunHooksOfEachPolicy: policies that share a limit have each its own run.
+// TestPlan_RunHooksOfEachPolicy checks that each policy has its own run even if policies share a
+// limit.
 func TestPlan_RunHooksOfEachPolicy(t *testing.T) {
 	workers := policy("workers", selects("pool", "cpu"), runHooked, inRun(v1alpha1.RunRunning, -minute, nil), holding(9, entry("worker-1", 9)))
 	gpu := policy("gpu", selects("pool", "gpu"), sharing("workers"), runHooked)
@@ -230,8 +234,9 @@ func TestPlan_RunHooksOfEachPolicy(t *testing.T) {
 	}
 }
 
-// Whatever a cluster looks like, no node is granted before every hook before the run has approved, nor while hooks after the last run
-// are asked. Once a run has begun, its end asks the hooks after it.
+// TestReboots_NeverGrantsBeforeTheHooksOfTheRun checks that no node is granted, in any cluster,
+// before every hook before the run has approved, or while the hooks after the last run are under
+// way. Once a run has begun, its end starts the hooks after it.
 func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		hooks, run := snapshot.Policy.Spec.HooksOrDefault(), snapshot.Policy.Status.Run
@@ -262,7 +267,8 @@ func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
 	})
 }
 
-// TestPlan_RunHooksAreNamed: who waits is named, since when, and what goes on; an answer of a hook is shortened.
+// TestPlan_RunHooksAreNamed checks that messages name the hooks that have not approved, their
+// start, and what ends the wait. Long answers of hooks are shortened.
 func TestPlan_RunHooksAreNamed(t *testing.T) {
 	asked := inRun(v1alpha1.RunAfter, -minute, []v1alpha1.AnnotationKey{unsetNoout})
 	p := one(policy("workers", runHooked, asked, answered(unsetNoout, "7: failed: "+strings.Repeat("x", 1000))), newHost("worker-1")).plan()

@@ -16,7 +16,8 @@ import (
 
 const active, over = protocol.GrantActive, protocol.GrantFinished
 
-// TestReboots_Markers: who carries the pending taint, and who loses what a grant has left.
+// TestReboots_Markers checks which nodes carry the pending taint, and which lose what a grant has
+// left.
 func TestReboots_Markers(t *testing.T) {
 	annotation := withAnnotations(v1alpha1.AnnotationScaleDownDisabled)
 	on := func(name string) plan.Markers {
@@ -37,7 +38,7 @@ func TestReboots_Markers(t *testing.T) {
 	}{
 		"those that wait for their turn, the next one first": {
 			one(policy("workers"), needy("a"), needy("b"), needy("c", needsSince(3*60*minute)), needy("d", needsSince(2*60*minute))),
-			[]plan.Markers{on("d"), on("a"), on("b")}, // c goes
+			[]plan.Markers{on("d"), on("a"), on("b")}, // c gets a grant
 		},
 		"those that carry it already": {one(policy("workers"), needy("a"), needy("b", pending)), nil},
 		"who needs nothing":           {one(policy("workers"), needy("a"), newHost("b")), nil},
@@ -164,7 +165,8 @@ func TestReboots_Markers(t *testing.T) {
 	}
 }
 
-// A node that no policy governs carries nothing, unless it is on its way still.
+// TestUngovernedMarkers checks that a node that no policy governs carries no markers, unless it is
+// still in a reboot.
 func TestUngovernedMarkers(t *testing.T) {
 	annotation := withAnnotations(v1alpha1.AnnotationDoNotDisrupt)
 	for name, tc := range map[string]struct {
@@ -189,7 +191,8 @@ func TestUngovernedMarkers(t *testing.T) {
 	}
 }
 
-// Taints of others stay as they are, and in their order; so does the key with an effect that the manager never sets.
+// TestWithPending checks that other taints stay, in their order, including the same key with an
+// effect that the manager never sets.
 func TestWithPending(t *testing.T) {
 	now := metav1.NewTime(evening)
 	theirs := []corev1.Taint{
@@ -221,8 +224,8 @@ func TestWithPending(t *testing.T) {
 	}
 }
 
-// An annotation that an administrator has set stays, whatever its value; the manager's go with the grant, unless somebody has changed
-// them since.
+// TestNode_AutoscalerAnnotations checks that an administrator's annotation stays, with any value.
+// The manager's is removed with the grant, unless somebody has changed it since.
 func TestNode_AutoscalerAnnotations(t *testing.T) {
 	const scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
 	both := []string{scaleDown, disrupt}
@@ -253,7 +256,8 @@ func TestNode_AutoscalerAnnotations(t *testing.T) {
 	}
 }
 
-// A label that somebody else has set stays, whatever its value; the manager's goes with the grant, unless somebody has changed it since.
+// TestNode_Exclusion checks that somebody else's label stays, with any value. The manager's is
+// removed with the grant, unless somebody has changed it since.
 func TestNode_Exclusion(t *testing.T) {
 	const key, ours = v1alpha1.LabelExcludeFromLoadBalancers, v1alpha1.ExcludedByOperator
 	for name, tc := range map[string]struct {
@@ -280,8 +284,8 @@ func TestNode_Exclusion(t *testing.T) {
 	}
 }
 
-// monthOfA and monthOfB are how long two nodes may be up under maxUptime. 720 hours less a share of the last 72, which the first 32
-// bits of the SHA-256 of their names select.
+// monthOfA and monthOfB are the uptimes of two nodes under maxUptime: 720 hours minus a share of
+// the last 72 hours, which the first 32 bits of the SHA-256 of their names select.
 const monthOfA, monthOfB = "663h1m16s", "702h31m23s"
 
 func upFor(most string) func(*host) { return annotated(v1alpha1.AnnotationMaxUptime, most) }

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestNodeOf: what is read of a Node. Nothing in it can fail (behaviour 54).
+// TestNodeOf checks what is read of a Node. Reading cannot fail (behaviour 54).
 func TestNodeOf(t *testing.T) {
 	cp := label("node-role.kubernetes.io/master", "")
 	active := protocol.Grant{Policy: "workers", Seq: 1, BootID: "a-boot-1", State: protocol.GrantActive, At: metav1.NewTime(evening)}
@@ -85,7 +85,7 @@ func TestNodeOf(t *testing.T) {
 	}
 }
 
-// bare is a Node without labels and status, whose annotations are what the options make them.
+// bare returns a Node without labels and status, with the annotations that the options set.
 func bare(options ...func(*host)) *corev1.Node {
 	h := &host{name: "a", node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}
 	for _, o := range options {
@@ -94,8 +94,8 @@ func bare(options ...func(*host)) *corev1.Node {
 	return h.node
 }
 
-// FuzzNodeOf: whatever is written into the annotations, nothing panics, it permits nothing (behaviour 54), and what is reported of it
-// can be written. One node's agent must not stop the reboots of all.
+// FuzzNodeOf checks that no annotation causes a panic or permits anything (behaviour 54), and that
+// the messages about it can be written. One node's agent must not stop the reboots of all.
 func FuzzNodeOf(f *testing.F) {
 	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1","at":"2026-06-01T21:00:00Z"}`, "null", "true", "")
 	f.Add("", "[]", `{"blockedBy":[{"reason":"Inhibited"}]}`, "failed: disk", "repaired")
@@ -129,7 +129,8 @@ func FuzzNodeOf(f *testing.F) {
 	})
 }
 
-// fitsACondition checks what goes into a condition, and into an event with some more text.
+// fitsACondition checks that a message fits into a condition, and into an event with some more
+// text.
 func fitsACondition(t *testing.T, reason v1alpha1.Reason, message string) {
 	t.Helper()
 	odd := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
@@ -138,7 +139,8 @@ func fitsACondition(t *testing.T, reason v1alpha1.Reason, message string) {
 	}
 }
 
-// The API server takes several conditions of one type: a node that one of them calls down is down.
+// TestNodeOf_TakesTheWorstConditionOfOneType checks that a node is down if any of several
+// conditions of one type says so. The API server accepts such duplicates.
 func TestNodeOf_TakesTheWorstConditionOfOneType(t *testing.T) {
 	down := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse}
 	up := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}

@@ -27,7 +27,8 @@ const (
 	NoteTaint Action = "NoteTaint"
 	// FinishGrant puts the node back in service.
 	FinishGrant Action = "Finish"
-	// WithdrawGrant marks the entry in the ledger as withdrawn, because nothing can be written on the Node.
+	// WithdrawGrant marks the entry in the ledger as withdrawn, because nothing can be written on
+	// the Node.
 	WithdrawGrant Action = "Withdraw"
 	// ReleaseEntry takes the entry out of the ledger.
 	ReleaseEntry Action = "Release"
@@ -123,8 +124,8 @@ const (
 	StateDraining RebootState = "Draining"
 	// StateRebooting means that the agent has passed the point of no return.
 	StateRebooting RebootState = "Rebooting"
-	// StateBooted means that the boot ID is new, but the node is not Ready, its agent has not reported,
-	// or a startup taint keeps pods off it.
+	// StateBooted means that the boot ID is new, but the node is not Ready, its agent has not
+	// reported, or a startup taint keeps pods off it.
 	StateBooted RebootState = "Booted"
 	// StateSettling means that the node is back and must stay so for reboot.settle.
 	StateSettling RebootState = "Settling"
@@ -212,7 +213,8 @@ type Refusal struct {
 // text returns the answer in one line of bounded length.
 func (r Refusal) text() string { return message.Shorten(maxMessage, r.Answer) }
 
-// Refused returns how many nodes hold a slot while the API server refuses the write that is due, and a message about them.
+// Refused returns how many nodes hold a slot while the API server refuses the write that is due,
+// and a message about them.
 func (p *Plan) Refused() (nodes int, message string) {
 	var others []string
 	for _, t := range p.Reboots {

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// rebootStep is what is to be done about a reboot, for comparing.
+// rebootStep is the next step of a reboot, for comparison.
 type rebootStep struct {
 	Action   plan.Action
 	Reason   v1alpha1.Reason
@@ -23,14 +23,14 @@ type rebootStep struct {
 	Stage    v1alpha1.HookStage
 	FailedAt time.Time
 	Until    time.Time
-	// DrainUntil is when drain.timeout ends the drain.
+	// DrainUntil is the time when drain.timeout ends the drain.
 	DrainUntil time.Time
 }
 
-// The reboot of these tables is number 5 of policy workers, of node worker-1.
+// rebootSeq is the number of the reboot in these tables, of policy workers and node worker-1.
 const rebootSeq = 5
 
-// What the tables want: the same step for many situations.
+// These are steps that many cases expect.
 var (
 	publish = rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}
 	finish  = rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"}
@@ -44,7 +44,8 @@ func released(reason v1alpha1.Reason, message string) rebootStep {
 	return rebootStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
 }
 
-// waits is a reboot that goes on as it should until an instant, counted from the evening. Fails is one that does not, since an instant.
+// waits returns the step of a reboot that goes on until a time counted from the evening, and fails
+// the step of one that has failed since then.
 func waits(message string, until time.Duration) rebootStep {
 	return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: message, Until: instantAfter(until)}
 }
@@ -53,7 +54,7 @@ func fails(reason v1alpha1.Reason, since time.Duration, message string) rebootSt
 	return rebootStep{Action: plan.Wait, Reason: reason, Message: message, FailedAt: instantAfter(since)}
 }
 
-// drains is a drain for which the manager waits ten minutes longer than the agent may take.
+// drains sets the end of the drain. The manager waits ten minutes longer.
 func (s rebootStep) drains(until time.Duration) rebootStep {
 	s.DrainUntil = instantAfter(until - 10*minute)
 	return s
@@ -94,7 +95,7 @@ func (tc rebootCase) reboot(t *testing.T) plan.Reboot {
 	return p.Reboots[0]
 }
 
-// uid is that of the Node.
+// uid sets the UID of the Node.
 func uid(of types.UID) func(*host) { return func(h *host) { h.node.UID = of } }
 
 func testReboots(t *testing.T, cases map[string]rebootCase) {
@@ -107,10 +108,10 @@ func testReboots(t *testing.T, cases map[string]rebootCase) {
 	}
 }
 
-// TestReboots_BeforeTheStart: until the agent begins, everything that blocks the reboot still counts.
+// TestReboots_BeforeTheStart checks that every check still applies until the agent begins.
 func TestReboots_BeforeTheStart(t *testing.T) {
 	active, unreadable := grant(rebootSeq, protocol.GrantActive), annotated(v1alpha1.AnnotationProgress, "?")
-	// shown is a node that shows its grant.
+	// shown returns a node that shows its grant.
 	shown := func(want rebootStep, mods ...func(*host)) rebootCase {
 		return rebootCase{needs: true, node: append(options(active), mods...), want: want}
 	}
@@ -187,8 +188,8 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 	})
 }
 
-// TestReboots_CrowdedOut: hooks may take hours, and other nodes may go down in that time. A grant that its agent does not know yet is
-// cancelled then.
+// TestReboots_CrowdedOut checks that a grant that its agent has not seen is cancelled if other
+// nodes have gone down in the meantime. Hooks may take hours.
 func TestReboots_CrowdedOut(t *testing.T) {
 	cp := label(plan.ControlPlaneLabels[0], "")
 	full := "waiting for its turn: at most 1 of the nodes may be unavailable at once; worker-2 "
@@ -227,7 +228,8 @@ func TestReboots_CrowdedOut(t *testing.T) {
 	}
 }
 
-// Where several grants are about to appear, no more of them are cancelled than there is room for, the last ones first.
+// TestReboots_CrowdedOutOneForEach checks that only as many new grants are cancelled as there is no
+// room for, the last ones first.
 func TestReboots_CrowdedOutOneForEach(t *testing.T) {
 	grants := holding(3, entry("a", 1), entry("b", 2), entry("c", 3))
 	for name, tc := range map[string]struct {
@@ -248,7 +250,8 @@ func TestReboots_CrowdedOutOneForEach(t *testing.T) {
 	}
 }
 
-// TestReboots_UnderWay: a drain that has begun is finished; only a new boot ID ends a reboot.
+// TestReboots_UnderWay checks that a drain that has begun is finished, and that only a new boot ID
+// ends a reboot.
 func TestReboots_UnderWay(t *testing.T) {
 	active := grant(rebootSeq, protocol.GrantActive)
 	drains := func(mods ...func(*host)) []func(*host) {
@@ -257,7 +260,8 @@ func TestReboots_UnderWay(t *testing.T) {
 	reboots := func(mods ...func(*host)) []func(*host) {
 		return append(options(active, progress(rebootSeq, protocol.PhaseRebooting)), mods...)
 	}
-	// drainsSince and rebootsSince are nodes that have come there by their own clocks, at an instant counted from the evening.
+	// drainsSince and rebootsSince set when the node entered that phase, by its own clock, counted
+	// from the evening.
 	drainsSince := func(at time.Duration) func(*host) { return progress(rebootSeq, protocol.PhaseDraining, phaseAt(at)) }
 	rebootsSince := func(at time.Duration) func(*host) { return progress(rebootSeq, protocol.PhaseRebooting, phaseAt(at)) }
 	draining := func(until time.Duration) rebootStep { return waits("draining", until).drains(until) }
@@ -285,7 +289,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	notReported := notReportedBack(0)
 	newBoot, settles := bootID("worker-1-boot-2"), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)
 	const cni = "node.cilium.io/agent-not-ready"
-	// takesPods is what the node has noted about a startup taint.
+	// takesPods sets what the node has recorded about a startup taint.
 	takesPods := func(takes bool) func(*host) {
 		return phase(rebootSeq, v1alpha1.HooksAfter, 9*minute, func(h *protocol.HookPhase) { h.Hooks, h.TakesPods = nil, &takes })
 	}
@@ -417,8 +421,9 @@ func TestReboots_UnderWay(t *testing.T) {
 	})
 }
 
-// A leader whose clock was days ahead has given the grant. The next one counts the deadlines from when it saw the entry first, and writes that
-// into the ledger, also into another policy's.
+// TestReboots_TheEntryIsOfTheFuture uses a grant by a leader whose clock was days ahead. The next
+// leader counts deadlines from the time when it first saw the entry, and writes that into the
+// ledger, even if that is another policy's.
 func TestReboots_TheEntryIsOfTheFuture(t *testing.T) {
 	const ahead = 72 * time.Hour
 	active, late := grant(rebootSeq, protocol.GrantActive, grantedAt(ahead)), progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-time.Hour))
@@ -447,7 +452,7 @@ func TestReboots_TheEntryIsOfTheFuture(t *testing.T) {
 			same(t, "overdue just before the deadline", time.Time{}, own.plan().Reboots[0].FailedAt)
 			own.now = evening.Add(tc.after)
 			r := own.plan().Reboots[0]
-			if r.Action == plan.CancelGrant { // the slot is given back at once
+			if r.Action == plan.CancelGrant { // the slot is freed at once
 				r.FailedAt = own.now
 			}
 			same(t, "reason", tc.reason, r.Reason)
@@ -462,7 +467,7 @@ func TestReboots_TheEntryIsOfTheFuture(t *testing.T) {
 	}
 }
 
-// TestReboots_Over: when an entry leaves the ledger, and why it ended.
+// TestReboots_Over checks when an entry leaves the ledger, and why it ended.
 func TestReboots_Over(t *testing.T) {
 	reboots := progress(rebootSeq, protocol.PhaseRebooting)
 	gaveUp := func(reason v1alpha1.Reason, message string) func(*host) {
@@ -497,8 +502,9 @@ func TestReboots_Over(t *testing.T) {
 	})
 }
 
-// A write that is due and was refused is reported. The report has its node, since when the slot is held, and the answer in one line of
-// bounded length. Where no write is due any more, an old answer means nothing.
+// TestPlan_ReportsRefusedWrites checks that a refused write is reported with its node, the time
+// since which the slot is held, and the answer in one short line. An old answer does not count if
+// no write is due.
 func TestPlan_ReportsRefusedWrites(t *testing.T) {
 	const since = "holds a slot since Mon 2026-06-01 22:00:00 UTC, and the API server refuses what the manager writes about its reboot: "
 	const kept = "; the grant is withdrawn Mon 2026-06-01 22:05:00 UTC, and the slot is given back"
@@ -533,8 +539,9 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 	}
 }
 
-// A grant that cannot be published is withdrawn in the ledger after five minutes. Its slot is free once the Node, read again after
-// that, does not show it. One that the Node shows goes on as any other.
+// TestReboots_GivesBackASlotThatNobodyCanUse checks that a grant that cannot be published is
+// withdrawn in the ledger after five minutes. Its slot is free once a newer reading of the Node
+// does not show it. A grant that the Node shows goes on like any other.
 func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 	const active = protocol.GrantActive
 	type step struct {
@@ -546,7 +553,7 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node      []func(*host)
 		policy    func(*v1alpha1.RebootPolicy)
-		refused   time.Duration // for how long; 0: it is not
+		refused   time.Duration // for how long, or 0 if not refused
 		withdrawn bool
 		unread    bool
 		want      step
@@ -615,7 +622,8 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 	}
 }
 
-// A node whose grant could not be published backs off, and others go before it. Its history reports it to every leader, and to people.
+// TestReboots_BacksOffAfterAWithdrawnGrant checks that a node whose grant could not be published
+// backs off, and others go before it. The history keeps it for the next leader and for people.
 func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	e := entry("a", 1)
 	e.WithdrawnAt = &metav1.Time{Time: evening}
@@ -640,8 +648,8 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	}
 }
 
-// Whatever makes a need again and again, a node rests after each reboot. An administrator need not wait, but a controller that sets a
-// label does.
+// TestReboots_RestsANodeAfterItsReboot checks that a node rests after each reboot, even if its need
+// comes back at once. An administrator's request does not wait, but a controller's label does.
 func TestReboots_RestsANodeAfterItsReboot(t *testing.T) {
 	asks := annotated(v1alpha1.AnnotationRebootRequested, "now")
 	labels := label(v1alpha1.LabelRebootRequested, "now")
@@ -671,13 +679,14 @@ func TestReboots_RestsANodeAfterItsReboot(t *testing.T) {
 	}
 }
 
-// rebootedAt is a node that is back in service since an instant, after reboot 1.
+// rebootedAt sets when the node was back in service after reboot 1.
 func rebootedAt(at time.Time) func(*host) {
 	return grant(1, protocol.GrantFinished, func(g *protocol.Grant) { g.At = metav1.NewTime(at) })
 }
 
-// A record of the future is believed once it is an hour ahead at most. The policy that granted the reboot looks again then, whoever
-// governs the node by now: nothing else need happen to the Node.
+// TestReboots_LooksAgainWhenARecordIsBelieved checks that a record dated in the future counts once
+// it is at most an hour ahead. The granting policy looks again then, even if another one governs
+// the node by now, because the Node itself may not change.
 func TestReboots_LooksAgainWhenARecordIsBelieved(t *testing.T) {
 	moved := needy("a", label("pool", "db"), grant(1, protocol.GrantActive), progress(2, protocol.PhaseRebooting, phaseAt(24*time.Hour)))
 	s := one(policy("workers", holding(2)), moved).with(policy("db", selects("pool", "db"), priority(1)))

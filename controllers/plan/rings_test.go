@@ -15,7 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// TestReboots_OneRingAfterTheOther: who is granted, and until when and why worker-1 waits, which is in no ring, behind ring canary.
+// TestReboots_OneRingAfterTheOther checks who is granted, and why and until when worker-1, which is
+// in no ring, waits for ring canary.
 func TestReboots_OneRingAfterTheOther(t *testing.T) {
 	canary := label("ring", "canary")
 	back := func(ago time.Duration) func(*host) { return grant(5, protocol.GrantFinished, grantedAt(-ago)) }
@@ -171,7 +172,8 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestReboots_LimitOfTheRing: why canary nodes wait for their turn, and whether they carry the pending taint meanwhile.
+// TestReboots_LimitOfTheRing checks why canary nodes wait for their turn, and whether they carry
+// the pending taint.
 func TestReboots_LimitOfTheRing(t *testing.T) {
 	canary := label("ring", "canary")
 	for name, tc := range map[string]struct {
@@ -194,7 +196,7 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 	}
 }
 
-// ringOf is the number of a node's ring, found without the planner.
+// ringOf returns the number of a node's ring, computed without the planner.
 func ringOf(p *v1alpha1.RebootPolicy, n *plan.Node) int {
 	for i, ring := range p.Spec.Rings {
 		if ring.NodeSelector.MatchLabels["pool"] == n.Labels["pool"] {
@@ -204,14 +206,15 @@ func ringOf(p *v1alpha1.RebootPolicy, n *plan.Node) int {
 	return len(p.Spec.Rings)
 }
 
-// aheadOf reports whether the record of a node is of a future that nobody believes.
+// aheadOf reports whether a node's record is too far in the future to count.
 func aheadOf(now time.Time, n *plan.Node) bool {
 	latest := now.Add(time.Hour)
 	return n.Grant != nil && n.Grant.At.After(latest) || n.Progress != nil && n.Progress.At.After(latest)
 }
 
-// Whatever a cluster looks like, no node is granted while one of an earlier ring that is not paused needs a reboot, holds a grant or
-// soaks. No ring has more nodes down than its limit because of a grant.
+// TestReboots_KeepsTheOrderOfRings checks that no node is granted, in any cluster, while a node of
+// an earlier ring that is not paused needs a reboot, holds a grant or soaks. No grant takes more
+// nodes of a ring down than its limit.
 func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := one(policy("workers", atMost("3"), holding(6), drawRings(t, "0", "1", "2", "50%")))
@@ -258,7 +261,7 @@ func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 	})
 }
 
-// scaled is maxUnavailable in nodes, found without the planner.
+// scaled returns maxUnavailable in nodes, computed without the planner.
 func scaled(maxUnavailable *intstr.IntOrString, members int) int {
 	if maxUnavailable.Type == intstr.Int {
 		return maxUnavailable.IntValue()

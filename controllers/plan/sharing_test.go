@@ -11,14 +11,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// grantedFor is an entry of a policy that shares the ledger.
+// grantedFor makes the entry that of a policy that shares the ledger.
 func grantedFor(policy string, e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
 	e.Policy = policy
 	return e
 }
 
-// TestShared_Limit: a policy that shares a limit grants in the other one's ledger. What both have down counts together: granted, not
-// Ready, cordoned, and in a ledger that the spec named before. A limit that cannot be shared grants nothing, with its reason.
+// TestShared_Limit checks that a policy that shares a limit grants in the other one's ledger. The
+// unavailable nodes of both count together: granted, not Ready, cordoned, or in a ledger that the
+// spec named before. A policy whose shared limit cannot be used grants nothing, and says why.
 func TestShared_Limit(t *testing.T) {
 	gpu := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 		return policy("gpu", append(options(selects("pool", "gpu"), sharing("workers")), mods...)...)
@@ -36,7 +37,8 @@ func TestShared_Limit(t *testing.T) {
 		reason  v1alpha1.Reason
 		message string
 	}
-	// full are the slots of both, by the ledger in which the policy grants.
+	// full expects that the slots of both are used up. It names the ledger in which the policy
+	// grants.
 	full := func(ledger string, granted ...string) want {
 		return want{granted, ledger, 1, 1, v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policies gpu, workers together may be unavailable at once"}
 	}
@@ -104,7 +106,8 @@ func TestShared_Limit(t *testing.T) {
 	}
 }
 
-// TestShared_Rebooting: another policy's ledger is written for it that a node is rebooting; the policy's own has it with its status.
+// TestShared_Rebooting checks that a plan writes another policy's ledger to record that a node is
+// rebooting. The policy's own ledger is written with its status.
 func TestShared_Rebooting(t *testing.T) {
 	hosts := []*host{newHost("gpu-1", label("pool", "gpu"), grant(2, protocol.GrantActive, givenBy("gpu"), func(g *protocol.Grant) { g.Ledger = "workers" }), progress(2, protocol.PhaseRebooting))}
 	workers := policy("workers", selects("pool", "cpu"), holding(2, grantedFor("gpu", entry("gpu-1", 2))))
@@ -118,8 +121,8 @@ func TestShared_Rebooting(t *testing.T) {
 	}
 }
 
-// TestShared_Owner: the policy that granted sees an entry to its end, whichever ledger has it. Where that policy is gone, the one with
-// the ledger does.
+// TestShared_Owner checks that the granting policy finishes an entry in any ledger, or the policy
+// with the ledger if the granting one no longer exists.
 func TestShared_Owner(t *testing.T) {
 	workers := policy("workers", selects("pool", "cpu"), atMost("3"), holding(3, entry("cpu-1", 1), grantedFor("gpu", entry("gpu-1", 2)), grantedFor("gone", entry("cpu-2", 3))))
 	gpu := policy("gpu", selects("pool", "gpu"), sharing("workers"))

@@ -11,8 +11,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A node that is down or cordoned and uses up the limit is named after an hour, with the command that helps. Reboots that take their
-// turns, and nodes that are away for a moment, are not.
+// TestPlan_NamesNodesThatUseUpTheLimit checks that a node that is down or cordoned and uses up the
+// limit is named after an hour, with the command that helps. Reboots that take their turns and
+// nodes that are down for a moment are not.
 func TestPlan_NamesNodesThatUseUpTheLimit(t *testing.T) {
 	cordonedFor := func(age time.Duration) func(*host) {
 		return func(h *host) {
@@ -43,7 +44,7 @@ func TestPlan_NamesNodesThatUseUpTheLimit(t *testing.T) {
 		hosts []*host
 		want  []string // the nodes
 		says  string
-		next  time.Duration // until the answer changes; 0: nothing of a stall changes it
+		next  time.Duration // until the answer changes, or 0 if it does not
 	}{
 		"a forgotten cordon": {
 			"1",

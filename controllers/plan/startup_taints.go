@@ -17,8 +17,8 @@ const maxTaints = 32
 // those.
 var followReady = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable}
 
-// TaintsThatKeepPodsOff returns the taints of a node that keep new pods off it, each as key:effect. It
-// leaves out those of this operator, and those of an autoscaler that is deleting the node.
+// TaintsThatKeepPodsOff returns the taints of a node that keep new pods off it, each as key:effect.
+// It leaves out those of this operator, and those of an autoscaler that is deleting the node.
 func TaintsThatKeepPodsOff(taints []corev1.Taint) []string {
 	var all []string
 	for _, t := range taints {

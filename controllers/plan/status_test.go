@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// TestReboots_Counts: the numbers of status and metrics.
+// TestReboots_Counts checks the numbers for status and metrics.
 func TestReboots_Counts(t *testing.T) {
 	const active = protocol.GrantActive
 	p := situation{
@@ -39,7 +39,8 @@ func TestReboots_Counts(t *testing.T) {
 	same(t, "conflicts", map[string][]string{"disputed": {"workers", "zoo"}}, p.Conflicts)
 }
 
-// A dry run counts what is, not what would be.
+// TestReboots_CountsOfADryRun checks that a dry run counts the nodes as they are, not as they would
+// be.
 func TestReboots_CountsOfADryRun(t *testing.T) {
 	p := one(policy("workers", dryRun, atMost("1")), needy("a", needsSince(5*time.Hour)), needy("b")).plan()
 	want := v1alpha1.NodeCounts{Selected: 2, Reporting: 2, RebootRequired: 2, Blocked: 2}
@@ -47,7 +48,8 @@ func TestReboots_CountsOfADryRun(t *testing.T) {
 	same(t, "since when the oldest waits", evening.Add(-5*time.Hour), p.OldestPending)
 }
 
-// A status with more reasons than the API takes would be refused, and with it every grant.
+// TestReboots_BlockedByReasonsOfTheAgentsOwn checks that the number of reasons stays within the
+// API's limit. Otherwise the status would be refused, and every grant with it.
 func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
 	var hosts []*host
 	for i := range 40 {
@@ -59,8 +61,9 @@ func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
 	}
 }
 
-// TestReboots_Blocked: why nodes wait, with five names at most for a reason. The reasons that need somebody come first, because kubectl
-// has room for one. Then come the most frequent, ties by name.
+// TestReboots_Blocked checks why nodes wait, with at most five names for a reason. Reasons that
+// need somebody come first, because kubectl shows only one. Then come the most frequent, ties by
+// name.
 func TestReboots_Blocked(t *testing.T) {
 	p := one(policy("workers", atMost("0")),
 		append(hosts(needy, "n7 n6 n5 n4 n3 n2 n1"), needy("p2", annotated(v1alpha1.AnnotationPaused, "true")),
@@ -77,7 +80,7 @@ func TestReboots_Blocked(t *testing.T) {
 	same(t, "blocked", want, p.Blocked)
 }
 
-// TestReboots_OldestPending: since when the node has waited that has waited longest.
+// TestReboots_OldestPending checks the start of the longest wait.
 func TestReboots_OldestPending(t *testing.T) {
 	cases := map[string]struct {
 		situation situation
@@ -103,7 +106,8 @@ func TestReboots_OldestPending(t *testing.T) {
 	}
 }
 
-// TestReboots_Next: the instant at which time alone changes the answer. The manager sleeps until then.
+// TestReboots_Next checks the next time at which the answer changes by itself. The manager sleeps
+// until then.
 func TestReboots_Next(t *testing.T) {
 	const active = protocol.GrantActive
 	in := evening.Add
@@ -190,8 +194,8 @@ func TestReboots_Next(t *testing.T) {
 	}
 }
 
-// fleetOf are nodes that run what the strings name, such as "flatcar stable 4593.1.0" or "ubuntu - 24.04". Those with an exclamation mark
-// need a reboot.
+// fleetOf returns nodes that run what the strings name, such as "flatcar stable 4593.1.0" or
+// "ubuntu - 24.04". Those with an exclamation mark need a reboot.
 func fleetOf(runs ...string) situation {
 	hosts := make([]*host, len(runs))
 	for i, run := range runs {
@@ -263,7 +267,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestVersions_WithoutNeed: where there are more versions than a status lists, those stay whose nodes have asked for nothing, the oldest first.
+// TestVersions_WithoutNeed checks which versions stay if there are too many: those of nodes that
+// have not asked for a reboot, the oldest first.
 func TestVersions_WithoutNeed(t *testing.T) {
 	runs := []string{"a - 1", "a - 2!", "a - 3"}
 	for version := range 9 {
@@ -276,7 +281,7 @@ func TestVersions_WithoutNeed(t *testing.T) {
 	same(t, "versions", []string{"17", "16", "15", "3", "1"}, got)
 }
 
-// TestVersions_AreBounded: whatever agents report, the status stays small.
+// TestVersions_AreBounded checks that the status stays small, whatever agents report.
 func TestVersions_AreBounded(t *testing.T) {
 	var runs []string
 	for system := range 20 {

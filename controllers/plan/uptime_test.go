@@ -17,7 +17,8 @@ func upForAtMost(most time.Duration) *v1alpha1.RebootPolicySpec {
 	return &v1alpha1.RebootPolicySpec{MaxUptime: &metav1.Duration{Duration: most}}
 }
 
-// Nodes become due within the last tenth, and nowhere in it many at once, although their names differ in one digit.
+// TestMaxUptime_SpreadsAFleet checks that nodes become due spread over the last tenth, even if
+// their names differ only in one digit.
 func TestMaxUptime_SpreadsAFleet(t *testing.T) {
 	const most, nodes, parts = 720 * time.Hour, 1000, 10
 	spec := upForAtMost(most)
@@ -51,7 +52,8 @@ func TestMaxUptime_IsForeverWhereNothingCanBeMeant(t *testing.T) {
 	}
 }
 
-// The shortest that a manager writes has to be what an agent accepts.
+// TestMaxUptime_IsAcceptedByTheAgent checks that the agent accepts the shortest uptime that the
+// manager writes.
 func TestMaxUptime_IsAcceptedByTheAgent(t *testing.T) {
 	for i := range 1000 {
 		want := plan.MaxUptime(upForAtMost(24*time.Hour), fmt.Sprintf("node-%d", i))

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// TestReboots_Window: what a person did is reported before the hours.
+// TestReboots_Window checks status.window: a pause or halt by a person comes before the windows.
 func TestReboots_Window(t *testing.T) {
 	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
 	open, closed := window.State{Open: true}, window.State{}
@@ -43,7 +43,7 @@ func TestReboots_Window(t *testing.T) {
 	}
 }
 
-// urgent ignores windows, blackouts or a pause until an instant.
+// urgent makes the policy ignore windows, blackouts or a pause until a given time.
 func urgent(until time.Time, ignore ...v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		urgentOf(p).All = &v1alpha1.UrgentPeriod{Until: metav1.NewTime(until), Reason: "CVE-2026-12345", Ignore: ignore}
@@ -115,8 +115,8 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 	})
 }
 
-// TestReboots_OverdueNodesGoFirst: past their deadline, before all others of their ring, but no further than rings, limits and urgent
-// requests let them.
+// TestReboots_OverdueNodesGoFirst checks that nodes past their deadline go before all others of
+// their ring, within the limits of rings, maxUnavailable and urgent requests.
 func TestReboots_OverdueNodesGoFirst(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, tc := range map[string]struct {
@@ -138,7 +138,8 @@ func TestReboots_OverdueNodesGoFirst(t *testing.T) {
 	}
 }
 
-// TestReboots_IgnoresWindowsPastADeadline: a node that is past it passes windows, where the policy allows it, and nothing else.
+// TestReboots_IgnoresWindowsPastADeadline checks that a node past its deadline ignores windows if
+// the policy allows it, and nothing else.
 func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 	const day = 24 * time.Hour
 	in := evening.Add
@@ -190,7 +191,7 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 	}
 }
 
-// TestReboots_WindowTooShort: how much of a window has to be left to begin a reboot.
+// TestReboots_WindowTooShort checks the time that must be left in a window to begin a reboot.
 func TestReboots_WindowTooShort(t *testing.T) {
 	remembers := func(history ...v1alpha1.PastReboot) func(*v1alpha1.RebootPolicy) {
 		return func(p *v1alpha1.RebootPolicy) { p.Status.History = history }
