@@ -31,9 +31,9 @@ func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 }
 
 // attempts makes one process of the agent go through all phases: the need, an inhibitor that comes
-// and goes, a drain that a budget blocks and whose grant is cancelled, a complete drain, the point
-// of no return, and a boot that does not end the process, as if the host had been frozen while it
-// was down.
+// and goes, and a drain that a budget blocks and whose grant is cancelled. After that come a
+// complete drain, the point of no return, and a boot. The boot does not end the process, as if the
+// host had been frozen while it was down.
 type attempts struct {
 	*machine
 

@@ -43,7 +43,7 @@ func (a *announcer) forget(policy string) {
 	delete(a.freedAt, policy)
 }
 
-// maxReason limits, in bytes, how much of a reason that people wrote on a Node appears in an event.
+// maxReason limits the part of a reason on a Node that an event repeats, in bytes.
 const maxReason = 256
 
 func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
@@ -110,8 +110,7 @@ var overdue = map[v1alpha1.Reason]string{
 }
 
 // explained emits an event if a node waits for a reason that needs an administrator. was is the
-// previous reason. A reboot that is overdue for one reason, and then for another with the same
-// result, has failed only once.
+// previous reason. Two overdue reasons with the same result count as one failure.
 func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d plan.Decision) {
 	if result := overdue[d.Reason]; result != "" && result != overdue[was] {
 		a.failed(s, n.Name, result, d.Message)
@@ -305,8 +304,7 @@ func (a *announcer) aborted(s *state, t plan.Reboot) {
 	a.failed(s, t.Entry.Node, result, string(t.Reason)+": "+t.Message)
 }
 
-// lost reports a reboot that failed because its Node was deleted. If it was overdue before, it has
-// already been reported.
+// lost reports that a Node was deleted during its reboot, unless it was overdue before.
 func (a *announcer) lost(s *state, t plan.Reboot) {
 	if a.metrics.gauges.wasOverdue(s.Policy.Name, t.Entry.Node) {
 		return

@@ -37,14 +37,12 @@ type nodeWriter struct {
 	// reread makes the next pass read the Node again.
 	reread func(node string)
 
-	// conditionRefusals are the Nodes that recently refused a condition, and markerRefusals those
-	// that refused a marker.
+	// conditionRefusals and markerRefusals are the Nodes that recently refused either.
 	conditionRefusals, markerRefusals refusals
 	// refused holds the responses to refused writes about granted reboots, by policy and node. Each
 	// pass repeats these writes, so a new leader has the responses after its first pass.
 	refused map[types.UID]map[string]plan.Refusal
-	// undone are writes about granted reboots that the API server accepted recently but that did
-	// not last, by triedKey.
+	// undone are writes about granted reboots that were accepted but did not last, by triedKey.
 	undone refusals
 }
 
@@ -81,8 +79,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 	return nil
 }
 
-// cancel cancels the grant on the Node. The ledger entry is removed later, once the agent cannot
-// start any more.
+// cancel cancels the grant on the Node. The entry leaves the ledger once the agent cannot start.
 func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, t.Reason, t.CancelMessage(), s.Now)
 	if !ok {
@@ -100,8 +97,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.
 	return nil
 }
 
-// finish puts the node back in service. One write uncordons it and ends the grant and its markers,
-// except those that stay for autoscaler.grace.
+// finish puts the node back in service. Markers may stay for autoscaler.grace.
 func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot, uncordon bool) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
@@ -130,14 +126,12 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.
 	return nil
 }
 
-// grantPatch returns a patch that writes a grant and ends the hooks before it.
 func grantPatch(n *plan.Node, grant protocol.Grant) *nodepatch.Patch {
 	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
 	endHooks(patch, n, grant.Seq)
 	return patch
 }
 
-// removeConditions removes the manager's conditions.
 func removeConditions(patch *nodepatch.Patch, n *plan.Node) {
 	for _, c := range []*corev1.NodeCondition{n.Permitted, n.Failed, n.Planned} {
 		if c != nil {
@@ -152,8 +146,7 @@ var hookLabels = map[v1alpha1.HookStage]string{
 	v1alpha1.HooksAfter:  v1alpha1.LabelAfterReboot,
 }
 
-// beginHooks labels the node, records the start of the phase, and removes earlier answers in one
-// write. So an old answer cannot count for this phase.
+// beginHooks labels the node, records the phase, and removes old answers in a single write.
 func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := nodepatch.New(n.ResourceVersion)
@@ -203,8 +196,7 @@ func endHooks(patch *nodepatch.Patch, n *plan.Node, seq int64) {
 	removeAnswers(patch, n, n.Hooks.Hooks)
 }
 
-// removeAnswers removes the answers of hooks. It keeps a value that is not an answer, because the
-// policy may have named another program's annotation by mistake.
+// removeAnswers removes the answers of hooks. Other values may belong to another program.
 func removeAnswers(patch *nodepatch.Patch, n *plan.Node, hooks []v1alpha1.AnnotationKey) {
 	for _, key := range hooks {
 		if plan.IsAnswer(n.Annotations[string(key)]) {
@@ -235,8 +227,7 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *n
 	return nil
 }
 
-// patchReboot writes a Node about a granted reboot. Only the annotation decides whether the write
-// counts; an event reports what else was undone.
+// patchReboot writes a Node about a granted reboot. Only the annotation must last.
 func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *plan.Node, p *nodepatch.Patch, annotation string) error {
 	err := w.patchNode(ctx, s, n, p)
 	undone, ok := errors.AsType[*undoneError](err)
@@ -252,8 +243,7 @@ func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *plan.Node, p 
 type undoneError struct {
 	// what names the missing parts of the write.
 	what []string
-	// removed reports whether the response to an earlier write had them, and they were removed
-	// later.
+	// removed reports whether the parts were removed after the response.
 	removed bool
 }
 
@@ -272,12 +262,10 @@ func isUndone(err error) bool {
 	return undone
 }
 
-// isRefusal reports whether the API server or a webhook refused or undid this particular write,
-// while other writes may succeed.
+// isRefusal reports whether only this write was refused or undone, so that others may succeed.
 func isRefusal(err error) bool { return isUndone(err) || nodepatch.IsRefusal(err) }
 
-// refusedWrites returns the refused writes about the granted reboots of a policy, by node, for
-// nodes that its ledger still holds.
+// refusedWrites returns the refused writes about the granted reboots in a ledger, by node.
 func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]plan.Refusal {
 	maps.DeleteFunc(w.refused[policy], func(node string, _ plan.Refusal) bool {
 		return !slices.ContainsFunc(ledger, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
@@ -331,8 +319,7 @@ func answerOf(err error) string {
 	return err.Error()
 }
 
-// setMarkers sets the markers for autoscalers and load balancers. The new grant, which is written
-// with them, records them.
+// setMarkers sets the markers for autoscalers and load balancers, and records them in the grant.
 func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
 	for _, key := range grant.Annotations {
 		p.Annotate(key, plan.AutoscalerValue)

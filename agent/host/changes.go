@@ -29,10 +29,10 @@ var ErrConnectionBroke = errors.New("the connection to the bus broke")
 // changed configuration file does not send one.
 const coordinatorsEvery = 5 * time.Minute
 
-// Changes reports that inhibitors or coordinators may have changed: a block inhibitor was taken or
-// released, a shutdown was scheduled, a unit of a program that reboots its host changed, or five
-// minutes have passed. BlockInhibitors and Coordinators return the current state. Each field is
-// required.
+// Changes reports that inhibitors or coordinators may have changed. It does so when a block
+// inhibitor is taken or released, a shutdown is scheduled, or a unit of a program that reboots its
+// host changes, and every five minutes. BlockInhibitors and Coordinators return the current state.
+// Each field is required.
 type Changes struct {
 	// Connect opens the system bus.
 	Connect Connect

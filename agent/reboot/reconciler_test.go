@@ -564,7 +564,7 @@ func TestCallReboot_FinalizesWhatTheClientHasNot(t *testing.T) {
 	}
 }
 
-// TestEvent_IsCutToFit: the API server refuses longer notes.
+// TestEvent_IsCutToFit shows that notes are shortened, because the API server refuses longer ones.
 func TestEvent_IsCutToFit(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	r.announcer.event(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))

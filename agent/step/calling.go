@@ -38,8 +38,8 @@ func rebooting(o Observation) Step {
 }
 
 // callDue returns the time of the next call of logind. An earlier process may have been killed
-// between its record and its call, so a new process calls at once, unless that would be the last
-// call. The last recorded call first gets time to take effect.
+// between its record and its call, so a new process calls at once. If all calls are used up, the
+// last recorded one first gets time to take effect.
 func callDue(o Observation) time.Time {
 	last := o.Record.Last()
 	switch {

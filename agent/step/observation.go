@@ -26,8 +26,7 @@ type Observation struct {
 	Unschedulable bool
 	// Paused reports whether an administrator has paused the node.
 	Paused bool
-	// Requested reports whether an administrator requests a reboot by annotation, and RequestedWhy
-	// is the reason given.
+	// Requested reports whether an annotation requests a reboot, and RequestedWhy is its reason.
 	Requested    bool
 	RequestedWhy string
 	// Labelled reports whether a label requests a reboot, and LabelValue is its value.
@@ -48,23 +47,21 @@ type Observation struct {
 	// Policy holds the settings of the granting policy, read live. It is nil if it is not needed
 	// now, or the policy is gone or unreadable.
 	Policy *Settings
-	// LastPolicy holds the settings that this process last read, at LastPolicyAt. While a drain
-	// runs, these are the settings that it began with. It is nil if they were not read under this
-	// grant.
+	// LastPolicy holds the settings that this process last read under this grant, at LastPolicyAt,
+	// or nil. While a drain runs, these are the settings that it began with.
 	LastPolicy   *Settings
 	LastPolicyAt time.Time
 	// Entry is the node's entry in the ledger that the grant names, read live with the policy. It
 	// is nil if the ledger has no entry or was not read.
 	Entry *v1alpha1.LedgerEntry
-	// Asked is the manager's request about the pods of the node, or nil if it is absent or
-	// unreadable.
+	// Asked is the manager's request about the node's pods, or nil if it is absent or unreadable.
 	Asked *protocol.Preflight
 	// Reported is the agent's report on the Node, or zero if it is absent or unreadable.
 	Reported protocol.AgentReport
 	// Before holds the reports of the engines on the Node, which may be from an earlier boot. It is
 	// nil if they are absent or unreadable.
 	Before *protocol.Engines
-	// Look is the last check of the pods that Asked asks about.
+	// Look is the result of the last check for the request in Asked.
 	Look Look
 	// StartLook is the agent's own check of the pods before it begins. LastStartLook is the
 	// previous one for the same grant. Either is zero if it has not happened.
@@ -122,8 +119,7 @@ const (
 	DrainDone DrainState = "Done"
 	// DrainUndrainable means that a pod can never be drained under the policy. Nothing was evicted.
 	DrainUndrainable DrainState = "Undrainable"
-	// DrainFailed means that the drain ended with an error, such as a missing permission. It is
-	// tried again.
+	// DrainFailed means that the drain ended with an error. It is tried again.
 	DrainFailed DrainState = "Failed"
 	// DrainStopped means that the drain was stopped for a write that should end the attempt but has
 	// not succeeded. The other fields describe the moment of the stop.
@@ -139,8 +135,7 @@ type Drain struct {
 	// Waits names the pods that hold up the drain, and what holds up each. The text stays the same
 	// as long as the pods do. It is empty if no such pods are known.
 	Waits string
-	// Unread says why the running drain could not list the pods. It is empty if it could, or has
-	// not tried yet.
+	// Unread says why the running drain could not list the pods yet. It is empty otherwise.
 	Unread string
 	// Listed reports whether the running or stopped drain has listed the pods. Before that no pod
 	// was evicted, and Remaining means nothing.
@@ -155,8 +150,7 @@ type Drain struct {
 	// drained. Remaining is the number of other pods that still have to leave.
 	Deleted, Remaining int
 	// DoneAt is the time when the drain was done, and Volumes are the volumes of the pods that
-	// stay. Staying names the pods that came back after they were evicted, and is empty if none
-	// did.
+	// stay. Staying names the pods that came back after they were evicted, or is empty.
 	DoneAt  time.Time
 	Volumes []volume.Use
 	Staying string
@@ -175,8 +169,7 @@ func (d Drain) knows() bool {
 type Kept struct {
 	// Names are the names that the kubelet uses.
 	Names []corev1.UniqueVolumeName
-	// Unread names the claims that could not be looked up and says why. It is empty if all of them
-	// could.
+	// Unread names the claims that could not be looked up and says why, or is empty.
 	Unread string
 }
 
@@ -187,8 +180,7 @@ type Inhibitors struct {
 	// Message names the block inhibitors, or says that logind could not be queried, which also
 	// holds the host up. It is empty without inhibitors.
 	Message string
-	// Refusal says why logind would refuse to reboot the host even if inhibitors are ignored. It is
-	// empty if logind would not.
+	// Refusal says why logind would refuse a reboot even if inhibitors are ignored, or is empty.
 	Refusal string
 }
 
@@ -213,8 +205,7 @@ type Shutdown struct {
 
 // Call is the outcome of the last recorded call of logind, as far as this process knows.
 type Call struct {
-	// AcceptedAt is the time when logind accepted the call. It is zero if logind refused or was not
-	// called.
+	// AcceptedAt is the time when logind accepted the call, or zero if it has not.
 	AcceptedAt time.Time
 	// Refusals counts the refusals in a row. RefusedAt and Message belong to the last one.
 	Refusals  int
@@ -264,9 +255,8 @@ func (o Observation) rebooted() bool {
 	return p != nil && p.Phase == protocol.PhaseRebooting && p.HasBooted(o.BootID)
 }
 
-// policy returns the settings of the granting policy, or nil if they are unknown. An attempt begins
-// only with settings that were just read. An attempt that is under way may use the last known
-// settings.
+// policy returns the settings of the granting policy, or nil if they are unknown. Only an attempt
+// that is under way may use settings that were read earlier.
 func (o Observation) policy() *Settings {
 	if o.Policy == nil && o.UnderWay() {
 		return o.LastPolicy
@@ -282,8 +272,7 @@ func (o Observation) Settings() Settings {
 	return Settings{}
 }
 
-// deadline returns the time when the drain of the current attempt times out. drain.leadTime does
-// not count towards it.
+// deadline returns the time-out of the current attempt's drain. drain.leadTime does not count.
 func (o Observation) deadline() time.Time {
 	return o.evictsFrom().Add(o.Settings().Drain.TimeoutOrDefault())
 }
@@ -295,8 +284,7 @@ func (o Observation) evictsFrom() time.Time {
 	return o.begun().Add(o.Settings().Drain.LeadTimeOrDefault())
 }
 
-// leads reports whether the lead time of the current attempt is not over, as far as the policy is
-// known.
+// leads reports whether the lead time of the current attempt is known not to be over.
 func (o Observation) leads() bool {
 	return o.InPhase(protocol.PhaseDraining) && o.Settings().Drain.LeadTimeOrDefault() > 0 && o.Now.Before(o.evictsFrom())
 }
@@ -316,8 +304,7 @@ func (o Observation) begun() time.Time {
 // asked reports whether an annotation or a label requests a reboot.
 func (o Observation) asked() bool { return o.Requested || o.Labelled }
 
-// upTooLong reports whether the node has reached its longest permitted uptime. It is false if that
-// is unknown.
+// upTooLong reports whether the node is known to have reached its longest permitted uptime.
 func (o Observation) upTooLong() bool { return o.MaxUptime > 0 && o.Uptime >= o.MaxUptime }
 
 // bootTolerance is the largest error of a reported boot time before it is reported again. The clock

@@ -57,10 +57,10 @@ func Unaccounted(inUse, accounted []corev1.UniqueVolumeName) []corev1.UniqueVolu
 }
 
 // Name returns the name under which a kubelet of Kubernetes 1.30 or later lists a volume in
-// status.volumesInUse: the plugin's name, a slash, and the plugin's name for the volume, which for
-// CSI is driver^handle. Volumes of clouds have migrated to CSI, with the handles of
-// k8s.io/csi-translation-lib. The name is empty for a volume that is never attached, for example of
-// NFS. Some CSI drivers do not attach volumes either; the kubelet then does not list the name.
+// status.volumesInUse. It consists of the plugin's name, a slash, and the plugin's name for the
+// volume, which for CSI is driver^handle. Volumes of clouds have migrated to CSI, with the handles
+// of k8s.io/csi-translation-lib. The name is empty for a volume that is never attached, for example
+// of NFS. Some CSI drivers do not attach volumes either; the kubelet then does not list the name.
 func Name(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	switch s := pv.Spec.PersistentVolumeSource; {
 	case s.CSI != nil:

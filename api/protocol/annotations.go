@@ -47,8 +47,7 @@ type Grant struct {
 	At metav1.Time `json:"at"`
 	// Reason says why a grant was cancelled.
 	Reason v1alpha1.Reason `json:"reason,omitempty"`
-	// Message explains Reason to people in at most 512 bytes. It is empty if Reason says
-	// everything.
+	// Message explains Reason to people in at most 512 bytes. It may be empty.
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired at the time of the grant, for metrics.
 	Need v1alpha1.Reason `json:"need,omitempty"`
@@ -111,7 +110,7 @@ type Progress struct {
 	// CalledAt is the time when Recalls was last written, or nil if logind was called only once.
 	// The time of the first call is in At.
 	CalledAt *metav1.Time `json:"calledAt,omitempty"`
-	// UpSeconds is the uptime of the host at the point of no return, or 0 if it is unknown.
+	// UpSeconds is the uptime of the host at the point of no return, or 0 if unknown.
 	UpSeconds int64 `json:"upSeconds,omitempty"`
 	// Rebooted reports whether the uptime proves that the host has rebooted although its boot ID is
 	// the same.
@@ -132,14 +131,12 @@ func (p Progress) FailedTry() bool {
 func (p Progress) HasBooted(bootID string) bool { return p.BootID != bootID || p.Rebooted }
 
 // Update is the update that an attempt should apply. It helps to detect a need that a reboot does
-// not end: an engine requires the same version on the same system again, or a need without a
-// version is back right after the reboot.
+// not end. Such a need requires the same version on the same system again, or has no version and is
+// back right after the reboot.
 type Update struct {
-	// Version is the version that the engine required when the attempt began, or empty if it named
-	// none.
+	// Version is the version that the engine required when the attempt began, or empty.
 	Version string `json:"version,omitempty"`
-	// Running is the version that ran at that time, as the engine or os-release names it, or empty
-	// if it is unknown.
+	// Running is the version that ran then, as the engine or os-release names it, or empty.
 	Running string `json:"running,omitempty"`
 	// VainReboots counts the confirmed reboots in a row for Version before this attempt that
 	// neither changed Running nor ended the need.
@@ -160,14 +157,14 @@ type HookPhase struct {
 	// Hooks are the annotations that the phase waits for. A hook that is added to the policy later
 	// is not included, because its value may be old.
 	Hooks []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
-	// At is the time when the phase began, or when TakesPods became what it is.
+	// At is the time when the phase began, or when TakesPods last changed.
 	At metav1.Time `json:"at"`
 	// TakesPods is false while a startup taint that came with the reboot keeps pods off the node,
-	// and true once it is gone. It is nil if there was no such taint.
+	// and true once it is gone. It is nil if such a taint was not seen.
 	TakesPods *bool `json:"takesPods,omitempty"`
 }
 
-// ParseHookPhase reads the phase of hooks. It returns nil, nil if the annotation is absent.
+// ParseHookPhase reads the phase of hooks, or returns nil, nil if the annotation is absent.
 func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
 	return parse[HookPhase](annotations, v1alpha1.AnnotationHooks)
 }

@@ -44,9 +44,9 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, reason v1alpha1.Rea
 }
 
 // Finish returns the finished grant of a proved reboot, and whether it may be written. A reboot is
-// proved if the agent passed the point of no return and either the boot ID has changed since, or
-// the agent found that the host booted under the same one. Finish also ends a grant that somebody
-// cancelled afterwards, because the node is up and must not stay cordoned.
+// proved if the agent passed the point of no return and the boot ID has changed since. It is also
+// proved if the agent found that the host booted under the same boot ID. Finish also ends a grant
+// that somebody cancelled afterwards, because the node is up and must not stay cordoned.
 func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Time) (Grant, bool) {
 	unfinished := r.Shows(e.Seq) && !r.Finished(e.Seq)
 	proved := r.In(e.Seq, PhaseRebooting) && bootID != "" && r.Progress.HasBooted(bootID)
@@ -108,7 +108,7 @@ func Withdrawn(r Record, e v1alpha1.LedgerEntry) bool {
 }
 
 // Adopt returns the entry for an outstanding record that the ledger does not hold. If the agent has
-// not begun, the new entry is withdrawn from the start: a stopped leader may have published the
+// not begun, the new entry is withdrawn from the start. A stopped leader may have published the
 // grant after its entry was released, and another node may have the slot.
 func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
 	e := r.Entry(node)

@@ -56,10 +56,10 @@ func queuesOf(policy *v1alpha1.RebootPolicy, planned []plan.Queue) queues {
 	return l
 }
 
-// front returns the nodes that the planner has to see: as many as fit and one more, from each
-// domain in which nodes are being rebooted and from the first domain with nodes. It also returns as
-// many overdue nodes from any queue. The additional node makes the planner report what the others
-// wait for.
+// front returns the nodes that the planner has to see: as many as fit and one more. It takes them
+// from each domain in which nodes are being rebooted, and from the first domain with nodes. It also
+// returns as many overdue nodes from any queue. The additional node makes the planner report what
+// the others wait for.
 func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.Node {
 	var front []*plan.Node
 	first := true

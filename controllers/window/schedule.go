@@ -171,8 +171,8 @@ func (s Schedule) urgently(now time.Time) State {
 	return state
 }
 
-// across returns the end of a state: its own end if that is before until, until itself if the later
-// schedule is in another state, or else the end of the later state.
+// across returns the end of a state. That is its own end if it comes before until, or until if the
+// later schedule is in another state then, or else the end of the later state.
 func (s Schedule) across(now, end time.Time, goesOn bool, ends time.Time) time.Time {
 	until := s.urgency.until
 	switch {

@@ -35,9 +35,9 @@ func BuildInfo(version string) prometheus.Collector {
 }
 
 // Run runs a manager until ctx ends, and returns its error within stopLimit, even if the manager
-// has not stopped. The process must exit then. There are two such cases: before the first lists of
-// its caches return, a manager does not notice that ctx has ended (controller-runtime 0.25), and
-// without an API server it cannot release its Lease, which then expires by itself.
+// has not stopped. The process must exit then. This happens in two cases. Before the first lists of
+// its caches return, a manager does not notice that ctx has ended (controller-runtime 0.25).
+// Without an API server it cannot release its Lease, which then expires by itself.
 func Run(ctx context.Context, mgr manager.Manager) error {
 	began := make(Listed)
 	if err := mgr.Add(began); err != nil {
