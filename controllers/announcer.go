@@ -102,8 +102,8 @@ func (a *announcer) hooksBegan(s *state, n *plan.Node, phase protocol.HookPhase)
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), n.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
-// overdue maps the reasons for which a reboot that keeps its slot counts as failed to the result in
-// metrics.
+// overdue maps a reason to the result in metrics if a reboot that keeps its slot for this reason
+// counts as failed.
 var overdue = map[v1alpha1.Reason]string{
 	v1alpha1.ReasonRebootTimedOut: "timed_out", v1alpha1.ReasonAgentSilent: "timed_out", v1alpha1.ReasonStartupTaint: "timed_out",
 	v1alpha1.ReasonHookTimedOut: "hook_failed", v1alpha1.ReasonHookFailed: "hook_failed",

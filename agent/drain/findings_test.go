@@ -14,7 +14,7 @@ import (
 )
 
 // TestFindings shows which budgets block a running pod for good, and which of them may allow
-// evictions once the node is cordoned. The API server decides by
+// evictions once the node is cordoned. The API server's rules are in
 // pkg/registry/core/pod/storage/eviction.go.
 func TestFindings(t *testing.T) {
 	type status = policyv1.PodDisruptionBudgetStatus

@@ -23,8 +23,9 @@ type clock struct {
 // are in seconds, from and to since the Unix epoch.
 type era struct{ from, to, offset int64 }
 
-// first returns the first instant at which the clock reads r or later: the instant that reads r,
-// the first of two that do, or the end of the gap that skips r. It never decreases as r grows.
+// first returns the first instant at which the clock reads r or later. That is the instant that
+// reads r, the first of two that do, or the end of the gap that skips r. It never decreases as r
+// grows.
 func (c *clock) first(r reading) time.Time {
 	for t := int64(r) - maxOffset; ; {
 		e := c.at(t)
