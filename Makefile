@@ -55,9 +55,10 @@ generate: ## Generate the DeepCopy methods.
 	@$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CustomResourceDefinition, and what the chart has of config.
+manifests: ## Generate the CustomResourceDefinition, its page docs/api.md, and what the chart has of config.
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@go run ./hack/chart
+	@go test -count=1 -run '^TestAPI$$' ./docs -update
 
 .PHONY: picture
 picture: ## Write docs/demo.svg: what make demo shows, as a picture that moves.
@@ -196,7 +197,7 @@ security: ## Run all of the below, and list what was shown and what was not (doc
 	@hack/security.sh
 
 .PHONY: security-attempts
-security-attempts: controlplane ## Try everything with stolen tokens, and write docs/security-attempts.md.
+security-attempts: controlplane ## Try everything with stolen tokens, and write docs/security-attempts.md and config/attempts.md.
 	@go test -count=1 ./config -update
 
 .PHONY: vulncheck

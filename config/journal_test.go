@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// The sections of docs/security-attempts.md.
+// The sections of config/attempts.md.
 const (
 	sectionAgent        = "The agent's token of node n1"
 	sectionFallback     = "The agent's token of node n1 in the fallback"
@@ -31,24 +31,35 @@ var sections = []struct{ heading, about string }{
 	{sectionAgent, "`config/default`, Kubernetes 1.36 and later. The nodes are n1 and n2; on each runs an agent's pod."},
 	{sectionFallback, "`config/overlays/rbac-fallback`, Kubernetes 1.31 to 1.35. What the agent is allowed on other nodes is what remains open there."},
 	{sectionManager, "`config/default`. Policy `p` has `maxUnavailable: 1`, and its ledger one entry."},
-	{sectionManageAgents, "`config/default` with `config/components/manage-agents`: only what differs from the above."},
+	{sectionManageAgents, "`config/default` with `config/components/manage-agents`: only what differs from the row above."},
 	{sectionStranger, "A pod of namespace `default` with the ServiceAccount that every pod gets."},
-	{sectionRecord, "`config/default`. node-problem-detector may patch the status of Nodes, an autoscaler may create Nodes and patch all of them; the others have the ClusterRole of that name. Node n4 has a record."},
+	{sectionRecord, "`config/default`. node-problem-detector may patch the status of Nodes, and an autoscaler may create and patch Nodes. Others have the ClusterRole of that name. Node n4 has a record."},
 	{sectionLevels, "The pods of `config/default` in namespaces that enforce each level."},
 }
 
-var updateDocs = flag.Bool("update", false, "write docs/security-attempts.md anew")
+var updateDocs = flag.Bool("update", false, "write docs/security-attempts.md and config/attempts.md")
 
 // introduction is the page's.
-const introduction = `# Attempts
+const introduction = `# Attempts with stolen tokens
 
-What stolen tokens were tried for on a real API server (Node authorizer, RBAC, NodeRestriction, Pod Security), and what it answered. All are
-real requests with real tokens; writes are dry runs. "Every verb of every resource" is just that, subresources too: namespaced ones in
-the operator's namespace and in kube-system, nodes and agents' pods by their names, what else has one by the name "x". "Let through" is
-what was answered neither 401 nor 403, without what Kubernetes lets every ServiceAccount do
-[before the operator is installed](#the-token-of-any-other-pod).
+The tests in config try what a stolen token could do, with real requests to a real API server with the Node authorizer, RBAC, NodeRestriction and
+Pod Security. Writes are dry runs. [config/attempts.md](../config/attempts.md) lists every attempt and what refused it.
+[Security](security.md) says what follows from it.
 
-` + "`make security-attempts` tries it all and writes this page; `go test ./config` fails where the API server answers otherwise. What follows from\nit: [security.md](security.md).\n"
+` + "`make security-attempts` repeats all of it and writes this page and the list. `go test ./config` fails if the API server answers otherwise.\n"
+
+// ending explains the last column of the page.
+const ending = `
+The last column is an actor that tries every verb of every resource, including subresources. It counts what Kubernetes does not allow
+to every ServiceAccount anyway. The names are those of Nodes and agents' pods, or "x", in the operator's namespace and in kube-system.
+`
+
+// listIntroduction is that of the list.
+const listIntroduction = `# Every attempt
+
+Written by ` + "`make security-attempts`" + `. [Attempts with stolen tokens](../docs/security-attempts.md) explains it. "Let through" is what was answered
+neither 401 nor 403.
+`
 
 // The kinds of entries that specs leave in the report.
 const (
@@ -84,18 +95,21 @@ var _ = ReportAfterSuite("docs/security-attempts.md", func(report Report) {
 	if !report.SuiteSucceeded || len(report.SuiteConfig.FocusStrings) > 0 || report.SuiteConfig.LabelFilter != "" {
 		return // not everything was tried
 	}
-	path := filepath.Join(testenv.Root(), "docs", "security-attempts.md")
-	page := renderPage(report)
-	if *updateDocs {
-		Expect(os.WriteFile(path, []byte(page), 0o600)).To(Succeed())
+	page, list := render(report)
+	for file, want := range map[string]string{"docs/security-attempts.md": page, "config/attempts.md": list} {
+		path := filepath.Join(testenv.Root(), file)
+		if *updateDocs {
+			Expect(os.WriteFile(path, []byte(want), 0o600)).To(Succeed())
+		}
+		text, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Split(want, "\n")).To(Equal(strings.Split(string(text), "\n")),
+			"the API server does not answer as %s shows; is that meant? `make security-attempts` writes it", file)
 	}
-	text, err := os.ReadFile(path)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(strings.Split(page, "\n")).To(Equal(strings.Split(string(text), "\n")),
-		"the API server does not answer as the page shows; is that meant? `make security-attempts` writes it anew")
 })
 
-func renderPage(report Report) string {
+// render returns docs/security-attempts.md and config/attempts.md.
+func render(report Report) (page, list string) {
 	specs := slices.Clone(report.SpecReports)
 	slices.SortStableFunc(specs, func(a, b SpecReport) int { // Ginkgo shuffles
 		return cmp.Or(cmp.Compare(a.FileName(), b.FileName()), cmp.Compare(a.LineNumber(), b.LineNumber()))
@@ -113,15 +127,15 @@ func renderPage(report Report) string {
 	tables := &strings.Builder{}
 	for _, s := range sections {
 		attempts, breadth := all[[2]string{s.heading, entryAttempt}], all[[2]string{s.heading, entryBreadth}]
-		summary = append(summary, document.Row(s.heading, attempts.figures(), breadth.figures()))
+		summary = append(summary, document.Row(s.heading, s.about, attempts.figures(), breadth.figures()))
 		fmt.Fprintf(tables, "\n## %s\n\n%s\n", s.heading, s.about)
 		table(tables, "| who | attempt | request | answer | by |", attempts.rows)
 		table(tables, "| who | every verb of every resource | let through |", breadth.rows)
 	}
-	page := &strings.Builder{}
-	page.WriteString(introduction)
-	table(page, "| token | attempts | every verb of every resource |", summary)
-	return page.String() + tables.String()
+	overview := &strings.Builder{}
+	overview.WriteString(introduction)
+	table(overview, "| token | with | attempts | every verb of every resource |", summary)
+	return overview.String() + ending, listIntroduction + tables.String()
 }
 
 // group is what was kept of one kind in one section.

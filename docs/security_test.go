@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// attempted reports in which sections of security-attempts.md the attempts of a section of security.md are.
+// attempted reports in which sections of config/attempts.md the attempts of a section of security.md are.
 var attempted = map[string][]string{
 	"A stolen token of an agent":    {"The agent's token of node n1"},
 	"On Kubernetes 1.31 to 1.35":    {"The agent's token of node n1 in the fallback"},
@@ -75,7 +75,7 @@ func (c claim) expectShown(t *testing.T, shown string) {
 	switch {
 	case isAttempt:
 		if answers := answersTo(t, what, attempted[c.heading]); !answers[c.can] || answers[!c.can] {
-			t.Errorf("%q: of the attempt %q security-attempts.md shows allowed %v", c.sentence, what, answers)
+			t.Errorf("%q: of the attempt %q config/attempts.md shows allowed %v", c.sentence, what, answers)
 		}
 	case isTest:
 		if !strings.Contains(tests(t, folder), text) {
@@ -95,7 +95,7 @@ func answersTo(t *testing.T, what string, sections []string) (allowed map[bool]b
 	t.Helper()
 	allowed = map[bool]bool{}
 	for _, section := range sections {
-		rows, err := document.Table(filepath.Join(testenv.Root(), "docs", "security-attempts.md"), section)
+		rows, err := document.Table(filepath.Join(testenv.Root(), "config", "attempts.md"), section)
 		if err != nil {
 			t.Fatal(err)
 		}
