@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,7 @@ var (
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/README.md", "config/*/README.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "config/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("there are no pages %s (%v)", pattern, err)
@@ -73,14 +74,46 @@ func anchorOf(heading string) string {
 
 // Every page is in the navigation of the site that make docs builds.
 func TestSite(t *testing.T) {
-	below, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	navigation := read(t, "hack/site/config.mjs")
-	for _, path := range below {
-		if name := strings.TrimSuffix(filepath.Base(path), ".md"); !strings.Contains(navigation, `"`+name+`"`) {
+	for _, page := range pages(t) {
+		name, isBelow := strings.CutPrefix(strings.TrimSuffix(page, ".md"), "docs/")
+		if isBelow && !strings.Contains(navigation, `"`+name+`"`) {
 			t.Errorf("hack/site/config.mjs does not have %s", name)
 		}
 	}
+}
+
+// TestQuestions checks that each question in CONTRIBUTING.md is answered within two clicks from the README: its page is linked from
+// the README, or from a page that is.
+func TestQuestions(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "## Questions that the docs answer\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	questions := numbered.FindAllStringSubmatch(list, -1)
+	if len(questions) != 20 {
+		t.Errorf("there are %d questions", len(questions))
+	}
+	near := linked(t, "README.md")
+	for page := range linked(t, "README.md") {
+		if strings.HasSuffix(page, ".md") {
+			maps.Copy(near, linked(t, page))
+		}
+	}
+	for _, question := range questions {
+		m := link.FindStringSubmatch(question[1])
+		if m == nil || !near[filepath.Clean(m[1])] {
+			t.Errorf("no page near the README answers %s", question[1])
+		}
+	}
+}
+
+// linked are the files that a page links to, by their paths in the repository.
+func linked(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+		if m[1] != "" && !strings.Contains(m[1], "://") {
+			all[filepath.Join(filepath.Dir(page), m[1])] = true
+		}
+	}
+	return all
 }

@@ -2,7 +2,6 @@ package docs_test
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -21,7 +20,7 @@ func TestPolicies_AreAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := 0
-	for _, guide := range []string{"README.md", "docs/policy.md", "docs/hooks.md", "docs/operations.md"} {
+	for _, guide := range append(howTos(t), "README.md", "docs/operations.md") {
 		blocks, err := document.Blocks(filepath.Join(testenv.Root(), guide))
 		if err != nil {
 			t.Fatal(err)
@@ -72,82 +71,25 @@ func policyOf(t *testing.T, block string) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// field is what the CustomResourceDefinition has of a field.
-type field struct {
-	Description string           `json:"description"`
-	Properties  map[string]field `json:"properties"`
-	Items       *field           `json:"items"`
+// howTos are the pages that describe a task each, by their paths in the repository.
+func howTos(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "howto", "*.md"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("there are no how-to pages (%v)", err)
+	}
+	var all []string
+	for _, path := range found {
+		all = append(all, filepath.Join("docs", "howto", filepath.Base(path)))
+	}
+	return all
 }
 
-// docs/policy.md has every field of the spec, and the defaults that kubectl explain shows.
-func TestPolicy_HasEveryField(t *testing.T) {
-	var crd struct {
-		Spec struct {
-			Versions []struct {
-				Schema struct {
-					OpenAPIV3Schema field `json:"openAPIV3Schema"`
-				} `json:"schema"`
-			} `json:"versions"`
-		} `json:"spec"`
-	}
-	if err := yaml.Unmarshal([]byte(read(t, "config/crd/bases/reboot-operator.io_rebootpolicies.yaml")), &crd); err != nil {
-		t.Fatal(err)
-	}
-	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	code := strings.Join(regexp.MustCompile("(?s)```.*?```|`[^`]+`").FindAllString(read(t, "docs/policy.md"), -1), "\n")
-	spec.each("", func(path string, _ field) {
-		if name := path[strings.LastIndex(path, ".")+1:]; !regexp.MustCompile(`\b` + name + `\b`).MatchString(code) {
-			t.Errorf("%s is not on the page", path)
-		}
-	})
-	rows, err := document.Table(filepath.Join(testenv.Root(), "docs", "policy.md"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checked := 0
-	for _, row := range rows {
-		path, _, _ := strings.Cut(strings.Trim(row[0], "`"), ":")
-		top, _, _ := strings.Cut(path, ".")
-		if _, ours := spec.Properties[top]; !ours {
-			continue
-		}
-		checked++
-		of, is := spec.at(path)
-		if !is {
-			t.Errorf("there is no field %s", path)
-		}
-		absent := regexp.MustCompile(`(?m)^(Defaults to|If .* absent).*$`).FindString(of.Description)
-		if fallback := strings.Trim(row[1], "`"); !strings.Contains(absent, fallback) {
-			t.Errorf("%s has default %q on the page, and kubectl explain shows: %s", path, fallback, absent)
+// TestHowTos_AreShort: a page answers one question, in at most 600 words.
+func TestHowTos_AreShort(t *testing.T) {
+	for _, page := range howTos(t) {
+		if words := len(strings.Fields(read(t, page))); words > 600 {
+			t.Errorf("%s has %d words", page, words)
 		}
 	}
-	if checked < 15 {
-		t.Errorf("only %d defaults are on the page", checked)
-	}
-}
-
-// each calls check for all fields in one, but for those of selectors, which are Kubernetes'.
-func (f field) each(path string, check func(path string, f field)) {
-	if f.Items != nil {
-		f = *f.Items
-	}
-	if _, selector := f.Properties["matchLabels"]; selector {
-		return
-	}
-	for name, inner := range f.Properties {
-		check(path+"."+name, inner)
-		inner.each(path+"."+name, check)
-	}
-}
-
-// at is the field at a path such as drain.timeout.
-func (f field) at(path string) (field, bool) {
-	for name := range strings.SplitSeq(path, ".") {
-		inner, is := f.Properties[name]
-		if !is {
-			return field{}, false
-		}
-		f = inner
-	}
-	return f, true
 }

@@ -19,13 +19,18 @@ pages=$tool/pages
 repository=https://github.com/reboot-operator/reboot-operator/blob/main
 rm -rf "$pages"
 mkdir -p "$pages/.vitepress"
-cp hack/site/config.mjs "$pages/.vitepress/"
+cp -r hack/site/config.mjs hack/site/theme "$pages/.vitepress/"
 cp -r docs/. "$pages"
 rm -f "$pages"/*.go
 cp README.md "$pages/index.md"
-sed -i -E "s|\]\(docs/([^)]*)\)|](\1)|g; s|\]\(([^):#]+)\)|](@\1)|g; s#\]\(@([a-z0-9/-]+\.(md|svg))\)#](\1)#g; s|\]\(@?examples/README\.md\)|](examples/README.md)|g; s|\]\(@([^)]*)\)|]($repository/\1)|g" "$pages/index.md"
-sed -i -E "s|\]\(\.\./README\.md|](index.md|g; s|\]\(\.\./([^)]*)\)|]($repository/\1)|g; s|\]\(([a-z/-]+\.ya?ml)\)|]($repository/docs/\1)|g" "$pages"/*.md
-sed -i -E "s|\]\(\.\./([a-z-]+\.md[^)]*)\)|](@\1)|g; s|\]\(\.\./\.\./([^)]*)\)|]($repository/\1)|g; s|\]\(@|](../|g; s|\]\(([a-z/-]+\.ya?ml)\)|]($repository/docs/examples/\1)|g" "$pages/examples/README.md"
+# $2 leads from a page to docs, $3 from docs to the folder of the page.
+relink() {
+  sed -i -E "s#\]\($2([a-z/-]+\.ya?ml)\)#]($repository/docs/\1)#g; s#\]\(([a-z/-]+\.ya?ml)\)#]($repository/docs/$3\1)#g
+    s#\]\($2\.\./README\.md#]($2index.md#g; s#\]\($2\.\./([^)]*)\)#]($repository/\1)#g" "$1"
+}
+sed -i -E "s#\]\(docs/([^)]*)\)#](@\1)#g; s#\]\(([^@:\#)]+)\)#]($repository/\1)#g; s#\]\(@#](#g" "$pages/index.md"
+for page in "$pages"/*.md; do relink "$page" "" ""; done
+for page in "$pages"/*/*.md; do folder=$(basename "$(dirname "$page")"); relink "$page" "../" "$folder/"; done
 
 (cd "$tool" && CI=1 npx --no-install vitepress build pages --outDir "$OLDPWD/dist/site")
 echo "dist/site: $(find dist/site -name '*.html' | wc -l) pages"

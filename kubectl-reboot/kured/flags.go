@@ -119,7 +119,7 @@ func carryElsewhere(c *conversion) error {
 
 const (
 	notifies = "spec.notify notifies services of each node, with events Rebooting and Back. Put the address, in the form of shoutrrr, into key url of a Secret, " +
-		"and name it there; docs/policy.md shows how"
+		"and name it there; docs/howto/notifications.md shows how"
 	labelled = "no labels of yours are set. Conditions RebootPermitted and MaintenanceInProgress of the node report the same; with hooks the node is labelled " +
 		"reboot-operator.io/before-reboot=true, later after-reboot=true, and a hook of yours may label it"
 	served = "the manager serves metrics at --metrics-bind-address, :8443 with TLS, the agents at :8080; kured_reboot_required is reboot_operator_nodes{state=\"reboot_required\"}"

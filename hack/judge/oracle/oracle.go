@@ -1,4 +1,4 @@
-// Package oracle evaluates windows and blackouts as docs/policy.md describes them, in a different
+// Package oracle evaluates windows and blackouts as docs/howto/windows.md describes them, in a different
 // way than controllers/window. It steps through time minute by minute and only looks at what wall
 // clocks show, so offsets, starts and durations must be whole minutes. It shares no code with the
 // manager, so that each can be checked against the other.
