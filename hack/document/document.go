@@ -49,7 +49,7 @@ func Blocks(path string) ([]Block, error) {
 }
 
 // Table returns the rows of the tables under a heading of a Markdown file, or of all tables if the
-// heading is empty, without header rows. It fails if there are none.
+// heading is empty, without header rows. It fails if it finds none.
 func Table(path, heading string) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Request is one request that the API server answered, refused or began to stream.
 type Request struct {
-	// User is who authenticated.
+	// User is the authenticated user.
 	User string
 	// As is the impersonated user, or empty.
 	As string

@@ -41,8 +41,8 @@ const (
 
 // Options describes how to start a cluster. The zero value is a good choice.
 type Options struct {
-	// KubeletGrace is how long a kubelet may be silent before its node becomes NotReady. If zero,
-	// all nodes are simulated, and the simulation decides when one is down.
+	// KubeletGrace is the time that a kubelet may be silent before its node becomes NotReady. If
+	// zero, all nodes are simulated, and the simulation decides when one is down.
 	KubeletGrace time.Duration
 	// ServerOnly starts etcd and the API server without any controller. Nodes and pods have the
 	// status that the caller writes, and a pod does not need a ServiceAccount.

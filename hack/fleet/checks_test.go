@@ -47,7 +47,7 @@ const (
 	// Kubernetes API, which every client of controller-runtime includes. Another dependency like
 	// that, such as a Clientset, would add a megabyte on every node.
 	agentBytes = 35_000_000
-	// agentAtRest is the maximum memory of an idle agent. It takes 32 MiB, most of which are pages
+	// agentAtRest is the maximum memory of an idle agent. It takes 32 MiB, which are mostly pages
 	// of the program. The kernel keeps more of them on some machines.
 	agentAtRest = 36 << 20
 )

@@ -106,7 +106,7 @@ func (s *hooked) read(name string) string {
 	return string(text)
 }
 
-// stage stages an update on a machine. work is what the before-hook does there.
+// stage stages an update on a machine. The before-hook runs work there.
 func (s *hooked) stage(host *Host, work string) {
 	s.Helper()
 	s.write(host.Name, work+"\n")

@@ -48,8 +48,8 @@ var renamed = map[string]string{
 const tagOlder = "older"
 
 // During an upgrade, managers and agents of two versions take over from each other in the middle of
-// drains. Whichever is older, no slot may be released, no drain may start over, and the reboots
-// must succeed.
+// drains. Whether managers or agents are older, no slot may be released, no drain may start over,
+// and the reboots must succeed.
 func TestVersionSkew_NewAndOldFinishEachOthersReboots(t *testing.T) {
 	checkout, err := testenv.Checkout(t.Context(), older)
 	must(t, err)

@@ -19,7 +19,7 @@ type policy struct {
 	last    *v1alpha1.RebootPolicy
 	selects labels.Selector
 	// limits holds the limits of its ledger, over its own nodes and those of policies that share
-	// its limit. own holds the limits of its own nodes while it shares another policy's limit.
+	// its limit. own holds the limits of only its nodes while it shares another policy's limit.
 	limits, own []limit
 	// before holds the replaced revisions and the times of their replacement. A policy that shares
 	// a limit grants in another ledger, so its manager may not have seen its last change.

@@ -36,7 +36,7 @@ func (m *Machine) leader() (int, error) {
 	return 0, errOff
 }
 
-// isInit reports whether a process is PID 1 in a namespace of its own. The last ID in the list is
+// isInit reports whether a process is PID 1 in another namespace. The last ID in the list is
 // the one inside.
 func isInit(id int) bool {
 	p, err := procfs.NewProc(id)

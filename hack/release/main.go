@@ -3,7 +3,7 @@
 // folder, no user.
 //
 // `helm package` writes the times of the checkout's files into the chart. ko and goreleaser build
-// the programs again, with flags of their own, and neither packs the chart. Bills of materials are
+// the programs again, with other flags, and neither packs the chart. Bills of materials are
 // cyclonedx-gomod's.
 package main
 

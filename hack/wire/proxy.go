@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Serve is a plain HTTP server on 127.0.0.1 whose requests go over the wire to an API server, until ctx ends. It returns its
-// address as a URL.
+// Serve starts a plain HTTP server on 127.0.0.1 that forwards requests over the wire to an API
+// server until ctx ends. It returns its URL.
 func (w *Wire) Serve(ctx context.Context, server string, next http.RoundTripper) (string, error) {
 	target, err := url.Parse(server)
 	if err != nil {
@@ -30,13 +30,13 @@ func (w *Wire) Serve(ctx context.Context, server string, next http.RoundTripper)
 		Transport:     w.Wrap(next),
 		FlushInterval: -1,
 		ErrorLog:      quiet,
-		// A connection that breaks, and no answer of a proxy.
+		// Break the connection instead of answering like a proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	srv := &http.Server{Handler: proxy, ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
 	go func() {
 		if err := srv.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			return // its clients see it
+			return // its clients see the error
 		}
 	}()
 	context.AfterFunc(ctx, func() { srv.Close() })

@@ -37,7 +37,7 @@ func Is(what string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return What(r) == what }
 }
 
-// First chooses the first of those that are chosen.
+// First returns a function that chooses only the first of the requests that which chooses.
 func First(which func(*http.Request) bool) func(*http.Request) bool {
 	done := false
 	return func(r *http.Request) bool {
@@ -50,12 +50,13 @@ func First(which func(*http.Request) bool) func(*http.Request) bool {
 // IsWatch chooses watches.
 func IsWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
 
-// IsWrite chooses what may change something.
+// IsWrite chooses requests that may change something.
 func IsWrite(r *http.Request) bool { return r.Method != http.MethodGet }
 
-// Requests are those that were sent. The zero value remembers them all.
+// Requests records the requests that were sent. The zero value remembers all of them.
 type Requests struct {
-	// Others reports requests that do not count. Nil: all do, but for watches, which end by themselves and are opened again.
+	// Others chooses requests that do not count. If nil, these are watches, which end by themselves
+	// and are reopened.
 	Others func(*http.Request) bool
 
 	noted   sync.Mutex
@@ -64,29 +65,30 @@ type Requests struct {
 	forgets bool
 }
 
-// Request is one that was sent.
+// Request is a request that was sent.
 type Request struct {
 	Method string
 	URL    url.URL
-	// What is its verb and resource, and Name the object's.
+	// What is the verb and resource, and Name the name of the object.
 	What, Name string
 }
 
-// Forget makes requests only be counted from now on, or be remembered again.
+// Forget makes Requests only count requests from now on, or remember them again.
 func (r *Requests) Forget(forgets bool) {
 	r.noted.Lock()
 	defer r.noted.Unlock()
 	r.forgets = forgets
 }
 
-// Len is how many requests count so far.
+// Len returns the number of requests that count.
 func (r *Requests) Len() int {
 	r.noted.Lock()
 	defer r.noted.Unlock()
 	return r.number
 }
 
-// Matching lists the requests so far, as METHOD PATH?QUERY: those of a method that have a part in them. Of an empty method: all.
+// Matching returns the requests so far as METHOD PATH?QUERY, if they have the method and contain
+// the part. An empty method matches all.
 func (r *Requests) Matching(method, part string) []string {
 	r.noted.Lock()
 	defer r.noted.Unlock()
@@ -100,7 +102,7 @@ func (r *Requests) Matching(method, part string) []string {
 	return found
 }
 
-// Counts is how many requests there were of each verb and resource so far.
+// Counts returns the number of requests by verb and resource.
 func (r *Requests) Counts() map[string]int {
 	r.noted.Lock()
 	defer r.noted.Unlock()
@@ -111,7 +113,7 @@ func (r *Requests) Counts() map[string]int {
 	return counts
 }
 
-// Of lists the requests of a verb and a resource so far.
+// Of returns the requests with a verb and a resource.
 func (r *Requests) Of(what string) (found []Request) {
 	r.noted.Lock()
 	defer r.noted.Unlock()

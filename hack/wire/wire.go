@@ -28,8 +28,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Wire carries the requests of clients to an API server. It can be cut, or hold everything that passes for a while. On the zero value
-// all is well. Its methods may be called from any goroutine.
+// Wire carries the requests of clients to an API server. It can be cut, or hold everything for a
+// while. The zero value carries everything. Its methods may be called from any goroutine.
 type Wire struct {
 	machine.Gate
 	Requests
@@ -38,13 +38,14 @@ type Wire struct {
 	cut       bool
 	exchanges map[*exchange]bool
 
-	// choosing is held while a request is chosen, which may take as long as others are carried.
+	// choosing is held while a function chooses a request, which may take a while without blocking
+	// other requests.
 	choosing sync.Mutex
 	which    func(*http.Request) bool
 	meddle   Func
 }
 
-// Cut makes everything fail, at once and until Restore.
+// Cut makes everything fail from now on until Restore.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +62,8 @@ func (w *Wire) Restore() {
 	w.cut = false
 }
 
-// Drop ends the answers to requests that are chosen, such as watches: who reads them gets an error. It returns how many there were.
+// Drop ends the answers to the chosen requests, such as watches, with an error for their readers.
+// It returns their number.
 func (w *Wire) Drop(which func(*http.Request) bool, as error) (dropped int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,8 +77,8 @@ func (w *Wire) Drop(which func(*http.Request) bool, as error) (dropped int) {
 	return dropped
 }
 
-// Meddle lets something else become of the requests that are chosen, from now on. They are chosen one at a time. Nil: all are, or nothing
-// else becomes of them.
+// Meddle makes a function handle the requests that which chooses, one at a time, from now on. If
+// which is nil it handles all, and if meddle is nil it ends.
 func (w *Wire) Meddle(which func(*http.Request) bool, meddle Func) {
 	w.choosing.Lock()
 	defer w.choosing.Unlock()
@@ -93,7 +95,7 @@ func (w *Wire) Pass(ctx context.Context) error {
 	return e.pass()
 }
 
-// Wrap is for the config of a client: its requests go over the wire.
+// Wrap makes a client's config send its requests over the wire.
 func (w *Wire) Wrap(next http.RoundTripper) http.RoundTripper {
 	return Func(w.carry).Wrap(next)
 }
@@ -124,7 +126,7 @@ func (w *Wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, e
 	return response, nil
 }
 
-// becomes is what becomes of a request.
+// becomes returns the function that handles a request.
 func (w *Wire) becomes(r *http.Request) Func {
 	w.choosing.Lock()
 	defer w.choosing.Unlock()
@@ -134,7 +136,8 @@ func (w *Wire) becomes(r *http.Request) Func {
 	return func(r *http.Request, next http.RoundTripper) (*http.Response, error) { return next.RoundTrip(r) }
 }
 
-// exchange is a request and its answer's body, which stops where the wire is held and ends when it is cut.
+// exchange is a request with the body of its answer, which stops while the wire is held and ends
+// when it is cut.
 type exchange struct {
 	wire *Wire
 	life context.Context //nolint:containedctx // that of the exchange
@@ -142,7 +145,7 @@ type exchange struct {
 
 	request *http.Request
 	answer  io.ReadCloser
-	dropped error // what is read instead of the rest
+	dropped error // returned instead of the rest
 }
 
 func (w *Wire) begin(ctx context.Context) (*exchange, error) {

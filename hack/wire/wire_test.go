@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// server counts the requests that are carried out; a watch streams until its client goes.
+// server counts the requests that arrive. A watch streams until its client closes it.
 func server(t *testing.T) (address string, carried *atomic.Int64) {
 	t.Helper()
 	carried = &atomic.Int64{}
@@ -30,7 +30,7 @@ func server(t *testing.T) (address string, carried *atomic.Int64) {
 	return s.URL, carried
 }
 
-// send sends a request, and returns the code of the answer. 0: there was none.
+// send sends a request, and returns the status code of the answer, or 0 without an answer.
 func send(t *testing.T, through http.RoundTripper, method, url string) (code int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
@@ -75,7 +75,7 @@ func TestDrop_EndsWatches(t *testing.T) {
 	}
 }
 
-// TestWire_Cut ends what is under way and lets nothing through, until it is restored.
+// TestWire_Cut tests that a cut ends open requests and blocks new ones until Restore.
 func TestWire_Cut(t *testing.T) {
 	url, carried := server(t)
 	var line wire.Wire
@@ -94,7 +94,8 @@ func TestWire_Cut(t *testing.T) {
 	}
 }
 
-// TestWire_Hold stops a request where it is, as SIGSTOP does, until it is released.
+// TestWire_Hold tests that a held wire stops requests in progress, like SIGSTOP, until it is
+// released.
 func TestWire_Hold(t *testing.T) {
 	url, carried := server(t)
 	var line wire.Wire
@@ -128,7 +129,7 @@ func TestWire_HeldWhenAllEnds(t *testing.T) {
 	}
 }
 
-// TestMeddle lets an agent that was killed read, and nothing else.
+// TestMeddle tests that reads pass while writes are refused, as for an agent that was killed.
 func TestMeddle(t *testing.T) {
 	url, carried := server(t)
 	var line wire.Wire

@@ -137,7 +137,7 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 }
 
-// imageList returns images of which a few differ between nodes, as if pods had come and gone.
+// imageList returns images that differ slightly between nodes, as if pods had come and gone.
 func imageList(i int) []corev1.ContainerImage {
 	list := make([]corev1.ContainerImage, images)
 	for n := range list {

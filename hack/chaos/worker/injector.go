@@ -27,7 +27,7 @@ func (i injector) strike(step schedule.Step) {
 	})
 }
 
-// struck carries out a fault and waits for its end. It returns false if there was nothing to
+// struck carries out a fault and waits for its end. It returns false if it had nothing to
 // strike, or if the wire does the counting, as for requests and watches.
 func (i injector) struck(step schedule.Step) bool {
 	switch step.Kind {

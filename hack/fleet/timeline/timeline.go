@@ -127,7 +127,7 @@ func (t *Timeline) Story() Story {
 	return s
 }
 
-// State is what a node is doing, in a few words for people.
+// State describes what a node is doing, in a few words for people.
 type State string
 
 // The states of a node, in the order in which a reboot goes through them.
