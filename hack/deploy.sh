@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deploys the operator to the cluster of KUBECONFIG: deploy.sh IMG AGENT_IMG [CONFIG]. Without CONFIG it asks the API server
-# for its version and takes the manifests that fit.
+# Deploys the operator to the cluster of KUBECONFIG: deploy.sh IMG AGENT_IMG [CONFIG]. Without
+# CONFIG it chooses the manifests that fit the version of the API server.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/kubectl.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for FUZZTIME, also after one that fails: fuzz.sh [EXPRESSION], such as agent/host or agent/host.FuzzBootID.
-# Go itself keeps in testdata/fuzz what makes a target fail; plain tests replay it.
+# Runs each fuzz target for FUZZTIME and continues after a failure: fuzz.sh [EXPRESSION], such as
+# agent/host or agent/host.FuzzBootID. Go keeps failing inputs in testdata/fuzz, and plain tests
+# replay them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 trap 'exit 130' INT TERM
@@ -10,7 +11,8 @@ targets=$(grep -rEo --include='*_test.go' '^func Fuzz\w+' agent api controllers 
 failed=
 for target in $targets; do
   echo "$target, ${FUZZTIME:=30s}"
-  # Go would spend a minute on making each large input that it finds smaller, and run nothing meanwhile.
+  # By default, Go spends up to a minute on minimizing each large input, and runs nothing else
+  # during that time.
   go test "./${target%.*}" -run='^$' -fuzz="^${target##*.}\$" -fuzztime="$FUZZTIME" -fuzzminimizetime=1s || failed="$failed $target"
 done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What the scripts that talk to a cluster share. KUBECTL: the program; Makefile chooses it.
+# Common functions of the scripts that use a cluster. KUBECTL is the program, which the Makefile
+# chooses.
 
 KUBECTL=${KUBECTL:-kubectl}
 command -v "$KUBECTL" >/dev/null || {
@@ -7,7 +8,7 @@ command -v "$KUBECTL" >/dev/null || {
   exit 1
 }
 
-# server_version prints the API server's version as 1.36.
+# server_version prints the API server's version, such as 1.36.
 server_version() {
   local answer
   answer=$("$KUBECTL" get --raw /version) || {
@@ -18,7 +19,7 @@ server_version() {
   sed -nE 's/.*"(major|minor)": *"([0-9]+).*/\2/p' <<<"${answer//,/$'\n'}" | paste -sd.
 }
 
-# config_for VERSION prints the manifests for it.
+# config_for VERSION prints the folder of the manifests for a version.
 config_for() {
   local minor=${1#*.}
   if [ "${1%%.*}" != 1 ] || [ "$minor" -ge 36 ]; then

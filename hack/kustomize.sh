@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints what kustomize makes of a folder of config and of the components that COMPONENTS names: kustomize.sh CONFIG.
+# Prints the output of kustomize for a folder of config with the components in COMPONENTS:
+# kustomize.sh CONFIG.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints all that `make deploy` applies, with the images it is given: manifest.sh CONFIG IMG AGENT_IMG. An image that nobody
-# can have published, and one whose name means another image every day, are refused.
+# Prints everything that `make deploy` applies, with the given images: manifest.sh CONFIG IMG
+# AGENT_IMG. It refuses images that cannot have been published, and tags whose image changes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +17,7 @@ check() {
   unreleased) echo "$1=$2 is a placeholder: give it the tag of a release, or a digest" ;;
   *)
     if [[ $2 != "$ours"/* || $tag =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$ ]]; then return 0; fi
-    echo "$1=$2 was never published: this checkout is no release. Check one out (git tag), or build your own images, push them and name them:"
+    echo "$1=$2 was never published: this checkout is not a release. Check one out (git tag), or build your own images, push them and name them:"
     echo "  make docker-build deploy IMG=registry.example.com/manager:$tag AGENT_IMG=registry.example.com/agent:$tag"
     ;;
   esac >&2

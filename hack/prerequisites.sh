@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks for what the tests need beside Go: a real dbus-daemon, and a C compiler for the race detector; with an argument for the
-# dbus-daemon alone. On Debian and its likes root gets the packages; everybody else gets their names.
+# Looks for what the tests need besides Go: a real dbus-daemon, and a C compiler for the race
+# detector. With an argument it only looks for dbus-daemon. On Debian and similar systems it
+# installs the packages if it runs as root. Otherwise it prints their names.
 set -euo pipefail
 
 missing=()

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes everything that a release publishes: release.sh VERSION FOLDER. It takes Go's modules and no other network, and makes
-# the same bits of the same commit whenever it runs. TWICE=1 makes again, and compares, what no test of hack/release compares.
+# Builds everything that a release publishes: release.sh VERSION FOLDER. It only needs network
+# access for Go modules. The output of a commit is always identical. With TWICE=1 it builds again,
+# and compares what the tests of hack/release do not compare.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=$1 out=$2
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$ ]] || {
-  echo "$version is no release: check out a tag such as v0.1.0 or v0.1.0-rc.1, without changes; make release VERSION=v0.0.0-alpha.1 tries it" >&2
+  echo "$version is not a release: check out a tag such as v0.1.0 or v0.1.0-rc.1, without changes; make release VERSION=v0.0.0-alpha.1 tries it" >&2
   exit 1
 }
 work=$(mktemp -d)

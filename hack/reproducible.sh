@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds each program twice and compares the bits: here with the Makefile's commands, and once more elsewhere, the images'
-# programs with the Dockerfile's commands out of nothing but what the Dockerfile copies. The second build has another folder,
-# another module cache, a build cache of its own that is empty, and is later.
+# Builds each program twice and compares the results: first here with the Makefile's commands, and
+# then elsewhere. The programs of the images are also built with the Dockerfile's commands, from
+# exactly the files that the Dockerfile copies. The second build uses another folder, another module
+# cache and an empty build cache, and runs later.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,14 +16,14 @@ git ls-files --cached --others --exclude-standard | tar -cf - -T - | tar -xf - -
 echo "building with the Makefile's commands"
 make --no-print-directory build VERSION=$version BIN="$work/first"
 
-here=$(go env GOMODCACHE) # where modules are had from, so that it takes no network
+here=$(go env GOMODCACHE) # the source of modules, so that no network is needed
 export GOCACHE=$work/cache GOMODCACHE=$work/modules GOFLAGS=-modcacherw GOPROXY=file://$here/cache/download
 echo "building elsewhere, from nothing"
 make --no-print-directory -C "$work/another/place/whole" build VERSION=$version BIN="$work/second"
 
 echo "building with the Dockerfile's commands"
 dockerfile=$(sed -e ':a' -e '/\\$/N; s/\\\n//; ta' Dockerfile)
-cd "$work/another/place/whole" # as it was at the start, whatever happens here meanwhile
+cd "$work/another/place/whole" # as it was at the start, even if files here have changed since
 sources=$(sed -n 's/^COPY \([^-].*\)/\1/p' <<<"$dockerfile")
 while read -r -a line; do
   to=$work/another/place/image/${line[-1]#./}
@@ -37,7 +38,7 @@ failed=0
 for program in manager agent kubectl-reboot; do
   sum=$(sha256sum <"$work/first/$program")
   others=("$work/second/$program")
-  [ $program = kubectl-reboot ] || others+=("$work/image-$program") # it has no image
+  [ $program = kubectl-reboot ] || others+=("$work/image-$program") # no image contains it
   for other in "${others[@]}"; do
     [ -e "$other" ] && [ "$sum" = "$(sha256sum <"$other")" ] || { echo "$program: ${other#"$work/"} has other bits" >&2; failed=1; }
   done

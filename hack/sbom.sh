@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Writes what each program in bin is made of, as the program itself reports (go version -m), into dist: CycloneDX, JSON.
+# Writes a bill of materials in CycloneDX JSON to dist for each program in bin, from what the
+# program itself reports (go version -m).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# BIN has the programs, DIST gets the bills.
+# BIN is the folder of the programs, and DIST that of the output.
 bin=${BIN:-bin} dist=${DIST:-dist}
 mkdir -p "$dist"
 for program in manager agent kubectl-reboot; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that shows what docs/security.md states, and a table of what was shown. Status 3 of a step means that it could
-# not be done here: it is reported, and is no success.
+# Runs all checks behind docs/security.md, and prints a table of the results. A step that exits with
+# status 3 could not run here. It is listed as such, and does not count as a success.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Simulation and chaos from a first seed that no run has had, each fuzz target, limits and benchmarks: as long as wished. The figures of
-# all but the fuzz targets go into docs. FIRST and SEEDS repeat a run; SEED replays one seed of simulation and chaos, and nothing else.
+# Runs simulation and chaos from a new first seed, all fuzz targets, limits and benchmarks, for as
+# long as requested. The figures, except those of fuzz targets, go into docs. FIRST and SEEDS repeat
+# a run. SEED only replays one seed of simulation and chaos.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/step.sh

@@ -1,6 +1,8 @@
-# Sourced by test.sh and ci.sh: the steps of a run, each with its name and its time, and what the run could not show.
+# Sourced by test.sh and ci.sh: runs the steps of a run, each with its name and its time, and lists
+# what the run had to skip.
 
-# A step or a test that has to skip something on this machine adds a line to this file. test.sh within ci.sh shares it.
+# A step or a test that skips something on this machine adds a line to this file. test.sh shares it
+# when ci.sh runs it.
 if [ -z "${NOT_SHOWN:-}" ]; then
   NOT_SHOWN=$(mktemp)
   export NOT_SHOWN
@@ -15,7 +17,7 @@ step() {
   printf '== %s: %d s\n' "$name" $((SECONDS - started))
 }
 
-# beside runs commands at once, for such as mostly wait, and fails where one of them does.
+# beside runs commands in parallel, if they mostly wait, and fails if one of them does.
 beside() {
   local command pid failed=0 running=()
   for command in "$@"; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What people run before they push, in the order in which it fails fastest: lint, generated code, and all packages with the
-# searches and crash tests capped. `make ci` runs this first, and then what takes longer.
+# Runs what people run before they push, fastest checks first: lint, generated code, and all
+# packages with shortened searches and crash tests. `make ci` runs this first, and then what takes
+# longer.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/step.sh
@@ -11,22 +12,24 @@ step "lint" go run -modfile=hack/tools/go.mod sigs.k8s.io/kube-api-linter/cmd/go
 step "lint: workflows" go run -modfile=hack/tools/go.mod github.com/rhysd/actionlint/cmd/actionlint .github/workflows/*.yaml
 step "control plane" hack/controlplane/build.sh
 step "browser" hack/browser/build.sh
-# `make ci` builds Prometheus and helm, which takes minutes. Here their tests run where they are built, and are named at the end where
-# they are not.
+# `make ci` builds Prometheus and helm, which takes minutes. Here their tests only run if they are
+# built, and are otherwise listed at the end.
 if [ -n "${WHOLE:-}" ]; then
   step "prometheus and promtool" hack/prometheus/build.sh
   step "helm" hack/helm/build.sh
   export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 fi
-# Suites wait more than they compute: three more packages at once than there are cores. The longest begin first, so that none of them
-# runs alone in the end.
+# Suites wait more than they compute, so run three more packages in parallel than there are cores.
+# The longest ones start first, so that none runs alone at the end.
 longest=(./hack/fleet ./agent ./controllers ./config ./hack/limits ./kubectl-reboot/command ./config/prometheus)
-# Lint has vetted all packages. Without symbols, which stack traces do not need, a test links in half the time. Results are not cached: go
-# does not see what scripts read, and from what the programs are built that suites start.
+# Lint has vetted all packages already. Without symbols, which stack traces do not need, tests link
+# in half the time. Results are not cached, because go does not know the scripts and the sources of
+# programs that suites use.
 tests() { go test -count=1 -vet=off -ldflags='-s -w' -short -p "$@"; }
 raced() { CGO_ENABLED=1 tests "$1" -race "${@:2}"; }
-# With WHOLE=1, which `make ci` sets, what has goroutines runs with the race detector, and computes more: one more package than cores.
-# Beside it the others run one by one. Packages whose searches are capped here are left out: `make ci` runs them whole.
+# With WHOLE=1, as in `make ci`, packages with goroutines run with the race detector, which computes
+# more: one more package than cores. The others run one by one at the same time. Packages with
+# shortened searches are left out, because `make ci` runs them in full.
 if [ -n "${WHOLE:-}" ]; then
   concurrent=$(go list ./hack/fleet ./agent ./controllers ./kubectl-reboot/command . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... \
     ./hack/fleet/... ./hack/wire ./hack/chaos/faults ./hack/simulation/... ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Removes what deploy.sh applied, whatever the version of the cluster was then: undeploy.sh [CONFIG]. The policies first: while they have
-# granted reboots, the manager is needed to end them.
+# Removes what deploy.sh applied, for any version of the cluster: undeploy.sh [CONFIG]. It first
+# deletes the policies, because the manager has to end the reboots that they have granted.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/kubectl.sh
 
-config=${1:-config/overlays/rbac-fallback} # which has all that config/default has
+config=${1:-config/overlays/rbac-fallback} # includes everything in config/default
 kind=rebootpolicies.reboot-operator.io
 
-# policies prints those that are still there, with the nodes they wait for.
+# policies prints the remaining policies, with the nodes they wait for.
 policies() {
   "$KUBECTL" get $kind -o jsonpath='{range .items[*]}{.metadata.name}{": "}{.status.grants[*].node}{"\n"}{end}'
 }
@@ -34,5 +34,5 @@ if [ -n "$crd" ]; then
 fi
 echo "removing $config"
 hack/kustomize.sh "$config" | "$KUBECTL" delete --ignore-not-found --wait=false -f -
-"$KUBECTL" wait --for=delete --timeout=1m crd/$kind # a deployment before its end would fail
+"$KUBECTL" wait --for=delete --timeout=1m crd/$kind # a deployment before that would fail
 echo "The namespace goes with its last pod. kubectl reboot cleanup removes what stays on Nodes."

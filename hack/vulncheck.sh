@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks for known vulnerabilities that the programs reach (govulncheck). VULNDB names another database than vuln.go.dev: a
-# mirror, or file:///… with a copy, of which a checkout of github.com/golang/vulndb has one in data/osv.
+# Looks for known vulnerabilities in code that the programs reach (govulncheck). VULNDB is another
+# database than vuln.go.dev: a mirror, or file:///… with a copy, such as data/osv in a checkout of
+# github.com/golang/vulndb.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

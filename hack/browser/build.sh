@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Gets what the tests of pages need: Debian's chromium, and axe-core from npm into bin/browser, pinned in package-lock.json. Where one
-# of them cannot be had it reports that, and the tests skip themselves; with CHROMIUM_REQUIRED=1 it fails.
+# Installs what the browser tests need: Debian's chromium, and axe-core from npm into bin/browser,
+# pinned in package-lock.json. If one of them cannot be installed it says so, and the tests skip
+# themselves. With CHROMIUM_REQUIRED=1 it fails instead.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 out=$PWD/../../bin/browser

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Puts etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok into bin/k8s: those of Kubernetes from the
-# release, where it can be downloaded and its checksums match, and the others built from Go modules, as are all without a network.
-# Skipped when the stamp there names the same versions.
+# Puts etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok into bin/k8s.
+# The programs of Kubernetes are downloaded from the release if that is possible and their checksums
+# match. Everything else, or everything without a network, is built from Go modules. Does nothing if
+# the stamp there names the same versions.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +25,7 @@ mkdir -p "$out"
 flags="-s -w -X k8s.io/component-base/version.gitVersion=$kubernetes -X k8s.io/component-base/version.gitMajor=1"
 flags="$flags -X k8s.io/component-base/version.gitMinor=$(echo "$kubernetes" | cut -d. -f2) -X sigs.k8s.io/kwok/pkg/consts.Version=$kwok"
 
-# A program that cannot be downloaded is built, and so is each after it.
+# If a download fails, this program and all after it are built.
 set -- kube-apiserver kube-controller-manager kube-scheduler kubectl
 while [ $# -gt 0 ]; do
   if ! why=$(./download.sh "$kubernetes" "$1" "$out/$1" 2>&1); then
@@ -40,7 +41,7 @@ else
   echo "  etcd, kwok, $* are built from Go modules, once: about six minutes on two cores"
 fi
 
-# All at once: while one is linked, which one core does, the other core compiles.
+# Build everything in parallel: while one core links a program, the other one compiles.
 started=$(date +%s)
 CGO_ENABLED=0 go build -trimpath -ldflags "$flags" -o "$out/" go.etcd.io/etcd/server/v3 sigs.k8s.io/kwok/cmd/kwok "${@/#/k8s.io/kubernetes/cmd/}" &
 pid=$!
@@ -53,5 +54,5 @@ wait "$pid"
 trap - EXIT
 [ ! -t 1 ] || printf '\r'
 printf '  built in %d s\n' "$(($(date +%s) - started))"
-mv "$out/server" "$out/etcd" # named after its folder
+mv "$out/server" "$out/etcd" # it is named after its folder
 echo "$stamp" >"$out/versions"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Downloads a program of a Kubernetes release: download.sh VERSION NAME FILE. It fails, and leaves no file, where the release's
-# address does not answer within three seconds, has no such program, or its published checksum is not the program's. KUBE_MIRROR
-# is another address with the same folders.
+# Downloads a program of a Kubernetes release: download.sh VERSION NAME FILE. It fails without
+# leaving a file if the server does not answer within three seconds, does not have the program, or
+# publishes another checksum. KUBE_MIRROR is another address with the same folders.
 set -euo pipefail
 version=$1 name=$2 file=$3
 program=${KUBE_MIRROR:-https://dl.k8s.io}/$version/bin/$(go env GOOS)/$(go env GOARCH)/$name
 
-# An answer that does not begin within three seconds is none, and a body that stalls for nine: curl's speed is a mean of several. Below
-# 100 kB/s building is faster.
+# Give up if an answer does not begin within three seconds, or if the body stalls for nine, because
+# curl averages the speed over several seconds. Below 100 kB/s building is faster.
 get() { curl --fail --silent --show-error --location --connect-timeout 3 --speed-limit 100000 --speed-time 3 "$@"; }
 
 command -v curl >/dev/null || { echo "curl is not installed" >&2; exit 1; }

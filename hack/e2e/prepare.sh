@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Brings what the suite needs into bin/e2e, each thing once: Debian packages of this machine, the control plane and a kubelet,
-# two Debian root file systems, and this checkout's programs. Cold it takes minutes and shows its steps.
-# --why-not prints one word of why the suite cannot run here, and nothing where it can.
+# Prepares what the suite needs in bin/e2e, each part once: Debian packages of this machine, the
+# control plane and a kubelet, two Debian root file systems, and this checkout's programs. The first
+# run takes minutes and shows its steps. With --why-not it prints why the suite cannot run here, or
+# nothing if it can.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# has_controllers reports whether kubelets find in cgroup v2 what they cannot do without.
+# has_controllers reports whether cgroup v2 has the controllers that kubelets need.
 has_controllers() {
   local wanted
   for wanted in cpu memory pids; do
@@ -19,15 +20,15 @@ why_not() {
   elif [ "$(id -u)" != 0 ]; then
     echo "it needs root: machines are containers that boot"
   elif ! command -v apt-get >/dev/null; then
-    echo "it needs Debian's packages, and there is no apt-get"
+    echo "it needs Debian's packages, and apt-get is missing"
   elif [ -e /sys/fs/cgroup/cgroup.controllers ] && ! has_controllers; then
-    echo "it needs the cgroup v2 controllers cpu, memory and pids, and there are: $(xargs </sys/fs/cgroup/cgroup.controllers)"
+    echo "it needs the cgroup v2 controllers cpu, memory and pids, but only these exist: $(xargs </sys/fs/cgroup/cgroup.controllers)"
   elif [ ! -e /sys/fs/cgroup/cgroup.controllers ] && [ ! -d /sys/fs/cgroup/systemd ]; then
-    echo "it needs cgroup v2, or v1 hierarchies with one of systemd, in /sys/fs/cgroup"
+    echo "it needs cgroup v2, or v1 hierarchies including systemd's, in /sys/fs/cgroup"
   elif [ ! -w /sys/fs/cgroup ]; then
-    echo "it needs cgroups that can be written: run it outside of a container, or in a privileged one"
+    echo "it needs writable cgroups: run it outside of a container, or in a privileged one"
   elif ! unshare --mount --net true 2>/dev/null; then
-    echo "it needs namespaces, and may make none: run it outside of a container, or in a privileged one"
+    echo "it may not create namespaces: run it outside of a container, or in a privileged one"
   fi
 }
 if [ "${1:-}" = --why-not ]; then
@@ -42,11 +43,12 @@ mkdir -p "$out"
 log=$out/prepare.log
 : >"$log"
 
-# step NAME COMMAND… runs a command with its seconds; its output is shown only where it fails.
+# step NAME COMMAND… runs a command and shows its time. It only shows the output if the command
+# fails.
 step() {
   local name=$1 started=$SECONDS pid
   shift
-  set -m # a process group of its own, so that all of it ends when this is interrupted
+  set -m # in its own process group, so that all of it ends on an interrupt
   "$@" >>"$log" 2>&1 &
   pid=$!
   set +m
@@ -73,7 +75,7 @@ done
 hack/controlplane/build.sh
 [ -z "${RELEASE:-}" ] || hack/helm/build.sh
 
-# fresh FILE STAMP reports whether FILE was made from what STAMP names.
+# fresh FILE STAMP reports whether FILE was made with STAMP.
 fresh() { [ "$(cat "$1.stamp" 2>/dev/null)" = "$2" ]; }
 
 kubelet() {
@@ -86,7 +88,8 @@ version=$(go -C hack/controlplane list -m -f '{{.Version}}' k8s.io/kubernetes)
 stamp="kubelet $version, $(go env GOVERSION GOARCH | xargs)"
 fresh "$out/kubelet" "$stamp" || step "kubelet $version" kubelet "$version" "$stamp"
 
-# root SUITE makes a root file system with systemd, logind, containerd, the plugins for pods' networks, and unattended-upgrades.
+# root SUITE creates a root file system with systemd, logind, containerd, CNI plugins and
+# unattended-upgrades.
 root_packages=systemd,systemd-sysv,dbus,libpam-systemd,util-linux,mount,iproute2,procps,containerd,runc,containernetworking-plugins,unattended-upgrades
 root() {
   rm -rf --one-file-system "$out/$1" "$out/$1.stamp"
@@ -101,11 +104,11 @@ for suite in bookworm trixie; do
   fresh "$out/$suite" "$stamp" || step "Debian $suite, a root file system" root "$suite" "$stamp"
 done
 
-# Built as in the Dockerfile, whose images they are put into.
+# Built like in the Dockerfile, because they go into its images.
 programs() {
   version=$(git describe --tags --always --dirty 2>/dev/null || echo dev)
   build() { CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w $3" "${@:4}" -o "$out/$1" "$2"; }
-  if [ -z "${RELEASE:-}" ]; then # else they are in its images
+  if [ -z "${RELEASE:-}" ]; then # otherwise they are in its images
     build manager . "-X github.com/reboot-operator/reboot-operator/controllers.Version=$version"
     build agent ./agent "-X main.version=$version"
   fi

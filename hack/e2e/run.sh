@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the suite on real nodes, or reports why it cannot: make e2e. Arguments are the suite's, such as -ginkgo.focus=inhibitor.
-# RELEASE, the absolute path of a folder of hack/release.sh, installs what is in it by helm, and not this checkout.
+# Runs the suite on real nodes, or says why it cannot: make e2e. Arguments are passed to the suite,
+# such as -ginkgo.focus=inhibitor. With RELEASE, the absolute path of a folder made by
+# hack/release.sh, it installs that release by Helm instead of this checkout.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -12,10 +13,11 @@ if [ -n "$why" ]; then
 fi
 ./prepare.sh
 go test -c -o ../../bin/e2e/suite .
-# On cgroup v2 the machines' groups are made below that of the suite, which systemd must have left to it.
+# With cgroup v2 the machines' cgroups are created below the suite's own, which systemd must have
+# delegated.
 own=()
 if [ -e /sys/fs/cgroup/cgroup.controllers ] && [ -d /run/systemd/system ]; then
   own=(systemd-run --scope --quiet --collect --property=Delegate=yes --)
 fi
-# A program of its own and in this one's place, so that it takes everything down when it is asked to end.
+# Replace this shell by the program, so that an interrupt reaches the program and it cleans up.
 E2E=1 exec "${own[@]}" ../../bin/e2e/suite -ginkgo.timeout=10m "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds helm from its Go module into bin/helm, for the tests of config/chart. Skipped when the stamp there names the same
-# version. About 3 minutes cold on two cores.
+# Builds helm from its Go module into bin/helm, for the tests of config/chart. Does nothing if the
+# stamp there names the same version. The first build takes about 3 minutes on two cores.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

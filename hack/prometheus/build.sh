@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds prometheus and promtool from Go modules into bin/prometheus, for the tests of config/prometheus and of gates.
-# Skipped when the stamp there names the same version. About 3 minutes cold on two cores.
+# Builds prometheus and promtool from Go modules into bin/prometheus, for the tests of
+# config/prometheus and of gates. Does nothing if the stamp there names the same version. The first
+# build takes about 3 minutes on two cores.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -16,6 +17,7 @@ fi
 
 echo "prometheus: building $stamp"
 mkdir -p "$out"
-# Without the discovery of any cloud: tests name their targets. Without the pages: the module does not hold them.
+# Leave out the discovery of clouds, because tests name their targets, and the web pages, because
+# the module does not contain them.
 CGO_ENABLED=0 go build -trimpath -tags remove_all_sd -ldflags '-s -w' -o "$out/" github.com/prometheus/prometheus/cmd/{prometheus,promtool}
 echo "$stamp" >"$out/versions"

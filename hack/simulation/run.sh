@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Lives through SEEDS seeds, for at most SECONDS_AT_MOST, and fails after fewer than SEEDS_AT_LEAST. The figures go into the page FIGURES,
-# if it is set. With SEED it lives through that one alone, and prints its story. NODES: in large worlds of so many; else in small ones.
+# Runs SEEDS simulated worlds for at most SECONDS_AT_MOST, and fails after fewer than
+# SEEDS_AT_LEAST. The figures go into the page FIGURES, if set. With SEED it runs only that world
+# and prints its story. With NODES the worlds are large, with that many nodes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

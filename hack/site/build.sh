@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the documentation as a site into dist/site: make docs. It needs Node.js and npm; VitePress is pinned in package-lock.json. A link
-# that leads nowhere fails the build. SITE_BASE=/reboot-operator/ is the path below which it will be served.
+# Builds the documentation as a site into dist/site: make docs. It needs Node.js and npm. VitePress
+# is pinned in package-lock.json. Broken links fail the build. SITE_BASE=/reboot-operator/ is the
+# path under which the site will be served.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 command -v npm >/dev/null || { echo "missing: npm (packages nodejs and npm on Debian)" >&2; exit 1; }
@@ -9,12 +10,13 @@ tool=bin/site
 mkdir -p "$tool" dist
 if ! cmp -s hack/site/package-lock.json "$tool/installed"; then
   cp hack/site/package.json hack/site/package-lock.json "$tool"
-  # Not npm ci: it wants the other platforms' binaries in the lock file, which npm leaves out of it.
+  # npm ci fails, because npm leaves the binaries of other platforms out of the lock file and npm ci
+  # expects them.
   npm install --prefix "$tool" --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
   cp hack/site/package-lock.json "$tool/installed"
 fi
 
-# Pages are copied, and what they link to beside other pages is in the repository.
+# Pages are copied, and links to anything but pages lead to the repository.
 pages=$tool/pages
 repository=https://github.com/reboot-operator/reboot-operator/blob/main
 rm -rf "$pages"

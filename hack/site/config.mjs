@@ -1,4 +1,5 @@
-// The documentation as a site: build.sh copies the pages beside this file and runs VitePress.
+// Configuration of the documentation site. build.sh copies the pages next to this file and runs
+// VitePress.
 import { readFileSync } from "node:fs";
 
 const page = (name) => {

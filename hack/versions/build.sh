@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts a control plane of another minor version into a folder: build.sh v1.31.14 FOLDER. The API
-# server, the controllers and the scheduler are those of the release where it can be downloaded,
-# else built from Go modules. etcd, kubectl and kwok are those of bin/k8s.
+# server, the controllers and the scheduler are downloaded from the release if possible, and
+# otherwise built from Go modules. etcd, kubectl and kwok are those of bin/k8s.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,8 +24,8 @@ for program in $programs; do
 done
 if [ $downloaded = no ]; then
   echo "  building it from Go modules instead, once: about six minutes on two cores"
-  # A module that requires this version alone. Its staging modules are named by path there: each gets the release that belongs to it, or
-  # the newest one before it, where a proxy does not have that.
+  # A module that only requires this version. Its staging modules are replaced by their releases for
+  # this version, or by the newest earlier ones if a proxy does not have those.
   module=$(mktemp -d)
   trap 'rm -rf "$module"' EXIT
   cd "$module"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Prints the newest patch release of each minor version of Kubernetes in VERSIONS, such as "1.31
-# 1.34". Without VERSIONS it starts at the oldest one that the chart allows and ends at the newest
-# one that is published. Anything published that is newer than the control plane of all other tests
-# is reported.
+# 1.34". Without VERSIONS it starts at the oldest version that the chart allows and ends at the
+# newest published one. It reports any published version that is newer than the control plane of all
+# other tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

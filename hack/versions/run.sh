@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Runs what depends on the version of the API server on the newest patch of each supported minor
-# version: VERSIONS="1.31 1.34" run.sh. Rights and admission policies (config), those of a drain and
-# of the plugin's users, the rules of the CustomResourceDefinition, the chart, and a rolling reboot
-# with the manifests that fit (docs/install.md). Each control plane is put into bin/versions once.
+# Tests everything that depends on the version of the API server, on the newest patch release of
+# each supported minor version: VERSIONS="1.31 1.34" run.sh. These are permissions and admission
+# policies (config), permissions of a drain and of the plugin's users, the rules of the
+# CustomResourceDefinition, the chart, and a rolling reboot with the manifests that fit
+# (docs/install.md). Each control plane is put into bin/versions once.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . hack/step.sh
 
 versions=$(hack/versions/list.sh)
-step "control plane" hack/controlplane/build.sh # etcd, kubectl and kwok are its
+step "control plane" hack/controlplane/build.sh # provides etcd, kubectl and kwok
 step "helm" hack/helm/build.sh
 step "suites, built" go test -c -o bin/versions/ ./config ./api/v1alpha1 ./agent/drain ./controllers ./kubectl-reboot/command ./hack/chart
 step "demo, built" go build -o bin/versions/demo ./hack/demo

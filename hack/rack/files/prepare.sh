@@ -1,5 +1,6 @@
 #!/bin/sh
-# Before the kubelet: what a container may not write of the kernel it shares is shown to it as it would write it.
+# Runs before the kubelet. A container may not write some kernel settings, so files with the values
+# that the kubelet would write are mounted over them.
 set -eu
 [ -e /dev/kmsg ] || ln -s /dev/null /dev/kmsg
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
@@ -15,8 +16,8 @@ show() {
 show /proc/sys/vm/overcommit_memory 1
 show /proc/sys/kernel/panic 10
 show /proc/sys/kernel/panic_on_oops 1
-# systemd-nspawn shows the machine a boot ID of its own in a file that it has deleted, and nothing deleted is mounted a second
-# time: into a pod, say. So it is taken away, and shown again.
+# systemd-nspawn mounts the machine's boot ID from a deleted file, which cannot be mounted again,
+# for example into a pod. Replace it by a mount of an existing file.
 boot_id=/proc/sys/kernel/random/boot_id
 id=$(cat "$boot_id")
 while [ ! -e /run/shown/boot_id ] && umount "$boot_id" 2>/dev/null; do :; done
