@@ -1,4 +1,4 @@
-{{/* What the agents act as: node or serviceaccount, as the files are named. */}}
+{{/* The identity of the agents, node or serviceaccount, which is also the name of a file. */}}
 {{- define "reboot-operator.identity" -}}
 {{- if ne .Values.identity "auto" -}}
 {{- .Values.identity -}}
@@ -19,7 +19,7 @@
 {{- $image -}}
 {{- end -}}
 
-{{/* Puts the values into a Deployment or DaemonSet. Arguments: root, name, object. */}}
+{{/* Sets the values in a Deployment or DaemonSet. Arguments: root, name, object. */}}
 {{- define "reboot-operator.workload" -}}
 {{- $values := index .root.Values .name -}}
 {{- $template := .object.spec.template -}}
@@ -42,7 +42,7 @@
 {{- $_ := set $template.metadata "annotations" (merge (dict) (default dict $values.podAnnotations) $template.metadata.annotations) -}}
 {{- end -}}
 
-{{/* Makes the managers serve FleetLock, as config/components/fleetlock does. Arguments: values, object. */}}
+{{/* Makes the managers serve FleetLock, like config/components/fleetlock. Arguments: values, object. */}}
 {{- define "reboot-operator.fleetlock" -}}
 {{- $pod := .object.spec.template.spec -}}
 {{- $container := first $pod.containers -}}
@@ -57,7 +57,7 @@
 {{- $_ := set $container "ports" (append $container.ports (dict "name" "fleetlock" "containerPort" 8444)) -}}
 {{- end -}}
 
-{{/* Refuses to go on where the cluster's CustomResourceDefinition is another release's. Without a cluster (helm template) there is none. */}}
+{{/* Fails if the cluster has the CustomResourceDefinition of another release. Without a cluster (helm template) it does nothing. */}}
 {{- define "reboot-operator.checkKinds" -}}
 {{- $ours := fromYaml (.Files.Get "crds/rebootpolicies.yaml") -}}
 {{- $theirs := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $ours.metadata.name -}}
